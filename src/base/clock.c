@@ -1,0 +1,56 @@
+#include "clock.h"
+#include "macros.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+
+static uint64_t read_clock(clockid_t id)
+{
+	struct timespec t;
+
+	clock_gettime(id, &t);
+	return (uint64_t)t.tv_sec * NSEC_PER_SEC + (uint64_t)t.tv_nsec;
+}
+
+uint64_t clock_now(void)
+{
+	return read_clock(CLOCK_BOOTTIME);
+}
+
+int64_t clock_utc(void)
+{
+	return (int64_t)read_clock(CLOCK_REALTIME);
+}
+
+void clock_format(int64_t utc_ns, char out[CLOCK_TEXT_SIZE])
+{
+	time_t seconds = (time_t)(utc_ns / (int64_t)NSEC_PER_SEC);
+	int64_t rest = utc_ns % (int64_t)NSEC_PER_SEC;
+	struct tm tm;
+	size_t n;
+
+	if (rest < 0) {
+		rest += (int64_t)NSEC_PER_SEC;
+		seconds--;
+	}
+	gmtime_r(&seconds, &tm);
+	n = strftime(out, CLOCK_TEXT_SIZE, "%Y-%m-%dT%H:%M:%S", &tm);
+	snprintf(out + n, CLOCK_TEXT_SIZE - n, ".%06dZ", (int)(rest / 1000));
+}
+
+int clock_parse(const char *text, int64_t *ret)
+{
+	struct tm tm = {0};
+	int micro = 0, used = 0;
+
+	if (sscanf(text, "%4d-%2d-%2dT%2d:%2d:%2d.%6dZ%n", &tm.tm_year, &tm.tm_mon, &tm.tm_mday, &tm.tm_hour,
+		   &tm.tm_min, &tm.tm_sec, &micro, &used) != 7 ||
+	    text[used] || used != 27)
+		return -EINVAL;
+	tm.tm_year -= 1900;
+	tm.tm_mon -= 1;
+	*ret = (int64_t)timegm(&tm) * (int64_t)NSEC_PER_SEC + (int64_t)micro * 1000;
+	return 0;
+}

@@ -1,0 +1,76 @@
+#include "error.h"
+
+#include <errno.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+const char *error_kind_name(enum error_kind kind)
+{
+	static const char *const names[] = {
+		[ERROR_NONE] = "none",		 [ERROR_USAGE] = "usage",   [ERROR_REFUSED] = "refused",
+		[ERROR_BUSY] = "busy",		 [ERROR_NOT_FOUND] = "not_found",
+		[ERROR_LEDGER] = "ledger",	 [ERROR_SYSTEM] = "system",
+	};
+
+	return names[kind];
+}
+
+static void format_message(struct error *err, enum error_kind kind, int errnum, const char *format, va_list ap)
+{
+	err->kind = kind;
+	err->errnum = errnum;
+	vsnprintf(err->message, sizeof err->message, format, ap);
+}
+
+int error_set(struct error *err, enum error_kind kind, const char *format, ...)
+{
+	va_list ap;
+
+	if (!err)
+		return -EINVAL;
+	va_start(ap, format);
+	format_message(err, kind, 0, format, ap);
+	va_end(ap);
+	return -EINVAL;
+}
+
+int error_system(struct error *err, int errnum, const char *format, ...)
+{
+	va_list ap;
+	size_t used;
+
+	if (errnum <= 0)
+		errnum = EIO;
+	if (!err)
+		return -errnum;
+	va_start(ap, format);
+	format_message(err, ERROR_SYSTEM, errnum, format, ap);
+	va_end(ap);
+	used = strlen(err->message);
+	snprintf(err->message + used, sizeof err->message - used, ": %s", strerror(errnum));
+	return -errnum;
+}
+
+int error_prefix(struct error *err, int r, const char *format, ...)
+{
+	char message[sizeof err->message];
+	va_list ap;
+	size_t used;
+
+	if (!err)
+		return r;
+	memcpy(message, err->message, sizeof message);
+	va_start(ap, format);
+	vsnprintf(err->message, sizeof err->message, format, ap);
+	va_end(ap);
+	used = strlen(err->message);
+	snprintf(err->message + used, sizeof err->message - used, ": %s", message);
+	return r;
+}
+
+int error_memory(struct error *err)
+{
+	error_system(err, ENOMEM, "cannot go on");
+	return -ENOMEM;
+}

@@ -1,0 +1,51 @@
+/*
+ * What went wrong, in one sentence that a user can act on.
+ *
+ * A function that can fail returns 0 or a negative number, and takes a `struct error *` that it fills on failure
+ * only. The lowest layer that knows the name of the thing sets the message; layers above pass it on, or put
+ * their own half sentence in front with error_prefix(). Nobody both reports and returns. An error is always ours
+ * or the world's: what the analysis did wrong is a verdict, never an error.
+ */
+#ifndef BASE_ERROR_H
+#define BASE_ERROR_H
+
+#include "macros.h"
+
+enum error_kind {
+	ERROR_NONE,
+	ERROR_USAGE,	 /* the caller's words make no sense */
+	ERROR_REFUSED,	 /* understood, and not allowed or not possible on this host */
+	ERROR_BUSY,	 /* somebody else has it now */
+	ERROR_NOT_FOUND, /* no such analysis, attempt, output */
+	ERROR_LEDGER,	 /* the database said no, or nothing */
+	ERROR_SYSTEM,	 /* a system call failed that should not have */
+};
+
+struct error {
+	enum error_kind kind;
+	int errnum;	   /* 0 where no system call was involved */
+	const char *stage; /* a string constant, set by run: "plan", "workspace", "sandbox", … or NULL */
+	char message[1024];
+};
+
+#define ERROR_INIT                                                                                           \
+	{                                                                                                    \
+		0                                                                                            \
+	}
+
+/* The name of a kind as --json shows it: "usage", "refused", … */
+const char *error_kind_name(enum error_kind kind);
+
+/* Sets kind and message; returns -EINVAL (any negative will do for callers). err may be NULL. */
+int error_set(struct error *err, enum error_kind kind, const char *format, ...) PRINTF_LIKE(3, 4);
+
+/* Sets ERROR_SYSTEM and "<format>: <strerror(errnum)>"; returns -errnum. */
+int error_system(struct error *err, int errnum, const char *format, ...) PRINTF_LIKE(3, 4);
+
+/* Puts "<format>: " before the message that is there. Returns its argument r, so that one can return it. */
+int error_prefix(struct error *err, int r, const char *format, ...) PRINTF_LIKE(3, 4);
+
+/* Out of memory is an ordinary failure as well. Returns -ENOMEM. */
+int error_memory(struct error *err);
+
+#endif

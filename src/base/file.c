@@ -1,0 +1,182 @@
+#include "file.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/openat2.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/syscall.h>
+
+int fd_close(int fd)
+{
+	int saved = errno;
+
+	if (fd >= 0)
+		close(fd);
+	errno = saved;
+	return -1;
+}
+
+static int open_resolved(int dirfd, const char *path, int flags, mode_t mode, uint64_t resolve)
+{
+	struct open_how how = {
+		.flags = (uint64_t)(flags | O_CLOEXEC),
+		.mode = flags & (O_CREAT | O_TMPFILE) ? mode : 0,
+		.resolve = resolve,
+	};
+	long fd;
+
+	do
+		fd = syscall(SYS_openat2, dirfd, path, &how, sizeof how);
+	while (fd < 0 && (errno == EINTR || errno == EAGAIN));
+	return fd < 0 ? -errno : (int)fd;
+}
+
+int file_open_beneath(int dirfd, const char *path, int flags, mode_t mode)
+{
+	return open_resolved(dirfd, path, flags, mode,
+			     RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS | RESOLVE_NO_MAGICLINKS | RESOLVE_NO_XDEV);
+}
+
+int file_open_nolinks(int dirfd, const char *path, int flags)
+{
+	return open_resolved(dirfd, path, flags, 0, RESOLVE_NO_SYMLINKS | RESOLVE_NO_MAGICLINKS);
+}
+
+int file_write_all(int fd, const void *data, size_t size)
+{
+	const char *p = data;
+
+	while (size > 0) {
+		ssize_t n = write(fd, p, size);
+
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n < 0)
+			return -errno;
+		p += n;
+		size -= (size_t)n;
+	}
+	return 0;
+}
+
+int file_read_all(int fd, struct buffer *b, size_t max)
+{
+	size_t start = b->size;
+
+	for (;;) {
+		ssize_t n;
+
+		if (buffer_reserve(b, 8192) < 0)
+			return -ENOMEM;
+		n = read(fd, b->data + b->size, b->room - b->size - 1);
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n < 0)
+			return -errno;
+		if (n == 0)
+			return 0;
+		b->size += (size_t)n;
+		b->data[b->size] = 0;
+		if (b->size - start > max)
+			return -EFBIG;
+	}
+}
+
+int file_load(int dirfd, const char *path, size_t max, struct buffer *b, struct error *err)
+{
+	_cleanup_close_ int fd = openat(dirfd, path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
+	struct stat st;
+	int r;
+
+	if (fd < 0)
+		return error_system(err, errno, "cannot open '%s'", path);
+	if (fstat(fd, &st) < 0)
+		return error_system(err, errno, "cannot look at '%s'", path);
+	if (!S_ISREG(st.st_mode))
+		return error_set(err, ERROR_REFUSED, "'%s' is not a regular file", path);
+	r = file_read_all(fd, b, max);
+	if (r == -EFBIG)
+		return error_set(err, ERROR_REFUSED, "'%s' is larger than %zu bytes", path, max);
+	return r < 0 ? error_system(err, -r, "cannot read '%s'", path) : 0;
+}
+
+int file_replace(int dirfd, const char *name, const void *data, size_t size, mode_t mode, bool sync,
+		 struct error *err)
+{
+	_cleanup_free_ char *temporary = NULL;
+	_cleanup_close_ int fd = -1;
+	int r;
+
+	if (asprintf(&temporary, "%s.tmp~", name) < 0)
+		return error_memory(err);
+	fd = openat(dirfd, temporary, O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, mode);
+	if (fd < 0)
+		return error_system(err, errno, "cannot create '%s'", temporary);
+	r = fchmod(fd, mode) < 0 ? -errno : file_write_all(fd, data, size);
+	if (r == 0 && sync && fsync(fd) < 0)
+		r = -errno;
+	if (r == 0 && renameat(dirfd, temporary, dirfd, name) < 0)
+		r = -errno;
+	if (r < 0) {
+		unlinkat(dirfd, temporary, 0);
+		return error_system(err, -r, "cannot write '%s'", name);
+	}
+	if (sync && dirfd != AT_FDCWD && fsync(dirfd) < 0)
+		return error_system(err, errno, "cannot write '%s' to disk", name);
+	return 0;
+}
+
+int dir_make_private(const char *path, struct error *err)
+{
+	_cleanup_free_ char *copy = strdup(path);
+
+	if (!copy)
+		return error_memory(err);
+	for (char *p = copy + 1;; p++) {
+		char end = *p;
+
+		if (end != '/' && end != 0)
+			continue;
+		*p = 0;
+		if (mkdir(copy, 0700) == 0)
+			(void)chmod(copy, 0700);
+		else if (errno != EEXIST && access(copy, F_OK) < 0)
+			return error_system(err, errno, "cannot create directory '%s'", copy);
+		if (end == 0)
+			return 0;
+		*p = end;
+	}
+}
+
+char *fd_path(int fd)
+{
+	char link[64], path[4096];
+	ssize_t n;
+
+	snprintf(link, sizeof link, "/proc/self/fd/%d", fd);
+	n = readlink(link, path, sizeof path - 1);
+	if (n < 0)
+		return NULL;
+	path[n] = 0;
+	return strdup(path);
+}
+
+char *path_join(const char *a, const char *b)
+{
+	size_t n = strlen(a);
+	char *path = NULL;
+
+	if (asprintf(&path, "%s%s%s", a, n && a[n - 1] == '/' ? "" : "/", b) < 0)
+		return NULL;
+	return path;
+}
+
+bool path_is_below(const char *path, const char *base)
+{
+	size_t n = strlen(base);
+
+	while (n > 0 && base[n - 1] == '/')
+		n--;
+	return strncmp(path, base, n) == 0 && (path[n] == 0 || path[n] == '/');
+}

@@ -1,0 +1,45 @@
+/*
+ * Files by descriptor. A path is a directory descriptor plus a relative name, and what a stranger may have left
+ * there is opened beneath it, following no link.
+ */
+#ifndef BASE_FILE_H
+#define BASE_FILE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/stat.h>
+#include <sys/types.h>
+
+#include "buffer.h"
+#include "error.h"
+
+/* openat2() beneath dirfd: no "..", no link, no magic link, no other mount (RESOLVE_BENEATH | NO_SYMLINKS |
+ * NO_MAGICLINKS | NO_XDEV). O_CLOEXEC is added. Returns the descriptor or -errno; sets no error. */
+int file_open_beneath(int dirfd, const char *path, int flags, mode_t mode);
+
+/* openat2() with RESOLVE_NO_SYMLINKS | NO_MAGICLINKS only: for canonical absolute paths. -errno. */
+int file_open_nolinks(int dirfd, const char *path, int flags);
+
+int file_write_all(int fd, const void *data, size_t size); /* -errno */
+int file_read_all(int fd, struct buffer *b, size_t max);   /* appends; -EFBIG if there is more than max; -errno */
+
+/* Reads a whole small file. Error message names the path. */
+int file_load(int dirfd, const char *path, size_t max, struct buffer *b, struct error *err);
+
+/* Writes name in dirfd whole or not at all: a temporary sibling, then rename. With sync, fsync of file and
+ * directory. A crash leaves at most "name.tmp~", which the next call overwrites. */
+int file_replace(int dirfd, const char *name, const void *data, size_t size, mode_t mode, bool sync,
+		 struct error *err);
+
+/* mkdir -p for our own directories (state, ledger): made 0700 whatever the umask; existing ones are kept. */
+int dir_make_private(const char *path, struct error *err);
+
+/* The path that fd is open at, as the kernel tells it; newly allocated or NULL. For messages and mounts. */
+char *fd_path(int fd);
+
+/* Text joined: "a" + "/" + "b"; NULL if memory is out. */
+char *path_join(const char *a, const char *b);
+/* True if path is base or lies below it; both canonical and absolute. */
+bool path_is_below(const char *path, const char *base);
+
+#endif

@@ -1,0 +1,116 @@
+#include "process.h"
+#include "digest.h"
+#include "text.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/random.h>
+#include <sys/syscall.h>
+#include <sys/utsname.h>
+
+/* Reads a small file of the kernel's in one read; the length or -errno. */
+static ssize_t read_small(const char *path, char *out, size_t room)
+{
+	_cleanup_close_ int fd = open(path, O_RDONLY | O_CLOEXEC);
+	ssize_t n;
+
+	if (fd < 0)
+		return -errno;
+	n = read(fd, out, room - 1);
+	if (n < 0)
+		return -errno;
+	out[n] = 0;
+	return n;
+}
+
+int process_identify(pid_t pid, struct process_id *ret)
+{
+	char path[32], text[1024], *p, state;
+	unsigned long long start;
+
+	snprintf(path, sizeof path, "/proc/%d/stat", (int)pid);
+	if (read_small(path, text, sizeof text) < 0)
+		return -ESRCH;
+	/* The name in parentheses may contain anything: what counts begins after the last one. */
+	p = strrchr(text, ')');
+	if (!p || sscanf(p + 1,
+			 " %c %*d %*d %*d %*d %*d %*u %*u %*u %*u %*u %*u %*u %*d %*d %*d %*d %*d %*d %llu",
+			 &state, &start) != 2)
+		return -ESRCH;
+	if (state == 'Z' || state == 'X')
+		return -ESRCH;
+	ret->pid = pid;
+	ret->start = start;
+	return 0;
+}
+
+int process_open(const struct process_id *id)
+{
+	struct process_id now;
+	_cleanup_close_ int fd = (int)syscall(SYS_pidfd_open, id->pid, 0);
+
+	if (fd < 0)
+		return errno == EINVAL ? -ESRCH : -errno;
+	/* The pidfd is held, so the pid cannot change hands between the two looks. */
+	if (process_identify(id->pid, &now) < 0 || now.start != id->start)
+		return -ESRCH;
+	return TAKE_FD(fd);
+}
+
+int pidfd_kill(int pidfd, int signal)
+{
+	return syscall(SYS_pidfd_send_signal, pidfd, signal, NULL, 0) < 0 ? -errno : 0;
+}
+
+int pidfd_wait(int pidfd, int timeout_ms)
+{
+	struct pollfd p = {.fd = pidfd, .events = POLLIN};
+	int n;
+
+	do
+		n = poll(&p, 1, timeout_ms);
+	while (n < 0 && errno == EINTR);
+	if (n < 0)
+		return -errno;
+	return n == 0 ? -ETIMEDOUT : 0;
+}
+
+void boot_id(char out[BOOT_ID_SIZE])
+{
+	if (read_small("/proc/sys/kernel/random/boot_id", out, BOOT_ID_SIZE) < 0)
+		out[0] = 0;
+	out[strcspn(out, "\n")] = 0;
+}
+
+void machine_id(char out[MACHINE_ID_SIZE])
+{
+	uint8_t hash[DIGEST_SIZE];
+	struct utsname u;
+
+	if (read_small("/etc/machine-id", out, MACHINE_ID_SIZE) == MACHINE_ID_SIZE - 1)
+		return;
+	uname(&u);
+	digest_bytes(u.nodename, strlen(u.nodename), hash);
+	hex_encode(hash, (MACHINE_ID_SIZE - 1) / 2, out);
+}
+
+int random_bytes(void *out, size_t size)
+{
+	char *p = out;
+
+	while (size > 0) {
+		ssize_t n = getrandom(p, size, 0);
+
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n < 0)
+			return -errno;
+		p += n;
+		size -= (size_t)n;
+	}
+	return 0;
+}

@@ -1,0 +1,34 @@
+/*
+ * Who a process is. A pid alone names nobody: it is used again. A process is its pid with its start time, on
+ * this boot of this machine; while one works with it, it is a pidfd.
+ */
+#ifndef BASE_PROCESS_H
+#define BASE_PROCESS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "error.h"
+
+struct process_id {
+	pid_t pid;
+	uint64_t start; /* field 22 of /proc/PID/stat, clock ticks since boot */
+};
+
+enum { BOOT_ID_SIZE = 37, MACHINE_ID_SIZE = 33 };
+
+int process_identify(pid_t pid, struct process_id *ret);      /* -ESRCH if it is gone */
+/* A pidfd for exactly this process, or -ESRCH if it is gone or the pid belongs to another now; -errno. A zombie
+ * counts as gone. */
+int process_open(const struct process_id *id);
+int pidfd_kill(int pidfd, int signal);			      /* 0, -ESRCH, -errno */
+/* Waits until every process of it is gone; 0, -ETIMEDOUT, -errno. timeout_ms -1: for ever. */
+int pidfd_wait(int pidfd, int timeout_ms);
+
+void boot_id(char out[BOOT_ID_SIZE]);	    /* "" where the kernel does not tell */
+void machine_id(char out[MACHINE_ID_SIZE]); /* /etc/machine-id, else the host name's digest */
+
+int random_bytes(void *out, size_t size);   /* never fails in practice; -errno */
+
+#endif

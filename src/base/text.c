@@ -1,0 +1,195 @@
+#include "text.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+/* The length of the UTF-8 sequence at p, its code point in *ret; 0 if there is none. Overlong forms, surrogates
+ * and what lies above U+10FFFF are not UTF-8. */
+static size_t utf8_next(const unsigned char *p, size_t size, uint32_t *ret)
+{
+	static const uint32_t least[] = {0, 0, 0x80, 0x800, 0x10000};
+	size_t n = p[0] < 0x80 ? 1 : p[0] >= 0xf0 ? 4 : p[0] >= 0xe0 ? 3 : p[0] >= 0xc2 ? 2 : 0;
+	uint32_t c;
+
+	if (n == 0 || n > size || p[0] > 0xf4)
+		return 0;
+	c = n == 1 ? p[0] : p[0] & (0x7fU >> n);
+	for (size_t i = 1; i < n; i++) {
+		if ((p[i] & 0xc0) != 0x80)
+			return 0;
+		c = c << 6 | (p[i] & 0x3f);
+	}
+	if (n > 1 && (c < least[n] || c > 0x10ffff || (c >= 0xd800 && c <= 0xdfff)))
+		return 0;
+	*ret = c;
+	return n;
+}
+
+bool utf8_valid(const char *bytes, size_t size)
+{
+	uint32_t c;
+
+	for (size_t i = 0, n; i < size; i += n) {
+		n = utf8_next((const unsigned char *)bytes + i, size - i, &c);
+		if (n == 0)
+			return false;
+	}
+	return true;
+}
+
+/* What a terminal would obey instead of show: C0, DEL, C1, line separators, bidirectional controls. */
+static bool is_control(uint32_t c)
+{
+	return c < 0x20 || (c >= 0x7f && c < 0xa0) || (c >= 0x200e && c <= 0x200f) ||
+	       (c >= 0x2028 && c <= 0x202e) || (c >= 0x2066 && c <= 0x2069) || c == 0x61c || c == 0xfeff;
+}
+
+static int escape(struct buffer *b, const char *bytes, size_t size)
+{
+	const unsigned char *p = (const unsigned char *)bytes;
+	int r = 0;
+
+	for (size_t i = 0; i < size && r == 0;) {
+		uint32_t c = 0;
+		size_t n = utf8_next(p + i, size - i, &c);
+
+		if (n && !is_control(c) && c != '\\') {
+			r = buffer_append(b, bytes + i, n);
+			i += n;
+			continue;
+		}
+		if (c == '\\' && n)
+			r = buffer_puts(b, "\\\\");
+		else
+			for (size_t k = 0; k < (n ? n : 1) && r == 0; k++)
+				r = buffer_printf(b, "\\x%02x", p[i + k]);
+		i += n ? n : 1;
+	}
+	return r;
+}
+
+char *text_escape(const char *bytes, size_t size)
+{
+	_cleanup_buffer_ struct buffer b = {0};
+
+	if (buffer_reserve(&b, size) < 0 || escape(&b, bytes, size) < 0)
+		return NULL;
+	return buffer_take(&b);
+}
+
+const char *text_escape_into(char *out, size_t room, const char *bytes, size_t size)
+{
+	_cleanup_free_ char *text = text_escape(bytes, size);
+	size_t n;
+
+	if (!text)
+		text = strdup("?");
+	n = text ? strlen(text) : 0;
+	if (n < room) {
+		memcpy(out, text ? text : "", n + 1);
+		return out;
+	}
+	n = room - sizeof "…";
+	while (n > 0 && ((unsigned char)text[n] & 0xc0) == 0x80)
+		n--;
+	memcpy(out, text, n);
+	memcpy(out + n, "…", sizeof "…");
+	return out;
+}
+
+void hex_encode(const uint8_t *bytes, size_t size, char *out)
+{
+	static const char digits[] = "0123456789abcdef";
+
+	for (size_t i = 0; i < size; i++) {
+		out[2 * i] = digits[bytes[i] >> 4];
+		out[2 * i + 1] = digits[bytes[i] & 15];
+	}
+	out[2 * size] = 0;
+}
+
+static int hex_digit(char c)
+{
+	if (c >= '0' && c <= '9')
+		return c - '0';
+	if (c >= 'a' && c <= 'f')
+		return c - 'a' + 10;
+	return -1;
+}
+
+int hex_decode(const char *text, uint8_t *out, size_t size)
+{
+	if (strlen(text) != 2 * size)
+		return -EINVAL;
+	for (size_t i = 0; i < size; i++) {
+		int high = hex_digit(text[2 * i]), low = hex_digit(text[2 * i + 1]);
+
+		if (high < 0 || low < 0)
+			return -EINVAL;
+		out[i] = (uint8_t)(high << 4 | low);
+	}
+	return 0;
+}
+
+char *base64_encode(const void *bytes, size_t size)
+{
+	static const char digits[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+	const uint8_t *p = bytes;
+	char *out = malloc((size + 2) / 3 * 4 + 1), *q = out;
+
+	if (!out)
+		return NULL;
+	for (size_t i = 0; i < size; i += 3) {
+		size_t left = size - i;
+		uint32_t v = (uint32_t)p[i] << 16 | (left > 1 ? (uint32_t)p[i + 1] << 8 : 0) | (left > 2 ? p[i + 2] : 0);
+
+		*q++ = digits[v >> 18];
+		*q++ = digits[v >> 12 & 63];
+		*q++ = left > 1 ? digits[v >> 6 & 63] : '=';
+		*q++ = left > 2 ? digits[v & 63] : '=';
+	}
+	*q = 0;
+	return out;
+}
+
+size_t strv_length(char *const *list)
+{
+	size_t n = 0;
+
+	while (list && list[n])
+		n++;
+	return n;
+}
+
+int strv_append(char ***list, const char *text)
+{
+	size_t n = strv_length(*list);
+	char **more = reallocarray(*list, n + 2, sizeof *more);
+
+	if (!more)
+		return -ENOMEM;
+	*list = more;
+	more[n + 1] = NULL;
+	more[n] = strdup(text);
+	return more[n] ? 0 : -ENOMEM;
+}
+
+char **strv_copy(char *const *list)
+{
+	_cleanup_strv_ char **copy = calloc(1, sizeof *copy);
+
+	if (!copy)
+		return NULL;
+	for (size_t i = 0; list && list[i]; i++)
+		if (strv_append(&copy, list[i]) < 0)
+			return NULL;
+	return TAKE_PTR(copy);
+}
+
+void strv_free(char **list)
+{
+	for (size_t i = 0; list && list[i]; i++)
+		free(list[i]);
+	free(list);
+}

@@ -1,0 +1,33 @@
+/*
+ * Text that came from outside, made safe to show or to store; and lists of strings.
+ */
+#ifndef BASE_TEXT_H
+#define BASE_TEXT_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "buffer.h"
+
+bool utf8_valid(const char *bytes, size_t size);
+
+/* Bytes → printable text for a terminal or a message: control characters, DEL, C1, bidirectional overrides and
+ * what is not UTF-8 become \xNN; a backslash becomes \\. Newly allocated, NULL if memory is out. */
+char *text_escape(const char *bytes, size_t size);
+
+/* The same into a fixed buffer, cut with "…" where it does not fit; returns out. */
+const char *text_escape_into(char *out, size_t room, const char *bytes, size_t size);
+
+void hex_encode(const uint8_t *bytes, size_t size, char *out); /* out has 2 × size + 1 bytes */
+int hex_decode(const char *text, uint8_t *out, size_t size);	/* 0, or -EINVAL unless exactly 2 × size digits */
+char *base64_encode(const void *bytes, size_t size);
+
+/* NULL-terminated lists. A NULL list is an empty one. */
+size_t strv_length(char *const *list);
+int strv_append(char ***list, const char *text); /* copies */
+char **strv_copy(char *const *list);
+void strv_free(char **list);
+DEFINE_CLEANUP(char **, strv_free);
+#define _cleanup_strv_ _cleanup_(strv_freep)
+
+#endif

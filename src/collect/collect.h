@@ -1,0 +1,39 @@
+/*
+ * Outputs: inert files, taken from a workspace in which nothing is alive any more. Every path is resolved beneath
+ * the workspace's descriptor, no link is followed, only regular files with one name count; what is refused is
+ * listed with the reason, never dropped in silence.
+ */
+#ifndef COLLECT_COLLECT_H
+#define COLLECT_COLLECT_H
+
+#include "manifest.h"
+
+struct collect_rules {
+	char *const *outputs;	       /* declared globs; "**" works; a directory means all below it */
+	char *const *optional_outputs; /* neither: every file that the analysis made */
+	const struct inputs *inputs;   /* staged: unchanged ones are not outputs */
+	const char *const *ignore;     /* top-level names that are ours: mount points "data", "docs" */
+	uint64_t max_bytes;	       /* LIMIT_OUTPUT_MAX: what does not fit any more is rejected, in path order */
+	uint64_t max_files;
+	uint64_t object_min; /* files larger than this go to `put` while they are hashed */
+	uid_t owner;	     /* files of another owner are rejected; (uid_t)-1: any */
+};
+
+/* Stores a large file's content and returns its digest (ledger_put_object, introduced by run). */
+typedef int (*collect_put_fn)(void *arg, int fd, uint64_t size, uint8_t ret_sha256[DIGEST_SIZE],
+			      struct error *err);
+
+/* Fills ret (sorted by path). An error is ours (I/O, memory); a hostile tree is only ever rejected outputs. */
+int collect(int workspace_fd, const struct collect_rules *rules, collect_put_fn put, void *arg,
+	    struct manifest *ret, struct error *err);
+
+/* Opens one collected file again, safely; the content_open_fn of the ledger. -1 and err on failure. */
+int collect_open(int workspace_fd, const struct output *o, struct error *err);
+
+/* Glob of outputs: '*' and '?' and [a-z] stay within a component, "**" crosses; a pattern that names a directory
+ * (or ends in '/') matches all below it. */
+bool output_glob_match(const char *pattern, const char *path);
+/* 0, or ERROR_USAGE: absolute, "..", empty, NUL. */
+int output_glob_check(const char *pattern, struct error *err);
+
+#endif

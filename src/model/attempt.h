@@ -1,0 +1,76 @@
+/*
+ * One attempt, whole: what is written to disk when its verdict is known, what is committed in one transaction,
+ * what `show` and --json print. attempt_to_json and attempt_from_json are inverse (tests hold them so).
+ */
+#ifndef MODEL_ATTEMPT_H
+#define MODEL_ATTEMPT_H
+
+#include <jansson.h>
+
+#include "clock.h"
+#include "id.h"
+#include "manifest.h"
+#include "receipt.h"
+#include "usage.h"
+#include "verdict.h"
+
+enum { STREAM_STDOUT, STREAM_STDERR, STREAM_COUNT };
+
+/* A captured stream: the first bytes and the last, `omitted` of them in between only counted. */
+struct captured {
+	char *head;
+	size_t head_size;
+	char *tail;
+	size_t tail_size;
+	uint64_t omitted;
+};
+
+struct event {
+	int64_t at; /* UTC ns */
+	char *stage;
+	char *text;
+};
+
+struct attempt {
+	char id[ID_ROOM];
+	int number;
+	char token[TOKEN_SIZE];
+	enum verdict verdict;
+	int exit_code; /* -1: null */
+	int signal;    /* 0: null */
+	int status;    /* exit status of `run` */
+	int64_t created, started, ended; /* UTC ns, 0: null */
+	char *workspace;		 /* the path, kept or not */
+	bool kept;
+	char *host;
+	char *reason; /* one line of evidence for people: "used 2.0 GiB of 2 GiB; python3 was killed" */
+	json_t *request, *plan;
+	json_t *result; /* `commit --result`: any JSON, or NULL */
+	struct usage usage;
+	struct timeline *timeline; /* or NULL */
+	struct receipt receipt;
+	struct manifest manifest;
+	struct inputs inputs;
+	struct captured logs[STREAM_COUNT];
+	struct event *events;
+	size_t n_events;
+	/* Where it went wrong on our side, if it did. */
+	char *error_stage, *error_code, *error_message;
+	bool committed;
+};
+
+void attempt_init(struct attempt *a);
+void attempt_done(struct attempt *a);
+#define _cleanup_attempt_ _cleanup_(attempt_done)
+
+int attempt_event(struct attempt *a, const char *stage, const char *format, ...) PRINTF_LIKE(3, 4);
+int attempt_set_error(struct attempt *a, const struct error *err);
+
+/* Everything but the logs' bytes (they lie beside the record on disk). */
+json_t *attempt_to_json(const struct attempt *a);
+int attempt_from_json(struct attempt *a, const json_t *json, struct error *err);
+
+/* The object that --json promises (INTERFACE.md). full adds what `show --json` adds except attempts. */
+json_t *attempt_to_public_json(const struct attempt *a, bool full);
+
+#endif

@@ -1,0 +1,37 @@
+/*
+ * The site's and the user's configuration, several files merged: the first that sets a key wins, except that what
+ * /etc sets as `maximum`, `post_process.tables` and `query.role` cannot be widened by a user's file.
+ * Pure: the caller reads the files.
+ */
+#ifndef MODEL_CONFIG_H
+#define MODEL_CONFIG_H
+
+#include "limits.h"
+#include "request.h"
+
+struct config {
+	char *ledger;		/* URL */
+	char *state_dir;
+	char *workspace_root;	/* "/tmp" */
+	char *workspace_prefix; /* "scidex-analysis-" */
+	struct request defaults; /* data, docs, ro, env, keep, outputs, limits …; never id or command */
+	struct limits maximum;
+	uint64_t keep_max_bytes; /* LIMIT_NONE: no bound */
+	uint64_t keep_for_ns;
+	json_t *post_process; /* checked for shape, used by a later stage; NULL if not set */
+	json_t *query;
+	json_t *slurm;
+};
+
+void config_init(struct config *c);
+void config_done(struct config *c);
+#define _cleanup_config_ _cleanup_(config_done)
+
+/* Merges one file's text below what is already set (call in order of precedence, strongest first). is_site: the
+ * file is /etc/fumehood/config.yaml, whose maximum, tables and role replace anything weaker files tried to set. */
+int config_parse(struct config *c, const char *text, size_t size, const char *file, bool is_site,
+		 struct error *err);
+/* Built-in values for what is still unset (state_dir and ledger excepted: they need the environment). */
+int config_finish(struct config *c, struct error *err);
+
+#endif

@@ -1,0 +1,86 @@
+/*
+ * The request with every default resolved against the site's configuration and the host's abilities. Immutable
+ * once made (by run), printable (--dry-run), stored with the attempt. It holds one array of mounts and one table
+ * of limits that the sandbox only executes.
+ */
+#ifndef MODEL_PLAN_H
+#define MODEL_PLAN_H
+
+#include <jansson.h>
+#include <sys/types.h>
+
+#include "limits.h"
+#include "request.h"
+
+enum mount_kind {
+	MOUNT_DIR,     /* an empty directory of the root's own tmpfs */
+	MOUNT_FILE,    /* a small file with content, likewise */
+	MOUNT_LINK,    /* a symbolic link to source, likewise */
+	MOUNT_TMPFS,   /* size, inodes */
+	MOUNT_PROC,    /* a fresh procfs, masked */
+	MOUNT_DEVICE,  /* one device node of the host: null, zero, … */
+	MOUNT_BIND,    /* source at target, with what is mounted below it */
+	MOUNT_OVERLAY, /* source read-only through an overlay of this analysis alone; falls back to a bind as `fallback` says */
+	MOUNT_SAME,    /* what is already at `source` inside the new root appears at target too */
+};
+
+struct mount {
+	enum mount_kind kind;
+	char *source; /* canonical host path; for LINK the link's text; for SAME a path inside */
+	char *target; /* absolute path inside */
+	char *content; /* FILE */
+	size_t content_size;
+	bool writable; /* BIND, TMPFS */
+	bool optional; /* skipped when the source is not there */
+	bool system;   /* OVERLAY: of the host's own files: may become a bind without the walk for sockets and FIFOs */
+	uint64_t size; /* TMPFS bytes */
+	uint64_t inodes;
+	unsigned mode; /* DIR, FILE, TMPFS */
+	uint64_t device, inode; /* what source was when the plan was made: the child refuses another */
+};
+
+/* A file to be copied into the workspace before the start. */
+struct stage {
+	char *source; /* canonical host path */
+	char *as;     /* relative, in the workspace */
+};
+
+struct plan {
+	char id[ID_ROOM];
+	int attempt;
+	char token[TOKEN_SIZE];
+	char *workspace; /* /tmp/scidex-analysis-{id} */
+	char *scratch;	 /* the private /tmp's directory on the host */
+	char **command;	 /* as asked */
+	char *program;	 /* what is executed: an absolute path inside */
+	char **env;
+	char *data, *docs; /* canonical, or NULL */
+	char **prefixes;   /* interpreter prefixes shown by themselves */
+	struct mount *mounts;
+	size_t n_mounts;
+	struct stage *stages;
+	size_t n_stages;
+	char **outputs;
+	char **optional_outputs;
+	struct limits limits;
+	bool allow_unlimited;
+	bool stdin_open;
+	enum strength strength;
+	enum keep keep;
+	char *into;
+	char *ledger;	 /* without credentials */
+	char *submitter_directory;
+	bool use_userns_first; /* an ordinary user: the user namespace comes first and owns the others */
+};
+
+void plan_init(struct plan *p);
+void plan_done(struct plan *p);
+#define _cleanup_plan_ _cleanup_(plan_done)
+
+/* A new zeroed entry at the end, kind and target set; NULL if memory is out. */
+struct mount *plan_add_mount(struct plan *p, enum mount_kind kind, const char *source, const char *target);
+int plan_add_stage(struct plan *p, const char *source, const char *as);
+
+json_t *plan_to_json(const struct plan *p); /* contents of FILE mounts are not printed, only their size */
+
+#endif

@@ -1,0 +1,76 @@
+/*
+ * What was asked: an id, a command, inputs, declared outputs, limits. From options, a file, the library or the
+ * queue: one type, one validator. Pure data: nothing here looks at the file system.
+ *
+ * request_init, then fields set by hand, by option_apply() or request_parse(); request_check; request_done.
+ */
+#ifndef MODEL_REQUEST_H
+#define MODEL_REQUEST_H
+
+#include <jansson.h>
+#include <stdbool.h>
+
+#include "id.h"
+#include "limits.h"
+#include "text.h"
+
+enum strength { STRENGTH_FULL, STRENGTH_LANDLOCK };
+enum keep { KEEP_UNSET, KEEP_NEVER, KEEP_ON_FAILURE, KEEP_ALWAYS };
+
+/* --ro PATH[:AT], --input PATH[:AS], --query NAME=SQL: a pair of words, the second may be NULL. */
+struct pair {
+	char *from;
+	char *to;
+};
+
+struct request {
+	char *id;	 /* NULL: to be made up */
+	char **command;	 /* NULL-terminated argv */
+	char *directory; /* absolute: where relative paths of this request start */
+	char *data;	 /* NULL: the site's, else ./data where it exists */
+	char *docs;
+	struct pair *ro;
+	size_t n_ro;
+	struct pair *inputs;
+	size_t n_inputs;
+	bool no_stage;
+	char **outputs;
+	char **optional_outputs;
+	char **env; /* "NAME=VALUE", or "NAME": the caller's value when it is planned */
+	bool stdin_open;
+	struct limits limits;
+	bool allow_unlimited;
+	enum strength strength;
+	enum keep keep;
+	char *into;
+	bool again;
+	char *post_process;
+	struct pair *queries;
+	size_t n_queries;
+	bool explain;
+};
+
+void request_init(struct request *r);
+void request_done(struct request *r);
+#define _cleanup_request_ _cleanup_(request_done)
+
+/* One option as it stands on the command line, "--memory" / "2G" (value NULL for a flag). Returns 1 if taken,
+ * 0 if the name is none of a request's, negative with ERROR_USAGE. option_takes_value tells beforehand:
+ * 1, 0 for a flag, -1 unknown. */
+int request_option(struct request *r, const char *option, const char *value, struct error *err);
+int request_option_takes_value(const char *option);
+
+/* A request file's text (YAML; JSON is a subset). file names it in errors: "file:line:column: …". Unknown keys and
+ * wrong types are errors. Values that the caller has already set stay. */
+int request_parse(struct request *r, const char *text, size_t size, const char *file, struct error *err);
+
+/* What can be checked without a file system: id, command present, names of env, NUL and '/' rules, globs. */
+int request_check(const struct request *r, struct error *err);
+
+json_t *request_to_json(const struct request *r); /* new reference, NULL if memory is out */
+int request_from_json(struct request *r, const json_t *json, struct error *err);
+
+const char *keep_name(enum keep keep);
+const char *strength_name(enum strength strength);
+
+#endif

@@ -1,0 +1,51 @@
+/*
+ * How an attempt ended, and what that means for the exit status. The decision is one pure function over the
+ * evidence that the kernel gave, so that it can be tested as a table.
+ */
+#ifndef MODEL_VERDICT_H
+#define MODEL_VERDICT_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+enum verdict {
+	VERDICT_NONE, /* still running, or never started */
+	VERDICT_SUCCEEDED,
+	VERDICT_FAILED,
+	VERDICT_TIMED_OUT,
+	VERDICT_OUTPUT_MISSING,
+	VERDICT_POST_PROCESS_FAILED,
+	VERDICT_OUT_OF_MEMORY,
+	VERDICT_OUT_OF_DISK,
+	VERDICT_OUT_OF_PROCESSES,
+	VERDICT_CANCELLED,
+	VERDICT_LOST,
+	VERDICT_REFUSED,
+	VERDICT_COUNT
+};
+
+const char *verdict_name(enum verdict v);		      /* "succeeded", …; "none" */
+int verdict_parse(const char *name, enum verdict *ret);	      /* -EINVAL */
+
+/* What was seen of the end. Counters are -1 where the host cannot count. */
+struct evidence {
+	bool started;	    /* the command was executed */
+	int exec_errno;	    /* why it was not: ENOENT → 127, else 126; 0 */
+	int exit_code;	    /* -1 unless it exited */
+	int signal;	    /* 0 unless a signal ended it */
+	int cancel_signal;  /* SIGINT, SIGTERM, SIGHUP that we were sent; 0 */
+	bool wall_reached;  /* the deadline ended it */
+	bool cpu_reached;   /* cpu time ended it */
+	bool disk_killed;   /* we killed it for its disk use */
+	int64_t oom_kills;  /* kernel counter */
+	int64_t pids_hits;  /* kernel counter: forks refused */
+	int64_t disk_hits;  /* ENOSPC was certain: the file system is full at the end, 0/1; -1 unknown */
+	bool output_missing;
+	bool post_process_failed;
+};
+
+enum verdict verdict_decide(const struct evidence *e);
+/* Exit status of `run` for a verdict (committed or not is the caller's business: 125 if not). */
+int verdict_exit_status(enum verdict v, const struct evidence *e);
+
+#endif

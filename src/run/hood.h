@@ -1,0 +1,111 @@
+/*
+ * The story: request → plan → workspace → sandbox → supervise → collect → commit → clean up. story.c tells it from
+ * top to bottom; this header is all that the command and the library need of it.
+ *
+ * hood_open once (configuration, state directory, ledger's URL), then any of the calls, then hood_close. Nothing here
+ * prints, exits, handles signals or keeps globals.
+ */
+#ifndef RUN_HOOD_H
+#define RUN_HOOD_H
+
+#include <stdbool.h>
+
+#include "attempt.h"
+#include "config.h"
+#include "ledger.h"
+#include "plan.h"
+#include "request.h"
+
+struct hood;
+
+struct hood_options {
+	const char *config_file; /* --config, or NULL */
+	const char *ledger;	 /* --db, or NULL: FUMEHOOD_DB, configuration, $XDG_DATA_HOME/fumehood/ledger.db */
+};
+
+int hood_open(const struct hood_options *options, struct hood **ret, struct error *err);
+struct hood *hood_close(struct hood *h);
+DEFINE_CLEANUP(struct hood *, hood_close);
+#define _cleanup_hood_ _cleanup_(hood_closep)
+
+const struct config *hood_config(const struct hood *h);
+const char *hood_ledger_url(const struct hood *h);
+const char *hood_state_dir(const struct hood *h);
+/* Opens (first use: makes) the ledger and keeps it open with the hood. flags as ledger_open. */
+int hood_ledger(struct hood *h, unsigned flags, struct ledger **ret, struct error *err);
+
+/* What the caller wants to see while it runs. All optional. */
+struct progress {
+	int64_t elapsed_ms;
+	int64_t cpu_ms, memory_bytes, pids; /* -1: not known */
+	int64_t disk_files;		    /* in the workspace; -1 */
+	const char *stage;		    /* "workspace", "running", "collecting", "committing", "cleaning up" */
+};
+
+struct run_hooks {
+	void *arg;
+	void (*output)(void *arg, int stream, const char *data, size_t size);
+	void (*progress)(void *arg, const struct progress *p);
+	int progress_interval_ms; /* 0: none */
+	int cancel_fd;		  /* readable: a byte with the signal's number; -1: none */
+	int stdin_fd;		  /* for request.stdin_open; -1 otherwise */
+};
+
+/* Resolves every default against configuration and host; touches nothing. For --dry-run. */
+int hood_plan(struct hood *h, const struct request *r, struct plan *ret, struct error *err);
+
+/* The whole story. Returns 0 with ret filled when the analysis came to a verdict, committed (ret->committed) or not
+ * (then ret->error_* says why; gc commits it later). Negative: refused or our failure, err says why; ret has id and
+ * verdict VERDICT_REFUSED then, nothing is left behind and nothing was recorded. */
+int hood_run(struct hood *h, const struct request *r, const struct run_hooks *hooks, struct attempt *ret,
+	     struct error *err);
+
+/* workspace create / cleanup. */
+int hood_workspace_create(struct hood *h, const char *id, const struct process_id *owner, int64_t until,
+			  char **ret_path, struct error *err);
+int hood_workspace_cleanup(struct hood *h, const char *id, struct error *err);
+
+/* `commit ID`: collects from a held workspace (globs as for run, NULL: everything) and commits it as an attempt that
+ * succeeded, with an optional result; the workspace stays held. The same content again is a new attempt only with
+ * again. */
+int hood_commit(struct hood *h, const char *id, char *const *outputs, json_t *result, bool again,
+		struct attempt *ret, struct error *err);
+
+struct gc_report {
+	unsigned committed; /* finished ones that had not been committed */
+	unsigned lost;	    /* recorded as lost */
+	unsigned removed;   /* workspaces removed: lost, held by the dead, kept and expired */
+	unsigned alive;	    /* left alone */
+	unsigned foreign;
+	unsigned failed;    /* err has the first reason */
+	uint64_t objects;   /* removed from the object store */
+};
+int hood_gc(struct hood *h, struct gc_report *ret, struct error *err);
+
+/* A run that is going on, for `ls`, `show` and `logs -f`: from its record. 0, or ERROR_NOT_FOUND. */
+struct live {
+	char id[ID_ROOM];
+	int attempt;
+	int64_t created;
+	bool alive;   /* its supervisor holds the lock */
+	bool held;    /* a held or kept workspace, not a run */
+	char *path;
+	int log_fd[STREAM_COUNT]; /* -1: none */
+};
+void live_done(struct live *l);
+int hood_live(struct hood *h, const char *id, struct live *ret, struct error *err);
+int hood_live_each(struct hood *h, int (*fn)(void *arg, const struct live *l), void *arg, struct error *err);
+
+/* What this host can enforce, each item tried, not guessed. */
+struct doctor_item {
+	const char *name;
+	bool ok;
+	bool required;
+	char detail[256]; /* what was found */
+	char remedy[512]; /* what to do, "" if nothing */
+};
+typedef void (*doctor_fn)(void *arg, const struct doctor_item *item);
+/* 0 if every required item is ok, 1 if not, negative on our failure. */
+int hood_doctor(struct hood *h, doctor_fn fn, void *arg, struct error *err);
+
+#endif

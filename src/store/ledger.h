@@ -1,0 +1,90 @@
+/*
+ * The ledger: what every attempt was, for good. One interface; SQLite behind it now, PostgreSQL later, chosen by
+ * the URL. All SQL is in one place (sql.h), objects too large for the database in a content-addressed store
+ * beside it (objects.h).
+ *
+ * ledger_open, any number of calls, ledger_close. A crash at any instant leaves the last committed transaction,
+ * and at most temporary objects that the next gc removes.
+ */
+#ifndef STORE_LEDGER_H
+#define STORE_LEDGER_H
+
+#include <jansson.h>
+#include <stdbool.h>
+
+#include "attempt.h"
+#include "error.h"
+
+struct ledger;
+
+enum ledger_flags {
+	LEDGER_CREATE = 1,    /* make it if it is not there (first use) */
+	LEDGER_READ_ONLY = 2,
+};
+
+/* "sqlite:PATH" or a bare path; "postgresql://…". Newer schema: refused. Older schema: upgraded when writable.
+ * Messages never contain a password. */
+int ledger_open(const char *url, unsigned flags, struct ledger **ret, struct error *err);
+struct ledger *ledger_close(struct ledger *l); /* NULL is fine; returns NULL */
+DEFINE_CLEANUP(struct ledger *, ledger_close);
+#define _cleanup_ledger_ _cleanup_(ledger_closep)
+
+/* The URL as it may be shown and stored: no password. Newly allocated. */
+char *ledger_url_redacted(const char *url);
+
+struct analysis_state {
+	bool known;
+	int last_attempt; /* 0: none */
+	bool succeeded;	  /* some attempt has */
+	enum verdict last_verdict;
+};
+int ledger_analysis(struct ledger *l, const char *id, struct analysis_state *ret, struct error *err);
+
+/* Outputs up to this size live in the database, larger ones must already be in the object store. */
+uint64_t ledger_blob_max(const struct ledger *l);
+
+/* Reads fd (positioned anywhere; read from 0 with pread) to its end, hashing; writes it as an object: temporary
+ * file, fsync, rename, fsync of the directory. Existing content is not written again. */
+int ledger_put_object(struct ledger *l, int fd, uint64_t size, uint8_t ret_sha256[DIGEST_SIZE],
+		      struct error *err);
+
+/* Opens the content of an output that is not an object; the ledger verifies size and digest while it reads. The
+ * descriptor is the ledger's to close. */
+typedef int (*content_open_fn)(void *arg, const struct output *o, struct error *err);
+
+/* One transaction: analysis, attempt, blobs, outputs, rejected outputs, inputs, logs, events, samples. Fenced and
+ * idempotent by the token: a second commit of the same token changes nothing and reports the first one's number.
+ * *ret_number is the attempt's final number (another run of the same id may have taken the expected one). */
+int ledger_commit(struct ledger *l, const struct attempt *a, content_open_fn open, void *arg, int *ret_number,
+		  struct error *err);
+/* Was this token committed? 1, 0, negative. */
+int ledger_has_token(struct ledger *l, const char *token, int *ret_number, struct error *err);
+
+struct ledger_filter {
+	const char *state;   /* "succeeded", …, or NULL: all; a verdict's name */
+	const char *prefix;  /* of the id, or NULL */
+	int limit;	     /* 0: all */
+};
+/* Newest first; calls back with one row per analysis: its latest attempt, without outputs, inputs, logs, events. */
+typedef int (*ledger_row_fn)(void *arg, const struct attempt *a, struct error *err);
+int ledger_list(struct ledger *l, const struct ledger_filter *f, ledger_row_fn fn, void *arg,
+		struct error *err);
+
+/* One attempt whole but for the logs' bytes; number 0: the latest. ERROR_NOT_FOUND names what there is. */
+int ledger_load(struct ledger *l, const char *id, int number, struct attempt *ret, struct error *err);
+/* Every attempt's number and verdict, for `show`: [{"attempt":1,"verdict":"failed",…}] */
+int ledger_attempts(struct ledger *l, const char *id, json_t **ret, struct error *err);
+int ledger_load_log(struct ledger *l, const struct attempt *a, int stream, struct captured *ret,
+		    struct error *err);
+/* Writes an output's content to fd, verifying its digest on the way. */
+int ledger_copy_output(struct ledger *l, const struct output *o, int fd, struct error *err);
+
+/* Removes temporary objects of dead writers and unreferenced objects, without racing a commit. */
+int ledger_sweep(struct ledger *l, uint64_t *ret_removed, struct error *err);
+
+/* db status / db check: {"url","version","wanted","analyses","attempts","outputs","blobs","objects"} and
+ * {"checked", "problems":[{"kind","object","message"}]}. */
+int ledger_status(struct ledger *l, json_t **ret, struct error *err);
+int ledger_check(struct ledger *l, json_t **ret, struct error *err);
+
+#endif

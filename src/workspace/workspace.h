@@ -1,0 +1,138 @@
+/*
+ * The directory an analysis runs in, /tmp/scidex-analysis-{id}/, and the record of who owns it.
+ *
+ * The state directory has one folder per id that has a workspace now: runs/{id}/ with
+ *   lock           flock()ed by whoever acts on it: the supervisor for the whole run
+ *   record.json    who owns it: see struct record
+ *   stdout stderr  what was captured (written by supervise)
+ *   finished.json  the attempt, once its verdict is known (written by run)
+ * and the workspace root has
+ *   scidex-analysis-{id}          the workspace, 0700
+ *   .scidex-analysis-{id}.TOKEN   the private /tmp of the run (scratch), and, for a moment while it is being made,
+ *                                 .scidex-analysis-{id}.TOKEN.new: the workspace before its atomic rename.
+ * The record is written before the thing that it names is made, so that whatever a crash leaves is named.
+ *
+ * Order: workspace_open (takes the lock, makes or adopts) … workspace_remove or workspace_keep, workspace_close.
+ * Recovery: workspace_each + workspace_take.
+ */
+#ifndef WORKSPACE_WORKSPACE_H
+#define WORKSPACE_WORKSPACE_H
+
+#include <jansson.h>
+#include <stdbool.h>
+#include <sys/types.h>
+
+#include "error.h"
+#include "id.h"
+#include "manifest.h"
+#include "process.h"
+
+enum owner_kind {
+	OWNER_SUPERVISOR, /* whoever holds the lock */
+	OWNER_PROCESS,	  /* held by `workspace create`: a process */
+	OWNER_UNTIL,	  /* held until an instant */
+	OWNER_KEPT,	  /* kept after its end (--keep) until an instant; gc expires it */
+};
+
+struct record {
+	char id[ID_ROOM];
+	char token[TOKEN_SIZE];
+	char machine[MACHINE_ID_SIZE];
+	char boot[BOOT_ID_SIZE];
+	uid_t uid; /* of the owner: whose record this is */
+	enum owner_kind owner;
+	struct process_id process; /* OWNER_PROCESS, and the supervisor for messages */
+	int64_t until;		   /* UTC ns: OWNER_UNTIL, OWNER_KEPT */
+	struct process_id init;	   /* PID 1 of the namespace, as seen here; pid 0: not started */
+	char **cgroups;		   /* absolute directories made for it */
+	char *path;		   /* the workspace */
+	uint64_t device, inode;	   /* of the workspace; inode 0: not yet made */
+	char *scratch;
+	char *ledger;  /* URL as given by the user (the file is 0600) */
+	json_t *extra; /* run's own notes: request, plan, attempt number, created; or NULL */
+};
+
+void record_init(struct record *r);
+void record_done(struct record *r);
+json_t *record_to_json(const struct record *r);
+/* Strict: bytes from outside. */
+int record_parse(struct record *r, const char *text, size_t size, struct error *err);
+
+/* Where everything lies. state is an open descriptor of the state directory. */
+struct site {
+	int state;
+	char *root;   /* "/tmp" */
+	char *prefix; /* "scidex-analysis-" */
+};
+int site_open(struct site *s, const char *state_dir, const char *root, const char *prefix, struct error *err);
+void site_close(struct site *s);
+
+struct workspace {
+	const struct site *site;
+	struct record record;
+	int run_fd;  /* runs/{id}, -1 when closed */
+	int lock_fd; /* held */
+	int fd;	     /* the workspace, O_PATH-free: readable directory */
+	bool adopted; /* it was held by our caller: what lies there counts as staged */
+};
+
+/* Takes id's lock and makes the workspace with its record and scratch, owned by uid/gid (chowned as root; the
+ * caller's own otherwise). ERROR_BUSY if a run is going on; ERROR_REFUSED if the path exists and is not ours, or
+ * is held by somebody else, or is kept (says how to remove it). Adopts a held one of the same owner. If a dead
+ * owner left something, says to run gc… after having called recover(arg, dead workspace) when that is given. */
+typedef int (*workspace_recover_fn)(void *arg, struct workspace *dead, struct error *err);
+int workspace_open(const struct site *site, const char *id, const char *token, uid_t uid, gid_t gid,
+		   workspace_recover_fn recover, void *arg, struct workspace *ret, struct error *err);
+
+/* Writes the record again after a field was changed (init, cgroups, owner, extra …). */
+int workspace_save(struct workspace *w, struct error *err);
+
+/* Removes scratch and workspace (the directory itself included), then runs/{id}. Idempotent. */
+int workspace_remove(struct workspace *w, struct error *err);
+/* Removes only scratch; the workspace stays as OWNER_KEPT until `until`; chowned back to the caller as root. */
+int workspace_keep(struct workspace *w, int64_t until, struct error *err);
+/* Unlocks, closes. Removes nothing. */
+void workspace_close(struct workspace *w);
+#define _cleanup_workspace_ _cleanup_(workspace_close)
+
+/* `workspace create`: held for a process or until an instant. The same owner again: the same path. */
+int workspace_hold(const struct site *site, const char *id, const struct process_id *owner, int64_t until,
+		   char **ret_path, struct error *err);
+/* `workspace cleanup`: takes id's workspace, whoever held it, if it is ours and no run is going on in it; kills and
+ * awaits what its record names, calls back (which commits or not, removes cgroups, then workspace_remove()s).
+ * Missing: 0, nothing called. ERROR_REFUSED for somebody else's, ERROR_BUSY for a live run. */
+int workspace_take(const struct site *site, const char *id, workspace_recover_fn fn, void *arg,
+		   struct error *err);
+
+/* For gc: calls back for each id in the state directory whose owner is gone or expired, with its lock taken, its
+ * processes killed and awaited, its record read and not trusted blindly (machine, boot, uid, path under root with
+ * our prefix, device and inode). Records that are not ours to judge (another machine's or user's) are passed over
+ * and counted. The callback commits or records, then removes. */
+struct workspace_gc_counts {
+	unsigned seen, alive, foreign, taken, failed;
+};
+int workspace_each_dead(const struct site *site, workspace_recover_fn fn, void *arg,
+			struct workspace_gc_counts *ret, struct error *err);
+
+/* Kills the PID 1 that the record names (pid with start time, this boot, this machine) and waits until it and so its
+ * whole namespace is gone. The cgroups are then empty; removing them is run's business. */
+int record_kill(const struct record *r, struct error *err);
+
+/* Copies a regular file (no link, one or more names is fine, at most max bytes) to w->fd/as, making parent
+ * directories, hashing; owner uid/gid. Appends to inputs. Naming the same source and target twice is harmless. */
+int workspace_stage(struct workspace *w, const char *source, const char *as, uint64_t max, uid_t uid, gid_t gid,
+		    struct inputs *inputs, struct error *err);
+
+/* As root, a uid of its own for each running analysis: a locked slot in /run/fumehood. Hands out host uid/gid and
+ * the lock's descriptor; a slot whose former PID 1 is still dying is passed over. slot_bind notes the PID 1. */
+struct slot {
+	int fd;
+	int number;
+	uid_t uid;
+	gid_t gid;
+};
+int slot_take(struct slot *ret, struct error *err);
+int slot_bind(const struct slot *s, const struct process_id *init);
+void slot_release(struct slot *s);
+
+#endif
