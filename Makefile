@@ -1,0 +1,71 @@
+# The front door, thin, over Meson and Ninja. `make demo` and `make test` are all that a newcomer needs.
+
+BUILD   ?= build
+PREFIX  ?= /usr/local
+DESTDIR ?=
+
+.DEFAULT_GOAL := build
+.PHONY: help deps build demo test test-all test-crash test-vm bench install clean lint format
+
+help:
+	@sed -n 's/^##  //p' Makefile
+
+##  make             build build/fumehood (and install what the build needs)
+build:
+	@scripts/deps build
+	@scripts/build $(BUILD)
+
+##  make demo        build, and run a real analysis under the hood
+demo:
+	@scripts/deps build demo
+	@scripts/build $(BUILD)
+	@scripts/demo $(BUILD)
+
+##  make test        build, and pass every test
+test:
+	@scripts/deps build demo test
+	@scripts/test $(BUILD)
+
+##  make test-all    the same with every long part: crash sweeps and virtual machines in full
+test-all:
+	@scripts/deps build demo test
+	@scripts/test $(BUILD) --all
+
+##  make test-crash  only the crash sweeps, in full
+test-crash:
+	@scripts/deps build test
+	@scripts/test $(BUILD) --all --only crash
+
+##  make test-vm     only the suites in virtual machines, in full
+test-vm:
+	@scripts/deps build test
+	@scripts/test $(BUILD) --all --only vm
+
+##  make bench       what it costs, beside bubblewrap
+bench:
+	@scripts/deps build bench
+	@scripts/build $(BUILD)
+	@bench/run $(BUILD)
+
+##  make lint        formatting, static analysis, direction of includes
+lint:
+	@scripts/deps build test
+	@scripts/build $(BUILD)
+	@scripts/lint $(BUILD)
+
+##  make format      put every source file into the house's format
+format:
+	@git ls-files '*.c' '*.h' | xargs clang-format -i
+
+##  make deps        install everything that any of these needs
+deps:
+	@scripts/deps build demo test bench
+
+##  make install     PREFIX=/usr/local DESTDIR=
+install: build
+	@meson configure $(BUILD) --prefix=$(abspath $(PREFIX))
+	@DESTDIR=$(DESTDIR) meson install -C $(BUILD)
+
+##  make clean       remove everything that was built
+clean:
+	rm -rf $(BUILD)
