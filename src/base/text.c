@@ -153,6 +153,43 @@ char *base64_encode(const void *bytes, size_t size)
 	return out;
 }
 
+static int base64_digit(char c)
+{
+	if (c >= 'A' && c <= 'Z')
+		return c - 'A';
+	if (c >= 'a' && c <= 'z')
+		return c - 'a' + 26;
+	if (c >= '0' && c <= '9')
+		return c - '0' + 52;
+	return c == '+' ? 62 : c == '/' ? 63 : -1;
+}
+
+char *base64_decode(const char *text, size_t *ret_size)
+{
+	size_t size = strlen(text), padding = 0, n = 0;
+	_cleanup_free_ char *out = malloc(size / 4 * 3 + 1);
+	uint32_t v = 0;
+
+	while (padding < 2 && padding < size && text[size - 1 - padding] == '=')
+		padding++;
+	if (!out || size % 4)
+		return NULL;
+	for (size_t i = 0; i < size; i++) {
+		int digit = i < size - padding ? base64_digit(text[i]) : 0;
+
+		if (digit < 0)
+			return NULL;
+		v = v << 6 | (uint32_t)digit;
+		if (i % 4 == 3)
+			for (int shift = 16; shift >= 0; shift -= 8)
+				out[n++] = (char)(v >> shift & 255);
+	}
+	n -= padding;
+	out[n] = 0;
+	*ret_size = n;
+	return TAKE_PTR(out);
+}
+
 size_t strv_length(char *const *list)
 {
 	size_t n = 0;

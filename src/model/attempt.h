@@ -36,9 +36,9 @@ struct attempt {
 	int number;
 	char token[TOKEN_SIZE];
 	enum verdict verdict;
-	int exit_code; /* -1: null */
-	int signal;    /* 0: null */
-	int status;    /* exit status of `run` */
+	int exit_code;			 /* -1: null */
+	int signal;			 /* 0: null */
+	int status;			 /* exit status of `run` */
 	int64_t created, started, ended; /* UTC ns, 0: null */
 	char *workspace;		 /* the path, kept or not */
 	bool kept;
@@ -66,7 +66,8 @@ void attempt_done(struct attempt *a);
 int attempt_event(struct attempt *a, const char *stage, const char *format, ...) PRINTF_LIKE(3, 4);
 int attempt_set_error(struct attempt *a, const struct error *err);
 
-/* Everything but the logs' bytes (they lie beside the record on disk). */
+/* Everything but the logs' bytes (they lie beside the record on disk): of them it has the sizes, which
+ * attempt_from_json restores with head and tail still NULL, for the caller to load. */
 json_t *attempt_to_json(const struct attempt *a);
 int attempt_from_json(struct attempt *a, const json_t *json, struct error *err);
 

@@ -6,14 +6,14 @@
 #ifndef MODEL_CONFIG_H
 #define MODEL_CONFIG_H
 
-#include "limits.h"
+#include "limit.h"
 #include "request.h"
 
 struct config {
-	char *ledger;		/* URL */
+	char *ledger; /* URL */
 	char *state_dir;
-	char *workspace_root;	/* "/tmp" */
-	char *workspace_prefix; /* "scidex-analysis-" */
+	char *workspace_root;	 /* "/tmp" */
+	char *workspace_prefix;	 /* "scidex-analysis-" */
 	struct request defaults; /* data, docs, ro, env, keep, outputs, limits …; never id or command */
 	struct limits maximum;
 	uint64_t keep_max_bytes; /* LIMIT_NONE: no bound */
@@ -21,6 +21,7 @@ struct config {
 	json_t *post_process; /* checked for shape, used by a later stage; NULL if not set */
 	json_t *query;
 	json_t *slurm;
+	unsigned set; /* private: which of the numbers were given */
 };
 
 void config_init(struct config *c);
@@ -28,7 +29,8 @@ void config_done(struct config *c);
 #define _cleanup_config_ _cleanup_(config_done)
 
 /* Merges one file's text below what is already set (call in order of precedence, strongest first). is_site: the
- * file is /etc/fumehood/config.yaml, whose maximum, tables and role replace anything weaker files tried to set. */
+ * file is /etc/fumehood/config.yaml and the caller is not root, so that its tables and role replace, and its maximum
+ * bounds, what any other file tried to set. */
 int config_parse(struct config *c, const char *text, size_t size, const char *file, bool is_site,
 		 struct error *err);
 /* Built-in values for what is still unset (state_dir and ledger excepted: they need the environment). */

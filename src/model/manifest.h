@@ -46,20 +46,42 @@ struct manifest {
 
 void manifest_done(struct manifest *m);
 #define _cleanup_manifest_ _cleanup_(manifest_done)
-int manifest_add(struct manifest *m, const struct output *o);			     /* copies; -ENOMEM */
-int manifest_reject(struct manifest *m, const char *path, const char *reason);	     /* copies the path */
-void manifest_sort(struct manifest *m);						     /* by path bytes */
+int manifest_add(struct manifest *m, const struct output *o);		       /* copies; -ENOMEM */
+int manifest_reject(struct manifest *m, const char *path, const char *reason); /* copies the path */
+void manifest_sort(struct manifest *m);					       /* by path bytes */
 
 struct inputs {
 	struct input *list;
 	size_t count;
+	bool unsorted; /* private: added in another order than by path, so that finding takes longer */
 };
 
 void inputs_done(struct inputs *in);
 int inputs_add(struct inputs *in, const struct input *i); /* copies; -ENOMEM */
+void inputs_sort(struct inputs *in);			  /* by path bytes */
 const struct input *inputs_find(const struct inputs *in, const char *path);
 
 const char *media_type_of(const char *path);
+/* The constant that equals text, for what comes back from a store; "application/octet-stream" if there is none. */
+const char *media_type_known(const char *text);
+
+/* Why a file was not collected; docs/FORMATS.md explains them. */
+#define REJECT_SYMLINK	  "symbolic link"
+#define REJECT_HARD_LINK  "hard link (another name for the same file)"
+#define REJECT_FIFO	  "FIFO"
+#define REJECT_SOCKET	  "socket"
+#define REJECT_DEVICE	  "device"
+#define REJECT_SET_ID	  "set-uid or set-gid"
+#define REJECT_OWNER	  "owned by somebody else"
+#define REJECT_UNREADABLE "cannot be read"
+#define REJECT_SPARSE	  "sparse beyond the limit"
+#define REJECT_BYTES	  "over the limit of collected bytes"
+#define REJECT_FILES	  "over the limit of collected files"
+#define REJECT_DEPTH	  "too deep"
+#define REJECT_CHANGED	  "changed while it was read"
+#define REJECT_OTHER	  "refused"
+/* The constant that equals text; REJECT_OTHER if there is none. */
+const char *reject_reason_known(const char *text);
 
 /* Adds "path" (escaped where it is not UTF-8, with "path_b64" beside it) to object. -1 if memory is out. */
 int json_set_path(json_t *object, const char *path);
@@ -68,5 +90,11 @@ char *json_get_path(const json_t *object, struct error *err);
 
 json_t *manifest_outputs_to_json(const struct manifest *m);
 json_t *manifest_rejected_to_json(const struct manifest *m);
+
+/* Everything, and back: what a record keeps. manifest_from_json and inputs_from_json add to what is there. */
+json_t *manifest_to_json(const struct manifest *m);
+int manifest_from_json(struct manifest *m, const json_t *json, struct error *err);
+json_t *inputs_to_json(const struct inputs *in);
+int inputs_from_json(struct inputs *in, const json_t *json, struct error *err);
 
 #endif

@@ -9,33 +9,33 @@
 #include <jansson.h>
 #include <sys/types.h>
 
-#include "limits.h"
+#include "limit.h"
 #include "request.h"
 
 enum mount_kind {
-	MOUNT_DIR,     /* an empty directory of the root's own tmpfs */
-	MOUNT_FILE,    /* a small file with content, likewise */
-	MOUNT_LINK,    /* a symbolic link to source, likewise */
-	MOUNT_TMPFS,   /* size, inodes */
-	MOUNT_PROC,    /* a fresh procfs, masked */
-	MOUNT_DEVICE,  /* one device node of the host: null, zero, … */
-	MOUNT_BIND,    /* source at target, with what is mounted below it */
+	MOUNT_DIR,    /* an empty directory of the root's own tmpfs */
+	MOUNT_FILE,   /* a small file with content, likewise */
+	MOUNT_LINK,   /* a symbolic link to source, likewise */
+	MOUNT_TMPFS,  /* size, inodes */
+	MOUNT_PROC,   /* a fresh procfs, masked */
+	MOUNT_DEVICE, /* one device node of the host: null, zero, … */
+	MOUNT_BIND,   /* source at target, with what is mounted below it */
 	MOUNT_OVERLAY, /* source read-only through an overlay of this analysis alone; falls back to a bind as `fallback` says */
-	MOUNT_SAME,    /* what is already at `source` inside the new root appears at target too */
+	MOUNT_SAME, /* what is already at `source` inside the new root appears at target too */
 };
 
 struct mount {
 	enum mount_kind kind;
-	char *source; /* canonical host path; for LINK the link's text; for SAME a path inside */
-	char *target; /* absolute path inside */
+	char *source;  /* canonical host path; for LINK the link's text; for SAME a path inside */
+	char *target;  /* absolute path inside */
 	char *content; /* FILE */
 	size_t content_size;
 	bool writable; /* BIND, TMPFS */
 	bool optional; /* skipped when the source is not there */
-	bool system;   /* OVERLAY: of the host's own files: may become a bind without the walk for sockets and FIFOs */
+	bool system; /* OVERLAY: of the host's own files: may become a bind without the walk for sockets and FIFOs */
 	uint64_t size; /* TMPFS bytes */
 	uint64_t inodes;
-	unsigned mode; /* DIR, FILE, TMPFS */
+	unsigned mode;		/* DIR, FILE, TMPFS */
 	uint64_t device, inode; /* what source was when the plan was made: the child refuses another */
 };
 
@@ -68,7 +68,7 @@ struct plan {
 	enum strength strength;
 	enum keep keep;
 	char *into;
-	char *ledger;	 /* without credentials */
+	char *ledger; /* without credentials */
 	char *submitter_directory;
 	bool use_userns_first; /* an ordinary user: the user namespace comes first and owns the others */
 };

@@ -11,7 +11,7 @@
 #include "error.h"
 
 struct layer {
-	char *name;   /* "user namespace", "landlock", "limit memory", … */
+	char *name; /* "user namespace", "landlock", "limit memory", … */
 	bool held;
 	char *detail; /* "ABI 7", "cgroup v1 memory, 2G", or why it is not held */
 };
@@ -24,7 +24,8 @@ struct receipt {
 
 void receipt_done(struct receipt *r);
 #define _cleanup_receipt_ _cleanup_(receipt_done)
-int receipt_add(struct receipt *r, const char *name, bool held, const char *detail_format, ...) PRINTF_LIKE(4, 5);
+int receipt_add(struct receipt *r, const char *name, bool held, const char *detail_format, ...)
+	PRINTF_LIKE(4, 5);
 int receipt_warn(struct receipt *r, const char *format, ...) PRINTF_LIKE(2, 3);
 json_t *receipt_to_json(const struct receipt *r); /* {"layers":[{"name","held","detail"}], "warnings":[…]} */
 int receipt_from_json(struct receipt *r, const json_t *json, struct error *err);

@@ -11,7 +11,7 @@
 #include <stdbool.h>
 
 #include "id.h"
-#include "limits.h"
+#include "limit.h"
 #include "text.h"
 
 enum strength { STRENGTH_FULL, STRENGTH_LANDLOCK };
@@ -48,6 +48,7 @@ struct request {
 	struct pair *queries;
 	size_t n_queries;
 	bool explain;
+	unsigned set; /* private: which flags and choices were given, whatever their value */
 };
 
 void request_init(struct request *r);
@@ -64,11 +65,19 @@ int request_option_takes_value(const char *option);
  * wrong types are errors. Values that the caller has already set stay. */
 int request_parse(struct request *r, const char *text, size_t size, const char *file, struct error *err);
 
+/* from's values where r has none: how a request takes the configuration's defaults. A list is taken whole or not at
+ * all. -ENOMEM. */
+int request_inherit(struct request *r, const struct request *from);
+
 /* What can be checked without a file system: id, command present, names of env, NUL and '/' rules, globs. */
 int request_check(const struct request *r, struct error *err);
 
 json_t *request_to_json(const struct request *r); /* new reference, NULL if memory is out */
 int request_from_json(struct request *r, const json_t *json, struct error *err);
+
+/* A command line without a shell: blanks separate, '…', "…" and \\ quote, nothing is expanded. -EINVAL for a quote
+ * that is not closed; a text of blanks is an empty list. */
+int words_split(const char *text, char ***ret);
 
 const char *keep_name(enum keep keep);
 const char *strength_name(enum strength strength);

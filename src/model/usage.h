@@ -27,9 +27,9 @@ struct usage {
 	int64_t disk_files;
 };
 
-#define USAGE_UNKNOWN                                                                                        \
-	{                                                                                                    \
-		-1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1                                       \
+#define USAGE_UNKNOWN                                                  \
+	{                                                              \
+		-1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1 \
 	}
 
 json_t *usage_to_json(const struct usage *u);
@@ -52,5 +52,8 @@ struct timeline {
 
 /* Adds a sample if the interval since the last one has passed, thinning when full. */
 void timeline_add(struct timeline *t, const struct sample *s);
+
+json_t *timeline_to_json(const struct timeline *t);
+int timeline_from_json(struct timeline *t, const json_t *json, struct error *err);
 
 #endif

@@ -24,22 +24,23 @@ enum verdict {
 	VERDICT_COUNT
 };
 
-const char *verdict_name(enum verdict v);		      /* "succeeded", …; "none" */
-int verdict_parse(const char *name, enum verdict *ret);	      /* -EINVAL */
+const char *verdict_name(enum verdict v);		/* "succeeded", …; "none" */
+int verdict_parse(const char *name, enum verdict *ret); /* -EINVAL */
 
-/* What was seen of the end. Counters are -1 where the host cannot count. */
+/* What was seen of the end. Counters are -1 where the host cannot count. Of cancel_signal, wall_reached, cpu_reached
+ * and disk_killed only what came first is set: what the analysis was ended for. */
 struct evidence {
-	bool started;	    /* the command was executed */
-	int exec_errno;	    /* why it was not: ENOENT → 127, else 126; 0 */
-	int exit_code;	    /* -1 unless it exited */
-	int signal;	    /* 0 unless a signal ended it */
-	int cancel_signal;  /* SIGINT, SIGTERM, SIGHUP that we were sent; 0 */
-	bool wall_reached;  /* the deadline ended it */
-	bool cpu_reached;   /* cpu time ended it */
-	bool disk_killed;   /* we killed it for its disk use */
-	int64_t oom_kills;  /* kernel counter */
-	int64_t pids_hits;  /* kernel counter: forks refused */
-	int64_t disk_hits;  /* ENOSPC was certain: the file system is full at the end, 0/1; -1 unknown */
+	bool started;	   /* the command was executed */
+	int exec_errno;	   /* why it was not: ENOENT → 127, else 126; 0 */
+	int exit_code;	   /* -1 unless it exited */
+	int signal;	   /* 0 unless a signal ended it */
+	int cancel_signal; /* SIGINT, SIGTERM, SIGHUP that we were sent; 0 */
+	bool wall_reached; /* the deadline ended it */
+	bool cpu_reached;  /* cpu time ended it */
+	bool disk_killed;  /* we killed it for its disk use */
+	int64_t oom_kills; /* kernel counter */
+	int64_t pids_hits; /* kernel counter: forks refused */
+	int64_t disk_hits; /* ENOSPC was certain: the file system is full at the end, 0/1; -1 unknown */
 	bool output_missing;
 	bool post_process_failed;
 };

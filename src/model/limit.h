@@ -2,8 +2,8 @@
  * Limits: one table of what can be limited, one struct of how much. Options, request files, configuration,
  * --dry-run and the receipt are all made from limit_table, so that a limit has one name, one unit, one default.
  */
-#ifndef MODEL_LIMITS_H
-#define MODEL_LIMITS_H
+#ifndef MODEL_LIMIT_H
+#define MODEL_LIMIT_H
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -38,6 +38,8 @@ struct limit_info {
 	const char *option; /* NULL where there is no option: only in files */
 	enum limit_unit unit;
 	uint64_t built_in; /* LIMIT_NONE: no limit */
+	uint64_t least;	   /* smaller values make no sense and are usage errors */
+	bool always;	   /* "none" makes no sense either */
 	const char *help;
 };
 
@@ -53,18 +55,22 @@ struct limits {
 int limit_parse(enum limit which, const char *text, uint64_t *ret, struct error *err);
 
 enum { LIMIT_TEXT_SIZE = 32 };
-/* "2G", "1.5 GiB"-like short human text, parseable by limit_parse again where it is exact. */
+/* "2G", "90s", "0.5": short human text, parseable by limit_parse again where it is exact; else "1.9 GiB". */
 const char *limit_format(enum limit which, uint64_t value, char out[LIMIT_TEXT_SIZE]);
+/* Always exact, always parseable: what is stored. */
+const char *limit_format_exact(enum limit which, uint64_t value, char out[LIMIT_TEXT_SIZE]);
+const char *limit_origin_name(enum limit_origin origin); /* "unset", "built_in", "site", "asked" */
 
-int size_parse(const char *text, uint64_t *ret);     /* -EINVAL, -ERANGE */
-int duration_parse(const char *text, uint64_t *ret); /* ns */
+/* -EINVAL for what is none, -ERANGE for more than INT64_MAX, which JSON and SQL could not hold. */
+int size_parse(const char *text, uint64_t *ret);     /* "512", "4K", "2G", "2GiB"; powers of 1024 */
+int duration_parse(const char *text, uint64_t *ret); /* to ns: "90", "90s", "1.5h", "250ms", "7d" */
 
 /* from's set values replace to's unset ones, keeping their origin. */
 void limits_inherit(struct limits *to, const struct limits *from);
 /* Fills what is unset with the built-in defaults. */
 void limits_built_in(struct limits *l);
 /* Refuses (ERROR_REFUSED, one sentence: what was asked, what the site allows) an asked-for value above maximum;
- * lowers a default that is above it. */
+ * lowers a default that is above it. Call it after limits_built_in: what is unset stays unset. */
 int limits_cap(struct limits *l, const struct limits *maximum, struct error *err);
 
 #endif

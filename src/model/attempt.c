@@ -1,0 +1,86 @@
+#include "attempt.h"
+
+#include <errno.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "text.h"
+
+void attempt_init(struct attempt *a)
+{
+	*a = (struct attempt){.exit_code = -1, .usage = USAGE_UNKNOWN};
+}
+
+static void event_done(struct event *e)
+{
+	free(e->stage);
+	free(e->text);
+}
+
+void attempt_done(struct attempt *a)
+{
+	char *texts[] = {a->workspace, a->host, a->reason, a->error_stage, a->error_code, a->error_message};
+
+	for (size_t i = 0; i < ARRAY_SIZE(texts); i++)
+		free(texts[i]);
+	json_decref(a->request);
+	json_decref(a->plan);
+	json_decref(a->result);
+	free(a->timeline);
+	receipt_done(&a->receipt);
+	manifest_done(&a->manifest);
+	inputs_done(&a->inputs);
+	for (int i = 0; i < STREAM_COUNT; i++) {
+		free(a->logs[i].head);
+		free(a->logs[i].tail);
+	}
+	for (size_t i = 0; i < a->n_events; i++)
+		event_done(&a->events[i]);
+	free(a->events);
+	attempt_init(a);
+}
+
+/* Takes text. */
+static int add_event(struct attempt *a, int64_t at, const char *stage, char *text)
+{
+	struct event e = {.at = at, .stage = strdup(stage), .text = text};
+	struct event *more = e.stage && text ? reallocarray(a->events, a->n_events + 1, sizeof *more) : NULL;
+
+	if (!more) {
+		event_done(&e);
+		return -ENOMEM;
+	}
+	a->events = more;
+	more[a->n_events++] = e;
+	return 0;
+}
+
+int attempt_event(struct attempt *a, const char *stage, const char *format, ...)
+{
+	char *text;
+	va_list ap;
+
+	va_start(ap, format);
+	if (vasprintf(&text, format, ap) < 0)
+		text = NULL;
+	va_end(ap);
+	return add_event(a, clock_utc(), stage, text);
+}
+
+int attempt_set_error(struct attempt *a, const struct error *err)
+{
+	_cleanup_free_ char *stage = strdup(err->stage ? err->stage : "");
+	_cleanup_free_ char *code = strdup(error_kind_name(err->kind));
+	_cleanup_free_ char *message = strdup(err->message);
+
+	if (!stage || !code || !message)
+		return -ENOMEM;
+	free(a->error_stage);
+	free(a->error_code);
+	free(a->error_message);
+	a->error_stage = TAKE_PTR(stage);
+	a->error_code = TAKE_PTR(code);
+	a->error_message = TAKE_PTR(message);
+	return 0;
+}

@@ -1,0 +1,270 @@
+#include "attempt.h"
+
+#include <errno.h>
+#include <string.h>
+
+#include "record.h"
+#include "text.h"
+
+/* What is stored: times are integers, so that nothing is lost. */
+static const struct member attempt_members[] = {
+	MEMBER(struct attempt, id, MEMBER_CHARS),
+	MEMBER_AS("attempt", struct attempt, number, MEMBER_INT),
+	MEMBER(struct attempt, token, MEMBER_CHARS),
+	MEMBER(struct attempt, exit_code, MEMBER_INT),
+	MEMBER(struct attempt, signal, MEMBER_INT),
+	MEMBER(struct attempt, status, MEMBER_INT),
+	MEMBER_AS("created_ns", struct attempt, created, MEMBER_TIME),
+	MEMBER_AS("started_ns", struct attempt, started, MEMBER_TIME),
+	MEMBER_AS("ended_ns", struct attempt, ended, MEMBER_TIME),
+	MEMBER(struct attempt, workspace, MEMBER_TEXT),
+	MEMBER(struct attempt, kept, MEMBER_BOOL),
+	MEMBER(struct attempt, host, MEMBER_TEXT),
+	MEMBER(struct attempt, reason, MEMBER_TEXT),
+	MEMBER(struct attempt, request, MEMBER_JSON),
+	MEMBER(struct attempt, plan, MEMBER_JSON),
+	MEMBER(struct attempt, result, MEMBER_JSON),
+	MEMBER(struct attempt, error_stage, MEMBER_TEXT),
+	MEMBER(struct attempt, error_code, MEMBER_TEXT),
+	MEMBER(struct attempt, error_message, MEMBER_TEXT),
+	MEMBER(struct attempt, committed, MEMBER_BOOL),
+};
+
+static const struct member event_members[] = {
+	MEMBER_AS("at_ns", struct event, at, MEMBER_TIME),
+	MEMBER(struct event, stage, MEMBER_TEXT),
+	MEMBER(struct event, text, MEMBER_TEXT),
+};
+
+static const struct member log_members[] = {
+	MEMBER(struct captured, head_size, MEMBER_SIZE),
+	MEMBER(struct captured, tail_size, MEMBER_SIZE),
+	MEMBER(struct captured, omitted, MEMBER_SIZE),
+};
+_Static_assert(sizeof(size_t) == sizeof(uint64_t), "head_size and tail_size are written as MEMBER_SIZE");
+
+static json_t *list_to_json(const struct member *members, size_t n_members, const void *list, size_t count,
+			    size_t size)
+{
+	json_auto_t *array = json_array();
+
+	for (size_t i = 0; i < count; i++) {
+		json_auto_t *object = json_object();
+
+		if (record_write(object, members, n_members, (const char *)list + i * size) < 0 ||
+		    json_array_append(array, object) < 0)
+			return NULL;
+	}
+	return json_incref(array);
+}
+
+json_t *attempt_to_json(const struct attempt *a)
+{
+	json_auto_t *o = json_object();
+	json_t *logs =
+		list_to_json(log_members, ARRAY_SIZE(log_members), a->logs, STREAM_COUNT, sizeof a->logs[0]);
+	json_t *events = list_to_json(event_members, ARRAY_SIZE(event_members), a->events, a->n_events,
+				      sizeof *a->events);
+
+	if (json_object_set_new(o, "logs", logs) < 0 || json_object_set_new(o, "events", events) < 0 ||
+	    record_write(o, attempt_members, ARRAY_SIZE(attempt_members), a) < 0 ||
+	    json_object_set_new(o, "verdict", json_string(verdict_name(a->verdict))) < 0 ||
+	    json_object_set_new(o, "usage", usage_to_json(&a->usage)) < 0 ||
+	    json_object_set_new(o, "timeline", a->timeline ? timeline_to_json(a->timeline) : json_null()) <
+		    0 ||
+	    json_object_set_new(o, "receipt", receipt_to_json(&a->receipt)) < 0 ||
+	    json_object_set_new(o, "manifest", manifest_to_json(&a->manifest)) < 0 ||
+	    json_object_set_new(o, "inputs", inputs_to_json(&a->inputs)) < 0)
+		return NULL;
+	return json_incref(o);
+}
+
+static int read_events(struct attempt *a, const json_t *json, struct error *err)
+{
+	size_t count = json_array_size(json);
+
+	a->events = count ? calloc(count, sizeof *a->events) : NULL;
+	if (count && !a->events)
+		return error_memory(err);
+	for (a->n_events = 0; a->n_events < count;) {
+		struct event *e = &a->events[a->n_events++];
+		int r = record_read(e, event_members, ARRAY_SIZE(event_members),
+				    json_array_get(json, a->n_events - 1), "event", err);
+
+		if (r < 0)
+			return r;
+		if (!e->stage || !e->text)
+			return error_set(err, ERROR_SYSTEM,
+					 "cannot read a stored event: it has no stage or no text");
+	}
+	return 0;
+}
+
+static int read_timeline(struct attempt *a, const json_t *json, struct error *err)
+{
+	if (!json || json_is_null(json))
+		return 0;
+	a->timeline = calloc(1, sizeof *a->timeline);
+	return a->timeline ? timeline_from_json(a->timeline, json, err) : error_memory(err);
+}
+
+static int read_identity(struct attempt *a, const json_t *json, struct error *err)
+{
+	const char *verdict = json_string_value(json_object_get(json, "verdict"));
+	int r = record_read(a, attempt_members, ARRAY_SIZE(attempt_members), json, "attempt", err);
+
+	if (r == 0)
+		r = id_check(a->id, err);
+	if (r == 0 && (!verdict || verdict_parse(verdict, &a->verdict) < 0))
+		r = error_set(err, ERROR_SYSTEM,
+			      "cannot read a stored attempt: its 'verdict' makes no sense");
+	return r;
+}
+
+/* Parts that are not there are as attempt_init left them. */
+static int read_parts(struct attempt *a, const json_t *json, struct error *err)
+{
+	const json_t *usage = json_object_get(json, "usage"), *receipt = json_object_get(json, "receipt");
+	const json_t *manifest = json_object_get(json, "manifest"), *logs = json_object_get(json, "logs");
+	int r = usage ? usage_from_json(&a->usage, usage, err) : 0;
+
+	if (r == 0)
+		r = read_timeline(a, json_object_get(json, "timeline"), err);
+	if (r == 0 && receipt)
+		r = receipt_from_json(&a->receipt, receipt, err);
+	if (r == 0 && manifest)
+		r = manifest_from_json(&a->manifest, manifest, err);
+	if (r == 0)
+		r = inputs_from_json(&a->inputs, json_object_get(json, "inputs"), err);
+	for (size_t i = 0; r == 0 && i < STREAM_COUNT && i < json_array_size(logs); i++)
+		r = record_read(&a->logs[i], log_members, ARRAY_SIZE(log_members), json_array_get(logs, i),
+				"log", err);
+	if (r == 0)
+		r = read_events(a, json_object_get(json, "events"), err);
+	return r;
+}
+
+int attempt_from_json(struct attempt *a, const json_t *json, struct error *err)
+{
+	_cleanup_attempt_ struct attempt read;
+	int r;
+
+	attempt_init(&read);
+	r = read_identity(&read, json, err);
+	if (r == 0)
+		r = read_parts(&read, json, err);
+	if (r < 0)
+		return r;
+	attempt_done(a);
+	*a = read;
+	attempt_init(&read);
+	return 0;
+}
+
+static json_t *time_to_json(int64_t utc_ns)
+{
+	char text[CLOCK_TEXT_SIZE];
+
+	if (utc_ns == 0)
+		return json_null();
+	clock_format(utc_ns, text);
+	return json_string(text);
+}
+
+static json_t *error_to_json(const struct attempt *a)
+{
+	if (!a->error_message)
+		return json_null();
+	return json_pack("{s:o, s:o, s:o}", "stage",
+			 a->error_stage && *a->error_stage ? json_shown(a->error_stage) : json_null(), "code",
+			 json_shown(a->error_code), "message", json_shown(a->error_message));
+}
+
+static json_t *events_to_json(const struct attempt *a)
+{
+	json_auto_t *array = json_array();
+
+	for (size_t i = 0; i < a->n_events; i++) {
+		const struct event *e = &a->events[i];
+
+		if (json_array_append_new(array,
+					  json_pack("{s:o, s:o, s:o}", "at", time_to_json(e->at), "stage",
+						    json_shown(e->stage), "text", json_shown(e->text))) < 0)
+			return NULL;
+	}
+	return json_incref(array);
+}
+
+static json_t *json_or_null(json_t *json)
+{
+	return json ? json_incref(json) : json_null();
+}
+
+/* Sets keys of o to new references until a NULL key; -1 if one could not be made. */
+struct entry {
+	const char *key;
+	json_t *value;
+};
+
+static int set_entries(json_t *o, const struct entry *entries, size_t count)
+{
+	int r = 0;
+
+	for (size_t i = 0; i < count; i++) /* all of them, so that none leaks */
+		if (json_object_set_new(o, entries[i].key, entries[i].value) < 0)
+			r = -1;
+	return r;
+}
+
+static int set_result(json_t *o, const struct attempt *a)
+{
+	const struct entry entries[] = {
+		{"id", json_string(a->id)},
+		{"attempt", json_integer(a->number)},
+		{"verdict", json_string(verdict_name(a->verdict))},
+		{"exit_code", a->exit_code < 0 ? json_null() : json_integer(a->exit_code)},
+		{"signal", a->signal == 0 ? json_null() : json_integer(a->signal)},
+		{"reason", json_shown(a->reason)},
+		{"committed", json_boolean(a->committed)},
+		{"workspace", json_shown(a->workspace)},
+		{"kept", json_boolean(a->kept)},
+		{"outputs", manifest_outputs_to_json(&a->manifest)},
+		{"rejected_outputs", manifest_rejected_to_json(&a->manifest)},
+		{"rejected_outputs_more", json_integer((json_int_t)a->manifest.n_rejected_more)},
+		{"missing_outputs", json_text_list(a->manifest.missing)},
+		{"usage", usage_to_json(&a->usage)},
+		{"receipt", receipt_to_json(&a->receipt)},
+		{"denials", json_null()},
+		{"error", error_to_json(a)},
+	};
+
+	return set_entries(o, entries, ARRAY_SIZE(entries));
+}
+
+static int set_details(json_t *o, const struct attempt *a)
+{
+	const struct entry entries[] = {
+		{"status", json_integer(a->status)},
+		{"host", json_shown(a->host)},
+		{"created", time_to_json(a->created)},
+		{"started", time_to_json(a->started)},
+		{"ended", time_to_json(a->ended)},
+		{"request", json_or_null(a->request)},
+		{"plan", json_or_null(a->plan)},
+		{"result", json_or_null(a->result)},
+		{"inputs", inputs_to_json(&a->inputs)},
+		{"timeline", a->timeline ? timeline_to_json(a->timeline) : json_null()},
+		{"events", events_to_json(a)},
+	};
+
+	return set_entries(o, entries, ARRAY_SIZE(entries));
+}
+
+json_t *attempt_to_public_json(const struct attempt *a, bool full)
+{
+	json_auto_t *o = json_object();
+
+	if (set_result(o, a) < 0 || (full && set_details(o, a) < 0))
+		return NULL;
+	return json_incref(o);
+}

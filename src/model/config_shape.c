@@ -1,0 +1,134 @@
+#include "config_shape.h"
+
+#include <errno.h>
+#include <string.h>
+
+#include "limit.h"
+#include "text.h"
+
+int shape_amount(const struct node *n, const char *file, const char *name,
+		 int (*parse)(const char *text, uint64_t *ret), const char *example, uint64_t *ret,
+		 struct error *err)
+{
+	const char *word = node_read_word(n, file, name, err);
+	uint64_t value = LIMIT_NONE;
+	char shown[64];
+
+	if (!word)
+		return -EINVAL;
+	if (strcmp(word, "none") != 0 && parse(word, &value) < 0)
+		return node_error(n, file, err, "%s '%s' makes no sense: write it like %s, or 'none'", name,
+				  text_escape_into(shown, sizeof shown, word, strlen(word)), example);
+	if (ret)
+		*ret = value;
+	return 0;
+}
+
+static int shape_text(const struct node *n, const char *file, const char *name, struct error *err)
+{
+	_cleanup_free_ char *text = NULL;
+	int r = node_read_text(n, file, name, &text, err);
+
+	return r == 0 && !*text ? node_error(n, file, err, "%s is empty", name) : r;
+}
+
+static int shape_names(const struct node *n, const char *file, const char *name, struct error *err)
+{
+	int r = n->kind == NODE_LIST ? 0 : node_error(n, file, err, "%s must be a list of names", name);
+
+	for (size_t i = 0; r == 0 && i < n->count; i++)
+		r = shape_text(&n->items[i], file, name, err);
+	return r;
+}
+
+/* fill: columns that we fill in ourselves, each with a text in which {id} and the like stand. */
+static int shape_fill(const struct node *map, const char *file, struct error *err)
+{
+	int r = node_expect_map(map, file, "fill", err);
+
+	for (size_t i = 0; r == 0 && i < map->count; i++)
+		if (map->items[i].kind != NODE_SCALAR)
+			r = node_error(&map->items[i], file, err, "fill must give a text for each column");
+	return r;
+}
+
+static int shape_on_conflict(const struct node *n, const char *file, struct error *err)
+{
+	static const char *const known[] = {"update", "ignore", "fail"};
+	_cleanup_free_ char *text = NULL;
+	int r = node_read_text(n, file, "on_conflict", &text, err);
+
+	for (size_t i = 0; r == 0 && i < ARRAY_SIZE(known); i++)
+		if (strcmp(text, known[i]) == 0)
+			return 0;
+	return r < 0 ? r : node_error(n, file, err, "on_conflict must be update, ignore or fail");
+}
+
+static int shape_table(const struct node *n, const char *file, struct error *err)
+{
+	int r = 0;
+
+	if (n->kind == NODE_LIST)
+		return shape_names(n, file, "columns", err);
+	if (n->kind != NODE_MAP || !node_find(n, "columns"))
+		return node_error(n, file, err, "a table must be a list of columns, or a map with 'columns'");
+	for (size_t i = 0; r == 0 && i < n->count; i++) {
+		const char *key = n->keys[i].text;
+
+		if (strcmp(key, "columns") == 0 || strcmp(key, "key") == 0)
+			r = shape_names(&n->items[i], file, key, err);
+		else if (strcmp(key, "fill") == 0)
+			r = shape_fill(&n->items[i], file, err);
+		else if (strcmp(key, "on_conflict") == 0)
+			r = shape_on_conflict(&n->items[i], file, err);
+		else
+			r = node_unknown_key(&n->keys[i], file, "a table", err);
+	}
+	return r;
+}
+
+static int shape_tables(const struct node *map, const char *file, struct error *err)
+{
+	int r = node_expect_map(map, file, "tables", err);
+
+	for (size_t i = 0; r == 0 && i < map->count; i++)
+		r = shape_table(&map->items[i], file, err);
+	return r;
+}
+
+int shape_post_process(const struct node *map, const char *file, struct error *err)
+{
+	int r = node_expect_map(map, file, "post_process", err);
+
+	for (size_t i = 0; r == 0 && i < map->count; i++) {
+		const char *key = map->keys[i].text;
+
+		if (strcmp(key, "command") == 0)
+			r = shape_text(&map->items[i], file, key, err);
+		else if (strcmp(key, "tables") == 0)
+			r = shape_tables(&map->items[i], file, err);
+		else
+			r = node_unknown_key(&map->keys[i], file, "post_process", err);
+	}
+	return r;
+}
+
+int shape_query(const struct node *map, const char *file, struct error *err)
+{
+	int r = node_expect_map(map, file, "query", err);
+
+	for (size_t i = 0; r == 0 && i < map->count; i++) {
+		const struct node *n = &map->items[i];
+		const char *key = map->keys[i].text;
+
+		if (strcmp(key, "role") == 0)
+			r = shape_text(n, file, key, err);
+		else if (strcmp(key, "timeout") == 0)
+			r = shape_amount(n, file, key, duration_parse, "30s", NULL, err);
+		else if (strcmp(key, "max_bytes") == 0)
+			r = shape_amount(n, file, key, size_parse, "100M", NULL, err);
+		else
+			r = node_unknown_key(&map->keys[i], file, "query", err);
+	}
+	return r;
+}

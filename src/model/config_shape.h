@@ -1,0 +1,20 @@
+/*
+ * The shape of those parts of the configuration that later stages use as JSON: what is checked here with line and
+ * column need not be checked there again. Private to the model.
+ */
+#ifndef MODEL_CONFIG_SHAPE_H
+#define MODEL_CONFIG_SHAPE_H
+
+#include <stdint.h>
+
+#include "node.h"
+
+int shape_post_process(const struct node *map, const char *file, struct error *err);
+int shape_query(const struct node *map, const char *file, struct error *err);
+
+/* A size or a duration, or "none" (LIMIT_NONE); ret may be NULL. */
+int shape_amount(const struct node *n, const char *file, const char *name,
+		 int (*parse)(const char *text, uint64_t *ret), const char *example, uint64_t *ret,
+		 struct error *err);
+
+#endif

@@ -1,0 +1,255 @@
+#include "field.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "record.h"
+
+static const char *const strength_choices[] = {
+	[STRENGTH_FULL] = "full",
+	[STRENGTH_LANDLOCK] = "landlock",
+	NULL,
+};
+static const char *const keep_choices[] = {
+	[KEEP_UNSET] = "",
+	[KEEP_NEVER] = "never",
+	[KEEP_ON_FAILURE] = "on-failure",
+	[KEEP_ALWAYS] = "always",
+	NULL,
+};
+
+#define AT(field) offsetof(struct request, field)
+#define IN_ALL	  (FIELD_IN_REQUEST | FIELD_IN_DEFAULTS | FIELD_IN_STORE)
+#define IN_ONE	  (FIELD_IN_REQUEST | FIELD_IN_STORE) /* of one request, never a default */
+
+const struct field field_table[FIELD_COUNT] = {
+	{"id", NULL, FIELD_TEXT, IN_ONE, AT(id)},
+	{"command", NULL, FIELD_COMMAND, IN_ONE, AT(command)},
+	{"directory", NULL, FIELD_TEXT, FIELD_IN_STORE, AT(directory)},
+	{"data", "--data", FIELD_TEXT, IN_ALL, AT(data)},
+	{"docs", "--docs", FIELD_TEXT, IN_ALL, AT(docs)},
+	{"ro", "--ro", FIELD_PATHS, IN_ALL, AT(ro), AT(n_ro)},
+	{"input", "--input", FIELD_PATHS, IN_ALL, AT(inputs), AT(n_inputs)},
+	{"no_stage", "--no-stage", FIELD_FLAG, IN_ALL, AT(no_stage)},
+	{"output", "--output", FIELD_LIST, IN_ALL, AT(outputs)},
+	{"optional_output", "--optional-output", FIELD_LIST, IN_ALL, AT(optional_outputs)},
+	{"env", "--env", FIELD_LIST, IN_ALL, AT(env)},
+	{"stdin", "-i", FIELD_FLAG, IN_ALL, AT(stdin_open)},
+	{"limits", NULL, FIELD_LIMITS, IN_ALL, AT(limits)},
+	{"allow_unlimited", "--allow-unlimited", FIELD_FLAG, IN_ALL, AT(allow_unlimited)},
+	{"strength", "--strength", FIELD_CHOICE, IN_ALL, AT(strength), 0, strength_choices},
+	{"keep", "--keep", FIELD_CHOICE, IN_ALL, AT(keep), 0, keep_choices},
+	{"into", "--into", FIELD_TEXT, IN_ALL, AT(into)},
+	{"again", "--again", FIELD_FLAG, IN_ONE, AT(again)},
+	{"post_process", "--post-process", FIELD_TEXT, IN_ALL, AT(post_process)},
+	{"query", "--query", FIELD_QUERIES, IN_ALL, AT(queries), AT(n_queries)},
+	{"explain", "--explain", FIELD_FLAG, IN_ALL, AT(explain)},
+};
+
+const char *keep_name(enum keep keep)
+{
+	return keep == KEEP_UNSET ? "unset" : keep_choices[keep];
+}
+
+const char *strength_name(enum strength strength)
+{
+	return strength_choices[strength];
+}
+
+const struct field *field_by_key(const char *key, unsigned where)
+{
+	for (size_t i = 0; i < FIELD_COUNT; i++)
+		if ((field_table[i].where & where) && strcmp(field_table[i].key, key) == 0)
+			return &field_table[i];
+	return NULL;
+}
+
+const struct field *field_by_option(const char *option)
+{
+	for (size_t i = 0; i < FIELD_COUNT; i++)
+		if (field_table[i].option && strcmp(field_table[i].option, option) == 0)
+			return &field_table[i];
+	return NULL;
+}
+
+/* The member of r that f is about, by the type that its kind has. */
+#define FIELD_AT(type, f, r) ((type *)(void *)((char *)(r) + (f)->offset))
+#define FIELD_IN(type, f, r) ((type const *)(const void *)((const char *)(r) + (f)->offset))
+#define COUNT_AT(f, r)	     ((size_t *)(void *)((char *)(r) + (f)->count_offset))
+#define COUNT_IN(f, r)	     (*(const size_t *)(const void *)((const char *)(r) + (f)->count_offset))
+
+static unsigned field_bit(const struct field *f)
+{
+	return 1U << (f - field_table);
+}
+
+bool field_is_set(const struct field *f, const struct request *r)
+{
+	switch (f->kind) {
+	case FIELD_TEXT:
+		return *FIELD_IN(char *, f, r) != NULL;
+	case FIELD_COMMAND:
+	case FIELD_LIST:
+		return *FIELD_IN(char **, f, r) != NULL;
+	case FIELD_PATHS:
+	case FIELD_QUERIES:
+		return COUNT_IN(f, r) > 0;
+	case FIELD_FLAG:
+		return *FIELD_IN(bool, f, r) || (r->set & field_bit(f));
+	case FIELD_CHOICE:
+		return *FIELD_IN(unsigned, f, r) != 0 || (r->set & field_bit(f));
+	case FIELD_LIMITS:
+		for (int i = 0; i < LIMIT_COUNT; i++)
+			if (r->limits.origin[i] != LIMIT_UNSET)
+				return true;
+		return false;
+	}
+	return false;
+}
+
+void field_done(const struct field *f, struct request *r)
+{
+	struct pair *pairs;
+
+	switch (f->kind) {
+	case FIELD_TEXT:
+		free(*FIELD_AT(char *, f, r));
+		break;
+	case FIELD_COMMAND:
+	case FIELD_LIST:
+		strv_free(*FIELD_AT(char **, f, r));
+		break;
+	case FIELD_PATHS:
+	case FIELD_QUERIES:
+		pairs = *FIELD_AT(struct pair *, f, r);
+		for (size_t i = 0; i < COUNT_IN(f, r); i++) {
+			free(pairs[i].from);
+			free(pairs[i].to);
+		}
+		free(pairs);
+		break;
+	case FIELD_FLAG:
+	case FIELD_CHOICE:
+	case FIELD_LIMITS:
+		break;
+	}
+}
+
+static int pair_append(const struct field *f, struct request *r, const char *from, size_t from_size,
+		       const char *to)
+{
+	size_t *count = COUNT_AT(f, r);
+	struct pair **pairs = FIELD_AT(struct pair *, f, r);
+	struct pair *more = reallocarray(*pairs, *count + 1, sizeof *more);
+	struct pair p = {0};
+
+	if (!more)
+		return -ENOMEM;
+	*pairs = more;
+	p.from = strndup(from, from_size);
+	p.to = to ? strdup(to) : NULL;
+	if (!p.from || (to && !p.to)) {
+		free(p.from);
+		free(p.to);
+		return -ENOMEM;
+	}
+	more[(*count)++] = p;
+	return 0;
+}
+
+/* "FROM[:TO]" at the last colon, so that FROM may have one ("a:b:" is just "a:b"); "NAME=SQL" at the first '='. */
+static int pair_parse(const struct field *f, struct request *r, const char *text, struct error *err)
+{
+	const char *at = f->kind == FIELD_QUERIES ? strchr(text, '=') : strrchr(text, ':');
+	char shown[128];
+
+	if (!at && f->kind == FIELD_QUERIES)
+		return error_set(err, ERROR_USAGE, "query '%s' makes no sense: write NAME=SQL",
+				 text_escape_into(shown, sizeof shown, text, strlen(text)));
+	if (pair_append(f, r, text, at ? (size_t)(at - text) : strlen(text), at && at[1] ? at + 1 : NULL) < 0)
+		return error_memory(err);
+	return 0;
+}
+
+static int choice_parse(const struct field *f, struct request *r, const char *text, struct error *err)
+{
+	_cleanup_buffer_ struct buffer known = {0};
+	char shown[64];
+
+	for (unsigned i = 0; f->choices[i]; i++)
+		if (*text && strcmp(f->choices[i], text) == 0) {
+			*FIELD_AT(unsigned, f, r) = i;
+			r->set |= field_bit(f);
+			return 0;
+		} else if (*f->choices[i] &&
+			   buffer_printf(&known, "%s%s", known.size ? ", " : "", f->choices[i]) < 0) {
+			return error_memory(err);
+		}
+	return error_set(err, ERROR_USAGE, "%s '%s' is not one of %s", f->key,
+			 text_escape_into(shown, sizeof shown, text, strlen(text)), known.data);
+}
+
+int field_copy(const struct field *f, struct request *to, const struct request *from)
+{
+	const struct pair *pairs;
+
+	switch (f->kind) {
+	case FIELD_TEXT:
+		*FIELD_AT(char *, f, to) = strdup(*FIELD_IN(char *, f, from));
+		return *FIELD_AT(char *, f, to) ? 0 : -ENOMEM;
+	case FIELD_COMMAND:
+	case FIELD_LIST:
+		*FIELD_AT(char **, f, to) = strv_copy(*FIELD_IN(char **, f, from));
+		return *FIELD_AT(char **, f, to) ? 0 : -ENOMEM;
+	case FIELD_PATHS:
+	case FIELD_QUERIES:
+		pairs = *FIELD_IN(struct pair *, f, from);
+		for (size_t i = 0; i < COUNT_IN(f, from); i++)
+			if (pair_append(f, to, pairs[i].from, strlen(pairs[i].from), pairs[i].to) < 0)
+				return -ENOMEM;
+		return 0;
+	case FIELD_FLAG:
+		*FIELD_AT(bool, f, to) = *FIELD_IN(bool, f, from);
+		to->set |= field_bit(f);
+		return 0;
+	case FIELD_CHOICE:
+		*FIELD_AT(unsigned, f, to) = *FIELD_IN(unsigned, f, from);
+		to->set |= field_bit(f);
+		return 0;
+	case FIELD_LIMITS:
+		limits_inherit(&to->limits, &from->limits);
+		return 0;
+	}
+	return 0;
+}
+
+int field_from_option(const struct field *f, struct request *r, const char *value, struct error *err)
+{
+	char *text;
+
+	switch (f->kind) {
+	case FIELD_TEXT:
+		text = strdup(value);
+		if (!text)
+			return error_memory(err);
+		free(*FIELD_AT(char *, f, r));
+		*FIELD_AT(char *, f, r) = text;
+		return 0;
+	case FIELD_LIST:
+		return strv_append(FIELD_AT(char **, f, r), value) < 0 ? error_memory(err) : 0;
+	case FIELD_PATHS:
+	case FIELD_QUERIES:
+		return pair_parse(f, r, value, err);
+	case FIELD_FLAG:
+		*FIELD_AT(bool, f, r) = true;
+		r->set |= field_bit(f);
+		return 0;
+	case FIELD_CHOICE:
+		return choice_parse(f, r, value, err);
+	case FIELD_COMMAND:
+	case FIELD_LIMITS:
+		break;
+	}
+	return error_set(err, ERROR_USAGE, "%s is not an option", f->key);
+}

@@ -1,0 +1,59 @@
+/*
+ * One table of what a request consists of. Options, request files, the configuration's defaults and stored JSON are
+ * all read and written through it, so that a field has one name and one meaning. Private to the model.
+ */
+#ifndef MODEL_FIELD_H
+#define MODEL_FIELD_H
+
+#include "node.h"
+#include "request.h"
+
+enum field_kind {
+	FIELD_TEXT,
+	FIELD_COMMAND, /* words, or one text that is split into them */
+	FIELD_LIST,
+	FIELD_PATHS,   /* pairs "FROM:TO" */
+	FIELD_QUERIES, /* pairs "NAME=SQL" */
+	FIELD_FLAG,
+	FIELD_CHOICE,
+	FIELD_LIMITS,
+};
+
+/* Where a field may stand. */
+enum { FIELD_IN_REQUEST = 1, FIELD_IN_DEFAULTS = 2, FIELD_IN_STORE = 4 };
+
+struct field {
+	const char *key;
+	const char *option; /* NULL: not on the command line (limits have their own table) */
+	enum field_kind kind;
+	unsigned where;
+	size_t offset;
+	size_t count_offset;	    /* PATHS, QUERIES: of the number of pairs */
+	const char *const *choices; /* CHOICE: names by value, NULL-terminated; "" cannot be chosen */
+};
+
+enum { FIELD_COUNT = 21 };
+extern const struct field field_table[FIELD_COUNT];
+
+const struct field *field_by_key(const char *key, unsigned where); /* or NULL */
+const struct field *field_by_option(const char *option);	   /* or NULL */
+
+bool field_is_set(const struct field *f, const struct request *r);
+void field_done(const struct field *f, struct request *r);
+int field_copy(const struct field *f, struct request *to, const struct request *from); /* -ENOMEM */
+int field_from_option(const struct field *f, struct request *r, const char *value, struct error *err);
+int field_from_node(const struct field *f, struct request *r, const struct node *n, const char *file,
+		    enum limit_origin origin, struct error *err);
+json_t *field_to_json(const struct field *f,
+		      const struct request *r); /* new reference; NULL if memory is out */
+
+/* The keys of a map into r, whose fields must be unset; where says which are known, name what the map is called. */
+int request_read(struct request *r, const struct node *map, const char *file, const char *name,
+		 unsigned where, enum limit_origin origin, struct error *err);
+/* A map of limits; each is marked with origin. */
+int limits_read(struct limits *l, const struct node *map, const char *file, enum limit_origin origin,
+		struct error *err);
+/* The set ones, as exact text: {"memory": "2G"}. */
+json_t *limits_to_json(const struct limits *l);
+
+#endif

@@ -1,0 +1,313 @@
+#include "manifest.h"
+
+#include <errno.h>
+#include <search.h>
+#include <string.h>
+
+#include "record.h"
+#include "text.h"
+
+static const struct member output_members[] = {
+	MEMBER(struct output, sha256, MEMBER_DIGEST),
+	MEMBER(struct output, size, MEMBER_SIZE),
+	MEMBER(struct output, is_object, MEMBER_BOOL),
+};
+
+static const struct member input_members[] = {
+	MEMBER(struct input, source, MEMBER_TEXT),
+	MEMBER(struct input, sha256, MEMBER_DIGEST),
+	MEMBER(struct input, size, MEMBER_SIZE),
+	MEMBER(struct input, mode, MEMBER_INT),
+};
+
+static const struct member manifest_members[] = {
+	MEMBER_AS("rejected_more", struct manifest, n_rejected_more, MEMBER_SIZE),
+	MEMBER(struct manifest, missing, MEMBER_LIST),
+	MEMBER(struct manifest, present, MEMBER_LIST),
+};
+
+void manifest_done(struct manifest *m)
+{
+	for (size_t i = 0; i < m->n_outputs; i++)
+		free(m->outputs[i].path);
+	for (size_t i = 0; i < m->n_rejected; i++)
+		free(m->rejected[i].path);
+	free(m->outputs);
+	free(m->rejected);
+	strv_free(m->missing);
+	strv_free(m->present);
+	*m = (struct manifest){0};
+}
+
+/* Room for one more of a list that grows by doubling: there may be a million. */
+static void *list_grow(void *list, size_t count, size_t size)
+{
+	if (count & (count - 1))
+		return list;
+	return reallocarray(list, count ? 2 * count : 1, size);
+}
+
+int manifest_add(struct manifest *m, const struct output *o)
+{
+	struct output *more = list_grow(m->outputs, m->n_outputs, sizeof *more);
+
+	if (!more)
+		return -ENOMEM;
+	m->outputs = more;
+	more[m->n_outputs] = *o;
+	more[m->n_outputs].path = strdup(o->path);
+	if (!more[m->n_outputs].path)
+		return -ENOMEM;
+	m->n_outputs++;
+	return 0;
+}
+
+int manifest_reject(struct manifest *m, const char *path, const char *reason)
+{
+	struct rejected_output *more = list_grow(m->rejected, m->n_rejected, sizeof *more);
+
+	if (!more)
+		return -ENOMEM;
+	m->rejected = more;
+	more[m->n_rejected] = (struct rejected_output){.path = strdup(path), .reason = reason};
+	if (!more[m->n_rejected].path)
+		return -ENOMEM;
+	m->n_rejected++;
+	return 0;
+}
+
+static int compare_outputs(const void *a, const void *b)
+{
+	return strcmp(((const struct output *)a)->path, ((const struct output *)b)->path);
+}
+
+static int compare_rejected(const void *a, const void *b)
+{
+	return strcmp(((const struct rejected_output *)a)->path, ((const struct rejected_output *)b)->path);
+}
+
+void manifest_sort(struct manifest *m)
+{
+	if (m->n_outputs)
+		qsort(m->outputs, m->n_outputs, sizeof *m->outputs, compare_outputs);
+	if (m->n_rejected)
+		qsort(m->rejected, m->n_rejected, sizeof *m->rejected, compare_rejected);
+}
+
+void inputs_done(struct inputs *in)
+{
+	for (size_t i = 0; i < in->count; i++) {
+		free(in->list[i].path);
+		free(in->list[i].source);
+	}
+	free(in->list);
+	*in = (struct inputs){0};
+}
+
+int inputs_add(struct inputs *in, const struct input *i)
+{
+	struct input *more = list_grow(in->list, in->count, sizeof *more);
+	_cleanup_free_ char *path = strdup(i->path), *source = i->source ? strdup(i->source) : NULL;
+
+	if (!more)
+		return -ENOMEM;
+	in->list = more;
+	if (!path || (i->source && !source))
+		return -ENOMEM;
+	if (in->count && strcmp(more[in->count - 1].path, path) > 0)
+		in->unsorted = true;
+	more[in->count] = *i;
+	more[in->count].path = TAKE_PTR(path);
+	more[in->count].source = TAKE_PTR(source);
+	in->count++;
+	return 0;
+}
+
+static int compare_inputs(const void *a, const void *b)
+{
+	return strcmp(((const struct input *)a)->path, ((const struct input *)b)->path);
+}
+
+void inputs_sort(struct inputs *in)
+{
+	if (in->unsorted)
+		qsort(in->list, in->count, sizeof *in->list, compare_inputs);
+	in->unsorted = false;
+}
+
+const struct input *inputs_find(const struct inputs *in, const char *path)
+{
+	const struct input wanted = {.path = (char *)path};
+	size_t count = in->count;
+
+	if (count == 0)
+		return NULL;
+	return in->unsorted ? lfind(&wanted, in->list, &count, sizeof *in->list, compare_inputs)
+			    : bsearch(&wanted, in->list, count, sizeof *in->list, compare_inputs);
+}
+
+int json_set_path(json_t *object, const char *path)
+{
+	size_t size = strlen(path);
+	_cleanup_free_ char *escaped = NULL, *b64 = NULL;
+
+	if (utf8_valid(path, size))
+		return json_object_set_new(object, "path", json_string(path));
+	escaped = text_escape(path, size);
+	b64 = base64_encode(path, size);
+	if (!escaped || !b64 || json_object_set_new(object, "path", json_string(escaped)) < 0)
+		return -1;
+	return json_object_set_new(object, "path_b64", json_string(b64));
+}
+
+char *json_get_path(const json_t *object, struct error *err)
+{
+	const json_t *b64 = json_object_get(object, "path_b64");
+	const char *plain = json_string_value(json_object_get(object, "path"));
+	_cleanup_free_ char *path = NULL;
+	size_t size = 0;
+
+	if (b64) {
+		path = json_is_string(b64) ? base64_decode(json_string_value(b64), &size) : NULL;
+	} else if (plain) {
+		path = strdup(plain);
+		size = strlen(plain);
+	}
+	if (!path || strlen(path) != size || size == 0) {
+		error_set(err, ERROR_SYSTEM, "cannot read a stored path: it makes no sense");
+		return NULL;
+	}
+	return TAKE_PTR(path);
+}
+
+/* Moves a finished object to the end of array. */
+static int array_add(json_t *array, json_t **object)
+{
+	return json_array_append_new(array, TAKE_PTR(*object));
+}
+
+static json_t *outputs_write(const struct manifest *m, bool whole)
+{
+	json_auto_t *array = json_array();
+
+	for (size_t i = 0; i < m->n_outputs; i++) {
+		const struct output *o = &m->outputs[i];
+		json_auto_t *object = json_object();
+
+		if (json_set_path(object, o->path) < 0 ||
+		    record_write(object, output_members, whole ? 3 : 2, o) < 0 ||
+		    json_object_set_new(object, "media_type",
+					json_string(o->media_type ? o->media_type : media_type_of(o->path))) <
+			    0 ||
+		    array_add(array, &object) < 0)
+			return NULL;
+	}
+	return json_incref(array);
+}
+
+json_t *manifest_outputs_to_json(const struct manifest *m)
+{
+	return outputs_write(m, false);
+}
+
+json_t *manifest_rejected_to_json(const struct manifest *m)
+{
+	json_auto_t *array = json_array();
+
+	for (size_t i = 0; i < m->n_rejected; i++) {
+		json_auto_t *object = json_object();
+
+		if (json_set_path(object, m->rejected[i].path) < 0 ||
+		    json_object_set_new(object, "reason", json_string(m->rejected[i].reason)) < 0 ||
+		    array_add(array, &object) < 0)
+			return NULL;
+	}
+	return json_incref(array);
+}
+
+json_t *manifest_to_json(const struct manifest *m)
+{
+	json_auto_t *object = json_object();
+
+	if (record_write(object, manifest_members, ARRAY_SIZE(manifest_members), m) < 0 ||
+	    json_object_set_new(object, "outputs", outputs_write(m, true)) < 0 ||
+	    json_object_set_new(object, "rejected", manifest_rejected_to_json(m)) < 0)
+		return NULL;
+	return json_incref(object);
+}
+
+static int output_read(struct manifest *m, const json_t *json, struct error *err)
+{
+	const char *type = json_string_value(json_object_get(json, "media_type"));
+	_cleanup_free_ char *path = json_get_path(json, err);
+	struct output o = {.path = path};
+	int r;
+
+	if (!path)
+		return -EINVAL;
+	o.media_type = type ? media_type_known(type) : media_type_of(path);
+	r = record_read(&o, output_members, ARRAY_SIZE(output_members), json, "output", err);
+	if (r == 0 && manifest_add(m, &o) < 0)
+		r = error_memory(err);
+	return r;
+}
+
+static int rejected_read(struct manifest *m, const json_t *json, struct error *err)
+{
+	const char *reason = json_string_value(json_object_get(json, "reason"));
+	_cleanup_free_ char *path = json_get_path(json, err);
+
+	if (!path)
+		return -EINVAL;
+	if (manifest_reject(m, path, reject_reason_known(reason ? reason : "")) < 0)
+		return error_memory(err);
+	return 0;
+}
+
+int manifest_from_json(struct manifest *m, const json_t *json, struct error *err)
+{
+	const json_t *outputs = json_object_get(json, "outputs"),
+		     *rejected = json_object_get(json, "rejected");
+	int r = record_read(m, manifest_members, ARRAY_SIZE(manifest_members), json, "manifest", err);
+
+	for (size_t i = 0; r == 0 && i < json_array_size(outputs); i++)
+		r = output_read(m, json_array_get(outputs, i), err);
+	for (size_t i = 0; r == 0 && i < json_array_size(rejected); i++)
+		r = rejected_read(m, json_array_get(rejected, i), err);
+	return r;
+}
+
+json_t *inputs_to_json(const struct inputs *in)
+{
+	json_auto_t *array = json_array();
+
+	for (size_t i = 0; i < in->count; i++) {
+		json_auto_t *object = json_object();
+
+		if (json_set_path(object, in->list[i].path) < 0 ||
+		    record_write(object, input_members, ARRAY_SIZE(input_members), &in->list[i]) < 0 ||
+		    array_add(array, &object) < 0)
+			return NULL;
+	}
+	return json_incref(array);
+}
+
+int inputs_from_json(struct inputs *in, const json_t *json, struct error *err)
+{
+	for (size_t i = 0; i < json_array_size(json); i++) {
+		const json_t *object = json_array_get(json, i);
+		_cleanup_free_ char *path = json_get_path(object, err);
+		struct input read = {.path = path};
+		int r;
+
+		if (!path)
+			return -EINVAL;
+		r = record_read(&read, input_members, ARRAY_SIZE(input_members), object, "input", err);
+		if (r == 0 && inputs_add(in, &read) < 0)
+			r = error_memory(err);
+		free(read.source);
+		if (r < 0)
+			return r;
+	}
+	return 0;
+}

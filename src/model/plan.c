@@ -1,0 +1,181 @@
+#include "plan.h"
+
+#include <errno.h>
+#include <string.h>
+
+#include "record.h"
+
+static const struct member plan_members[] = {
+	MEMBER(struct plan, id, MEMBER_CHARS),
+	MEMBER(struct plan, attempt, MEMBER_INT),
+	MEMBER(struct plan, workspace, MEMBER_TEXT),
+	MEMBER(struct plan, scratch, MEMBER_TEXT),
+	MEMBER(struct plan, command, MEMBER_LIST),
+	MEMBER(struct plan, program, MEMBER_TEXT),
+	MEMBER(struct plan, env, MEMBER_LIST),
+	MEMBER(struct plan, data, MEMBER_TEXT),
+	MEMBER(struct plan, docs, MEMBER_TEXT),
+	MEMBER(struct plan, prefixes, MEMBER_LIST),
+	MEMBER_AS("output", struct plan, outputs, MEMBER_LIST),
+	MEMBER_AS("optional_output", struct plan, optional_outputs, MEMBER_LIST),
+	MEMBER(struct plan, allow_unlimited, MEMBER_BOOL),
+	MEMBER_AS("stdin", struct plan, stdin_open, MEMBER_BOOL),
+	MEMBER(struct plan, into, MEMBER_TEXT),
+	MEMBER(struct plan, ledger, MEMBER_TEXT),
+	MEMBER(struct plan, submitter_directory, MEMBER_TEXT),
+	MEMBER_AS("user_namespace_first", struct plan, use_userns_first, MEMBER_BOOL),
+};
+
+static const struct member stage_members[] = {
+	MEMBER(struct stage, source, MEMBER_TEXT),
+	MEMBER(struct stage, as, MEMBER_TEXT),
+};
+
+void plan_init(struct plan *p)
+{
+	*p = (struct plan){0};
+}
+
+void plan_done(struct plan *p)
+{
+	char **lists[] = {p->command, p->env, p->prefixes, p->outputs, p->optional_outputs};
+	char *texts[] = {p->workspace, p->scratch, p->program, p->data,
+			 p->docs,      p->into,	   p->ledger,  p->submitter_directory};
+
+	for (size_t i = 0; i < ARRAY_SIZE(lists); i++)
+		strv_free(lists[i]);
+	for (size_t i = 0; i < ARRAY_SIZE(texts); i++)
+		free(texts[i]);
+	for (size_t i = 0; i < p->n_mounts; i++) {
+		free(p->mounts[i].source);
+		free(p->mounts[i].target);
+		free(p->mounts[i].content);
+	}
+	for (size_t i = 0; i < p->n_stages; i++) {
+		free(p->stages[i].source);
+		free(p->stages[i].as);
+	}
+	free(p->mounts);
+	free(p->stages);
+	*p = (struct plan){0};
+}
+
+struct mount *plan_add_mount(struct plan *p, enum mount_kind kind, const char *source, const char *target)
+{
+	_cleanup_free_ char *from = source ? strdup(source) : NULL, *to = strdup(target);
+	struct mount *more = reallocarray(p->mounts, p->n_mounts + 1, sizeof *more);
+
+	if (more)
+		p->mounts = more;
+	if (!more || !to || (source && !from))
+		return NULL;
+	more += p->n_mounts++;
+	*more = (struct mount){.kind = kind, .source = TAKE_PTR(from), .target = TAKE_PTR(to)};
+	return more;
+}
+
+int plan_add_stage(struct plan *p, const char *source, const char *as)
+{
+	_cleanup_free_ char *from = strdup(source), *to = strdup(as);
+	struct stage *more = reallocarray(p->stages, p->n_stages + 1, sizeof *more);
+
+	if (more)
+		p->stages = more;
+	if (!more || !from || !to)
+		return -ENOMEM;
+	more[p->n_stages++] = (struct stage){.source = TAKE_PTR(from), .as = TAKE_PTR(to)};
+	return 0;
+}
+
+static const char *mount_kind_name(enum mount_kind kind)
+{
+	static const char *const names[] = {
+		[MOUNT_DIR] = "directory", [MOUNT_FILE] = "file",	[MOUNT_LINK] = "link",
+		[MOUNT_TMPFS] = "tmpfs",   [MOUNT_PROC] = "proc",	[MOUNT_DEVICE] = "device",
+		[MOUNT_BIND] = "bind",	   [MOUNT_OVERLAY] = "overlay", [MOUNT_SAME] = "same",
+	};
+
+	return names[kind];
+}
+
+/* Only what means something for its kind. */
+static json_t *mount_to_json(const struct mount *m)
+{
+	json_auto_t *object =
+		json_pack("{s:s, s:o}", "kind", mount_kind_name(m->kind), "target", json_text(m->target));
+	bool is_own = m->kind == MOUNT_DIR || m->kind == MOUNT_FILE || m->kind == MOUNT_TMPFS;
+	int r = object ? 0 : -1;
+
+	if (r == 0 && m->source)
+		r = json_object_set_new(object, "source", json_text(m->source));
+	if (r == 0 && (m->kind == MOUNT_BIND || m->kind == MOUNT_TMPFS))
+		r = json_object_set_new(object, "writable", json_boolean(m->writable));
+	if (r == 0 && m->optional)
+		r = json_object_set_new(object, "optional", json_true());
+	if (r == 0 && is_own)
+		r = json_object_set_new(object, "mode", json_integer(m->mode));
+	if (r == 0 && m->kind == MOUNT_FILE)
+		r = json_object_set_new(object, "size", json_integer((json_int_t)m->content_size));
+	if (r == 0 && m->kind == MOUNT_TMPFS)
+		r = json_object_set_new(object, "size", json_integer((json_int_t)m->size));
+	if (r == 0 && m->kind == MOUNT_TMPFS)
+		r = json_object_set_new(object, "inodes", json_integer((json_int_t)m->inodes));
+	return r == 0 ? json_incref(object) : NULL;
+}
+
+static json_t *mounts_to_json(const struct plan *p)
+{
+	json_auto_t *array = json_array();
+
+	for (size_t i = 0; i < p->n_mounts; i++)
+		if (json_array_append_new(array, mount_to_json(&p->mounts[i])) < 0)
+			return NULL;
+	return json_incref(array);
+}
+
+static json_t *stages_to_json(const struct plan *p)
+{
+	json_auto_t *array = json_array();
+
+	for (size_t i = 0; i < p->n_stages; i++) {
+		json_auto_t *stage = json_object();
+
+		if (record_write(stage, stage_members, ARRAY_SIZE(stage_members), &p->stages[i]) < 0 ||
+		    json_array_append(array, stage) < 0)
+			return NULL;
+	}
+	return json_incref(array);
+}
+
+/* Each limit as text for people, as a number in the table's unit for programs, and where it came from. */
+static json_t *plan_limits_to_json(const struct limits *l)
+{
+	json_auto_t *object = json_object();
+
+	for (int i = 0; i < LIMIT_COUNT; i++) {
+		char text[LIMIT_TEXT_SIZE];
+		bool none = l->origin[i] == LIMIT_UNSET || l->value[i] == LIMIT_NONE;
+		json_t *limit = json_pack("{s:s, s:o, s:s}", "limit",
+					  limit_format((enum limit)i, none ? LIMIT_NONE : l->value[i], text),
+					  "value", none ? json_null() : json_integer((json_int_t)l->value[i]),
+					  "origin", limit_origin_name(l->origin[i]));
+
+		if (json_object_set_new(object, limit_table[i].name, limit) < 0)
+			return NULL;
+	}
+	return json_incref(object);
+}
+
+json_t *plan_to_json(const struct plan *p)
+{
+	json_auto_t *object = json_object();
+
+	if (record_write(object, plan_members, ARRAY_SIZE(plan_members), p) < 0 ||
+	    json_object_set_new(object, "strength", json_string(strength_name(p->strength))) < 0 ||
+	    json_object_set_new(object, "keep", json_string(keep_name(p->keep))) < 0 ||
+	    json_object_set_new(object, "limits", plan_limits_to_json(&p->limits)) < 0 ||
+	    json_object_set_new(object, "stage", stages_to_json(p)) < 0 ||
+	    json_object_set_new(object, "mounts", mounts_to_json(p)) < 0)
+		return NULL;
+	return json_incref(object);
+}

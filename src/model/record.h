@@ -1,0 +1,57 @@
+/*
+ * A struct as JSON and back, by one table of its members, so that writing and reading cannot disagree. Private to
+ * the model. Members that are missing or null keep the value that they have: what was written before a member
+ * existed can still be read.
+ */
+#ifndef MODEL_RECORD_H
+#define MODEL_RECORD_H
+
+#include <jansson.h>
+#include <stddef.h>
+
+#include "error.h"
+
+enum member_kind {
+	MEMBER_INT,    /* int */
+	MEMBER_COUNT,  /* int64_t; -1, not known, is null */
+	MEMBER_TIME,   /* int64_t, UTC ns; 0 is null */
+	MEMBER_SIZE,   /* uint64_t up to INT64_MAX */
+	MEMBER_BOOL,   /* bool */
+	MEMBER_TEXT,   /* char *, owned; NULL is null */
+	MEMBER_CHARS,  /* char[room] */
+	MEMBER_LIST,   /* char **, owned */
+	MEMBER_JSON,   /* json_t *, owned; NULL is null */
+	MEMBER_DIGEST, /* uint8_t[DIGEST_SIZE], in hex */
+};
+
+struct member {
+	const char *key;
+	enum member_kind kind;
+	size_t offset;
+	size_t room; /* CHARS */
+};
+
+#define MEMBER(type, field, kind)                                               \
+	{                                                                       \
+#field, kind, offsetof(type, field), sizeof(((type *)0)->field) \
+	}
+#define MEMBER_AS(key, type, field, kind)                                    \
+	{                                                                    \
+		key, kind, offsetof(type, field), sizeof(((type *)0)->field) \
+	}
+
+/* Adds each member to object. -1 if memory is out. */
+int record_write(json_t *object, const struct member *members, size_t count, const void *record);
+/* what names the thing in errors: "usage". */
+int record_read(void *record, const struct member *members, size_t count, const json_t *object,
+		const char *what, struct error *err);
+
+/* A string, or {"b64": …} where it is not UTF-8; NULL gives null. New reference. */
+json_t *json_text(const char *text);
+json_t *json_text_list(char *const *list);
+/* A string as people may see it: what is not UTF-8 is escaped. */
+json_t *json_shown(const char *text);
+/* Newly allocated; NULL: not such a value, or memory is out. */
+char *json_text_read(const json_t *json);
+
+#endif

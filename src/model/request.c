@@ -1,0 +1,160 @@
+#include "request.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "document.h"
+#include "field.h"
+
+void request_init(struct request *r)
+{
+	*r = (struct request){0};
+}
+
+void request_done(struct request *r)
+{
+	for (size_t i = 0; i < FIELD_COUNT; i++)
+		field_done(&field_table[i], r);
+	*r = (struct request){0};
+}
+
+static int limit_by_option(const char *option)
+{
+	for (int i = 0; i < LIMIT_COUNT; i++)
+		if (limit_table[i].option && strcmp(limit_table[i].option, option) == 0)
+			return i;
+	return -1;
+}
+
+int request_option_takes_value(const char *option)
+{
+	const struct field *f = field_by_option(option);
+
+	if (!f)
+		return limit_by_option(option) < 0 ? -1 : 1;
+	return f->kind != FIELD_FLAG;
+}
+
+int request_option(struct request *r, const char *option, const char *value, struct error *err)
+{
+	const struct field *f = field_by_option(option);
+	int limit = limit_by_option(option), wants = request_option_takes_value(option), k;
+
+	if (wants < 0)
+		return 0;
+	if (wants && !value)
+		return error_set(err, ERROR_USAGE, "option %s needs a value", option);
+	if (!wants && value)
+		return error_set(err, ERROR_USAGE, "option %s takes no value", option);
+	if (f) {
+		k = field_from_option(f, r, value, err);
+	} else {
+		k = limit_parse((enum limit)limit, value, &r->limits.value[limit], err);
+		if (k == 0)
+			r->limits.origin[limit] = LIMIT_ASKED;
+	}
+	return k < 0 ? k : 1;
+}
+
+int request_inherit(struct request *r, const struct request *from)
+{
+	for (size_t i = 0; i < FIELD_COUNT; i++) {
+		const struct field *f = &field_table[i];
+
+		if (!field_is_set(f, from) || (field_is_set(f, r) && f->kind != FIELD_LIMITS))
+			continue;
+		if (field_copy(f, r, from) < 0)
+			return -ENOMEM;
+	}
+	return 0;
+}
+
+int request_parse(struct request *r, const char *text, size_t size, const char *file, struct error *err)
+{
+	_cleanup_node_ struct node root = {0};
+	_cleanup_request_ struct request read = {0};
+	int k = document_parse(text, size, file, &root, err);
+
+	if (k == 0)
+		k = request_read(&read, &root, file, "a request", FIELD_IN_REQUEST, LIMIT_ASKED, err);
+	if (k == 0 && request_inherit(r, &read) < 0)
+		k = error_memory(err);
+	return k;
+}
+
+json_t *request_to_json(const struct request *r)
+{
+	json_auto_t *object = json_object();
+
+	for (size_t i = 0; i < FIELD_COUNT; i++) {
+		const struct field *f = &field_table[i];
+
+		if (field_is_set(f, r) && json_object_set_new(object, f->key, field_to_json(f, r)) < 0)
+			return NULL;
+	}
+	return json_incref(object);
+}
+
+int request_from_json(struct request *r, const json_t *json, struct error *err)
+{
+	_cleanup_node_ struct node root = {0};
+	_cleanup_request_ struct request read = {0};
+	int k = document_from_json(json, "request", &root, err);
+
+	if (k == 0)
+		k = request_read(&read, &root, "request", "a request", FIELD_IN_STORE, LIMIT_ASKED, err);
+	if (k == 0 && request_inherit(r, &read) < 0)
+		k = error_memory(err);
+	return k;
+}
+
+/* Appends one character of a word, and with it the word itself once anything of it was seen. */
+static const char *word_scan(const char *p, struct buffer *word, int *ret)
+{
+	char quote = 0;
+
+	for (; *p; p++) {
+		char c = *p;
+
+		if (!quote && strchr(" \t\n\r", c))
+			break;
+		if (!quote && (c == '\'' || c == '"')) {
+			quote = c;
+			continue;
+		}
+		if (quote && c == quote) {
+			quote = 0;
+			continue;
+		}
+		/* As in a shell: within "…" a backslash quotes only what would be special there. */
+		if (c == '\\' && quote != '\'' && p[1] && (!quote || p[1] == '"' || p[1] == '\\'))
+			c = *++p;
+		*ret = buffer_append(word, &c, 1);
+		if (*ret < 0)
+			return p;
+	}
+	*ret = quote ? -EINVAL : buffer_append(word, "", 0);
+	return p;
+}
+
+int words_split(const char *text, char ***ret)
+{
+	_cleanup_strv_ char **words = calloc(1, sizeof *words);
+	int r = words ? 0 : -ENOMEM;
+
+	for (;;) {
+		_cleanup_buffer_ struct buffer word = {0};
+
+		text += strspn(text, " \t\n\r");
+		if (r < 0 || !*text)
+			break;
+		text = word_scan(text, &word, &r);
+		if (r == 0)
+			r = strv_append(&words, word.data);
+	}
+	if (r < 0)
+		return r;
+	*ret = TAKE_PTR(words);
+	return 0;
+}

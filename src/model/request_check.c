@@ -1,0 +1,167 @@
+#include "request.h"
+
+#include <stdio.h>
+#include <string.h>
+
+enum { SHOWN_SIZE = 256 };
+
+static const char *shown(char out[SHOWN_SIZE], const char *text)
+{
+	return text_escape_into(out, SHOWN_SIZE, text, strlen(text));
+}
+
+static bool has_dot_dot(const char *path)
+{
+	for (const char *p = path; *p; p += strspn(p, "/")) {
+		size_t n = strcspn(p, "/");
+
+		if (n == 2 && memcmp(p, "..", 2) == 0)
+			return true;
+		p += n;
+	}
+	return false;
+}
+
+static bool is_name(const char *text, size_t size)
+{
+	for (size_t i = 0; i < size; i++) {
+		char c = text[i];
+
+		if (!(c == '_' || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') ||
+		      (i && c >= '0' && c <= '9')))
+			return false;
+	}
+	return size > 0;
+}
+
+static int check_not_empty(const char *what, const char *text, struct error *err)
+{
+	if (!text || *text)
+		return 0;
+	return error_set(err, ERROR_USAGE, "%s is empty: give a value or leave it out", what);
+}
+
+static int check_command(char *const *command, struct error *err)
+{
+	if (!command || !command[0])
+		return error_set(
+			err, ERROR_USAGE,
+			"there is no command: give one after '--', or as 'command' in a request file");
+	return check_not_empty("the command's name", command[0], err);
+}
+
+static int check_env(char *const *env, struct error *err)
+{
+	char text[SHOWN_SIZE];
+
+	for (size_t i = 0; env && env[i]; i++)
+		if (!is_name(env[i], strcspn(env[i], "=")))
+			return error_set(
+				err, ERROR_USAGE,
+				"env '%s' makes no sense: write NAME=VALUE or NAME, with a NAME of letters, digits and '_'",
+				shown(text, env[i]));
+	return 0;
+}
+
+/* A pattern stays beneath the workspace. */
+static int check_outputs(const char *what, char *const *globs, struct error *err)
+{
+	char text[SHOWN_SIZE];
+
+	for (size_t i = 0; globs && globs[i]; i++)
+		if (!globs[i][0] || globs[i][0] == '/' || has_dot_dot(globs[i]))
+			return error_set(
+				err, ERROR_USAGE,
+				"%s '%s' makes no sense: write a path below the workspace, without '..'",
+				what, shown(text, globs[i]));
+	return 0;
+}
+
+static int check_ro(const struct pair *p, struct error *err)
+{
+	char text[SHOWN_SIZE];
+
+	if (!p->to || (p->to[0] == '/' && p->to[1] && !has_dot_dot(p->to) && !strchr(p->to, ':')))
+		return 0;
+	return error_set(err, ERROR_USAGE,
+			 "ro cannot appear at '%s': give an absolute path without '..' and ':'",
+			 shown(text, p->to));
+}
+
+static int check_input(const struct pair *p, struct error *err)
+{
+	char text[SHOWN_SIZE];
+
+	if (!p->to || (p->to[0] != '/' && !has_dot_dot(p->to) && !strchr(p->to, ':')))
+		return 0;
+	return error_set(
+		err, ERROR_USAGE,
+		"input cannot be staged as '%s': give a path below the workspace, without '..' and ':'",
+		shown(text, p->to));
+}
+
+static int check_query(const struct pair *p, struct error *err)
+{
+	char text[SHOWN_SIZE];
+
+	if (!is_name(p->from, strlen(p->from)))
+		return error_set(err, ERROR_USAGE,
+				 "query name '%s' makes no sense: use letters, digits and '_'",
+				 shown(text, p->from));
+	if (!p->to)
+		return error_set(err, ERROR_USAGE, "query '%s' has no SQL: write NAME=SQL", p->from);
+	return 0;
+}
+
+static int check_pairs(const char *what, const struct pair *pairs, size_t count,
+		       int (*check)(const struct pair *p, struct error *err), struct error *err)
+{
+	int r = 0;
+
+	for (size_t i = 0; r == 0 && i < count; i++) {
+		r = check_not_empty(what, pairs[i].from, err);
+		if (r == 0)
+			r = check(&pairs[i], err);
+	}
+	return r;
+}
+
+static int check_texts(const struct request *r, struct error *err)
+{
+	const struct {
+		const char *what, *text;
+	} texts[] = {
+		{"data", r->data},
+		{"docs", r->docs},
+		{"into", r->into},
+		{"post_process", r->post_process},
+	};
+	int k = 0;
+
+	for (size_t i = 0; k == 0 && i < ARRAY_SIZE(texts); i++)
+		k = check_not_empty(texts[i].what, texts[i].text, err);
+	return k;
+}
+
+int request_check(const struct request *r, struct error *err)
+{
+	int k = r->id ? id_check(r->id, err) : 0;
+
+	if (k == 0)
+		k = check_command(r->command, err);
+	if (k == 0)
+		k = check_texts(r, err);
+	if (k == 0)
+		k = check_env(r->env, err);
+	if (k == 0)
+		k = check_outputs("output", r->outputs, err);
+	if (k == 0)
+		k = check_outputs("optional_output", r->optional_outputs, err);
+	if (k == 0)
+		k = check_pairs("ro", r->ro, r->n_ro, check_ro, err);
+	if (k == 0)
+		k = check_pairs("input", r->inputs, r->n_inputs, check_input, err);
+	if (k == 0)
+		k = check_pairs("query", r->queries, r->n_queries, check_query, err);
+	return k;
+}

@@ -1,0 +1,107 @@
+#include "usage.h"
+
+#include <string.h>
+
+#include "record.h"
+
+static const struct member usage_members[] = {
+	MEMBER(struct usage, wall_ms, MEMBER_COUNT),
+	MEMBER(struct usage, cpu_ms, MEMBER_COUNT),
+	MEMBER(struct usage, cpu_user_ms, MEMBER_COUNT),
+	MEMBER(struct usage, cpu_system_ms, MEMBER_COUNT),
+	MEMBER(struct usage, memory_peak_bytes, MEMBER_COUNT),
+	MEMBER(struct usage, memory_anon_peak_bytes, MEMBER_COUNT),
+	MEMBER(struct usage, swap_peak_bytes, MEMBER_COUNT),
+	MEMBER(struct usage, pids_peak, MEMBER_COUNT),
+	MEMBER(struct usage, read_bytes, MEMBER_COUNT),
+	MEMBER(struct usage, written_bytes, MEMBER_COUNT),
+	MEMBER(struct usage, throttled_ms, MEMBER_COUNT),
+	MEMBER(struct usage, oom_kills, MEMBER_COUNT),
+	MEMBER(struct usage, disk_bytes, MEMBER_COUNT),
+	MEMBER(struct usage, disk_files, MEMBER_COUNT),
+};
+
+static const struct member sample_members[] = {
+	MEMBER(struct sample, at_ms, MEMBER_COUNT),
+	MEMBER(struct sample, cpu_ms, MEMBER_COUNT),
+	MEMBER(struct sample, memory_bytes, MEMBER_COUNT),
+	MEMBER(struct sample, pids, MEMBER_COUNT),
+};
+
+json_t *usage_to_json(const struct usage *u)
+{
+	json_auto_t *object = json_object();
+
+	if (record_write(object, usage_members, ARRAY_SIZE(usage_members), u) < 0)
+		return NULL;
+	return json_incref(object);
+}
+
+int usage_from_json(struct usage *u, const json_t *json, struct error *err)
+{
+	struct usage read = USAGE_UNKNOWN;
+	int r = record_read(&read, usage_members, ARRAY_SIZE(usage_members), json, "usage", err);
+
+	if (r == 0)
+		*u = read;
+	return r;
+}
+
+enum { FIRST_INTERVAL_MS = 100 };
+
+/* Keeps every second sample, the first among them. */
+static void timeline_thin(struct timeline *t)
+{
+	int kept = 0;
+
+	for (int i = 0; i < t->count; i += 2)
+		t->samples[kept++] = t->samples[i];
+	t->count = kept;
+	t->interval_ms *= 2;
+}
+
+void timeline_add(struct timeline *t, const struct sample *s)
+{
+	if (t->interval_ms == 0)
+		t->interval_ms = FIRST_INTERVAL_MS;
+	if (t->count == SAMPLES_MAX)
+		timeline_thin(t);
+	if (t->count && s->at_ms - t->samples[t->count - 1].at_ms < t->interval_ms)
+		return;
+	t->samples[t->count++] = *s;
+}
+
+json_t *timeline_to_json(const struct timeline *t)
+{
+	json_auto_t *samples = json_array();
+
+	for (int i = 0; i < t->count; i++) {
+		json_auto_t *sample = json_object();
+
+		if (record_write(sample, sample_members, ARRAY_SIZE(sample_members), &t->samples[i]) < 0 ||
+		    json_array_append(samples, sample) < 0)
+			return NULL;
+	}
+	return json_pack("{s:I, s:O}", "interval_ms", (json_int_t)t->interval_ms, "samples", samples);
+}
+
+int timeline_from_json(struct timeline *t, const json_t *json, struct error *err)
+{
+	const json_t *interval = json_object_get(json, "interval_ms"),
+		     *samples = json_object_get(json, "samples");
+
+	if (!json_is_integer(interval) || json_integer_value(interval) < 0 || !json_is_array(samples) ||
+	    json_array_size(samples) > SAMPLES_MAX)
+		return error_set(err, ERROR_SYSTEM, "cannot read a stored timeline: it makes no sense");
+	*t = (struct timeline){.interval_ms = json_integer_value(interval)};
+	for (size_t i = 0; i < json_array_size(samples); i++) {
+		struct sample s = {-1, -1, -1, -1};
+		int r = record_read(&s, sample_members, ARRAY_SIZE(sample_members),
+				    json_array_get(samples, i), "sample", err);
+
+		if (r < 0)
+			return r;
+		t->samples[t->count++] = s;
+	}
+	return 0;
+}
