@@ -11,9 +11,10 @@
 
 #include <stdbool.h>
 #include <stdint.h>
+#include <sys/types.h>
 
 #include "error.h"
-#include "limits.h"
+#include "limit.h"
 #include "receipt.h"
 
 enum cgroup_way { CGROUP_NONE, CGROUP_V1, CGROUP_V2, CGROUP_SYSTEMD };
@@ -22,9 +23,10 @@ struct cgroup_host {
 	enum cgroup_way way;
 	bool memory, pids, cpu, freezer, kill; /* which controllers we can use */
 	bool swap;			       /* swap is counted with memory */
-	char why[256];			       /* for what is missing: one sentence with what to do */
-	char v2_parent[512];		       /* where ours are made */
-	char v1_parent[6][256];		       /* memory, pids, cpu, cpuacct, freezer, blkio; "" if not usable */
+	bool user_manager;		       /* CGROUP_SYSTEMD: the user's, not the system's */
+	char why[512];			       /* for what is missing: one sentence with what to do */
+	char v2_parent[512];		       /* where ours are made; "" where systemd makes the place */
+	char v1_parent[6][512]; /* memory, pids, cpu, cpuacct, freezer, blkio; "" if not usable */
 };
 
 int cgroup_host_probe(struct cgroup_host *ret, struct error *err);
@@ -39,8 +41,12 @@ int cgroup_create(const struct cgroup_host *host, const char *name, const struct
 		  bool allow_unlimited, struct receipt *receipt, struct cgroup **ret, struct error *err);
 /* The directories, NULL-terminated, for the record; owned by the cgroup. */
 char *const *cgroup_paths(const struct cgroup *c);
-/* Descriptors of cgroup.procs (or tasks) to which the child writes "0"; owned by the cgroup. Returns the count. */
+/* Descriptors of cgroup.procs to which the child writes "0", before it changes its uid; owned by the cgroup. Returns
+ * the count. */
 int cgroup_join_fds(const struct cgroup *c, int fds[CGROUP_JOIN_MAX]);
+/* Brings PID 1 to where its children may join: called by the supervisor between clone and the join. Does something
+ * only where the kernel forbids an ordinary user the direct way, from a login session into the user manager's tree. */
+int cgroup_adopt(const struct cgroup *c, pid_t pid, struct error *err);
 
 /* Counters; -1 for what is not available. */
 struct cgroup_counters {
@@ -53,7 +59,8 @@ struct cgroup_counters {
 void cgroup_read(const struct cgroup *c, struct cgroup_counters *ret);
 /* Only what a progress line and the timeline need: cheap. */
 void cgroup_sample(const struct cgroup *c, struct cgroup_counters *ret);
-/* A descriptor that becomes readable (EPOLLPRI/EPOLLIN as *events says) on an OOM kill, or -1. */
+/* A descriptor that becomes ready (*events says whether EPOLLPRI or EPOLLIN) when memory ran out, or -1. It may be
+ * ready for less than a kill: oom_kills of cgroup_read tells, which also makes it quiet again. Owned by the cgroup. */
 int cgroup_oom_fd(const struct cgroup *c, uint32_t *events);
 int cgroup_kill(const struct cgroup *c); /* SIGKILL to all in it, awaits emptiness */
 /* Removes the directories; kills and awaits what is still in them. Frees c in every case. */

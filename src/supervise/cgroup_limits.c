@@ -1,0 +1,176 @@
+/*
+ * Which limits hold, and what the receipt says of them: one policy for every way.
+ */
+#include "cgroup_private.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <sched.h>
+#include <stdio.h>
+#include <string.h>
+
+/* What a cgroup can hold. The rest of limit_table is held by others. */
+static const struct {
+	enum limit which;
+	const char *v1_file, *v2_file;
+	enum controller controller;
+} table[] = {
+	{LIMIT_MEMORY, "memory.limit_in_bytes", "memory.max", CONTROLLER_MEMORY},
+	{LIMIT_PIDS, "pids.max", "pids.max", CONTROLLER_PIDS},
+	{LIMIT_CPUS, "cpu.cfs_quota_us", "cpu.max", CONTROLLER_CPU},
+};
+
+enum { CPU_PERIOD_US = 100000, CPU_PERIOD_MAX_US = 1000000, CPU_QUOTA_MIN_US = 1000 };
+
+void cgroup_cpu_quota(uint64_t millicpus, uint64_t *quota_us, uint64_t *period_us)
+{
+	/* The kernel takes no quota below 1 ms: very small shares need a longer period. */
+	*period_us = millicpus < 10 ? CPU_PERIOD_MAX_US : CPU_PERIOD_US;
+	*quota_us = millicpus * (*period_us / 1000);
+	if (*quota_us < CPU_QUOTA_MIN_US)
+		*quota_us = CPU_QUOTA_MIN_US;
+}
+
+/* --- enclosing limits --- */
+
+static const char *limit_file(bool v2, enum limit which)
+{
+	for (size_t i = 0; i < ARRAY_SIZE(table); i++)
+		if (table[i].which == which)
+			return v2 ? table[i].v2_file : table[i].v1_file;
+	return NULL;
+}
+
+/* In the limit's unit; LIMIT_NONE for "max", -1 and v1's huge numbers too. */
+uint64_t cgroup_limit_here(const char *dir, bool v2, enum limit which)
+{
+	const char *file = limit_file(v2, which);
+	_cleanup_close_ int fd = open(dir, O_PATH | O_DIRECTORY | O_CLOEXEC);
+	uint64_t period = CPU_PERIOD_US;
+	char text[64], *end;
+	int64_t value;
+
+	if (fd < 0 || !file || cgroup_file_read(fd, file, text, sizeof text) <= 0)
+		return LIMIT_NONE;
+	value = strtoll(text, &end, 10);
+	if (end == text || value < 0 || value >= INT64_MAX / 2)
+		return LIMIT_NONE;
+	if (which != LIMIT_CPUS)
+		return (uint64_t)value;
+	if (*end == ' ')
+		period = strtoull(end, NULL, 10);
+	else if (cgroup_file_read(fd, "cpu.cfs_period_us", text, sizeof text) > 0)
+		period = strtoull(text, NULL, 10);
+	return period ? (uint64_t)value * 1000 / period : LIMIT_NONE;
+}
+
+uint64_t cgroup_enclosing(const struct cgroup_place *place, bool v2, enum limit which)
+{
+	char dir[CGROUP_PATH_ROOM];
+	uint64_t least = LIMIT_NONE;
+
+	if (!place->known)
+		return LIMIT_NONE;
+	memcpy(dir, place->dir, sizeof dir);
+	do {
+		uint64_t here = cgroup_limit_here(dir, v2, which);
+
+		if (here < least)
+			least = here;
+	} while (cgroup_dir_up(dir, place->root_length));
+	return least;
+}
+
+/* How many cpus there are at all: what the machine has. An affinity mask does not count, since its owner may widen it,
+ * up to what a cpuset allows. */
+static uint64_t machine_millicpus(void)
+{
+	long n = sysconf(_SC_NPROCESSORS_ONLN);
+
+	return n > 0 ? (uint64_t)n * 1000 : LIMIT_NONE;
+}
+
+/* The tightest limit that holds whatever we do. */
+static uint64_t limit_around(const struct cgroup *c, enum limit which, enum controller controller)
+{
+	uint64_t least = which == LIMIT_CPUS ? machine_millicpus() : LIMIT_NONE, v1, v2;
+	struct cgroup_places places;
+
+	if (cgroup_places_read(&places, NULL) < 0)
+		return least;
+	/* systemd has made a place that is not below our own. */
+	if (c->way == CGROUP_SYSTEMD && places.v2.known)
+		snprintf(places.v2.dir, sizeof places.v2.dir, "%s", c->groups[0].path);
+	v1 = cgroup_enclosing(&places.v1[controller], false, which);
+	v2 = cgroup_enclosing(&places.v2, true, which);
+	if (v1 < least)
+		least = v1;
+	return v2 < least ? v2 : least;
+}
+
+/* --- the policy --- */
+
+/* 1: held, and the receipt says by what; 0: not; negative: out of memory. */
+static int limit_hold(const struct cgroup *c, enum limit which, enum controller controller, uint64_t value,
+		      const char *name, struct receipt *receipt, const char **why)
+{
+	char text[LIMIT_TEXT_SIZE];
+	uint64_t around;
+	int r = c->dialect ? c->dialect->limit(c, which, value, why) : -EOPNOTSUPP;
+
+	if (r == 0) {
+		r = receipt_add(receipt, name, true, "cgroup %s, %s", cgroup_way_name(c->way),
+				limit_format(which, value, text));
+		return r < 0 ? r : 1;
+	}
+	around = limit_around(c, which, controller);
+	if (around > value)
+		return 0;
+	r = receipt_add(receipt, name, true, "already limited around us, %s",
+			limit_format(which, around, text));
+	return r < 0 ? r : 1;
+}
+
+static int limit_refuse(enum limit which, uint64_t value, const char *why, struct error *err)
+{
+	char text[LIMIT_TEXT_SIZE];
+
+	return error_set(err, ERROR_REFUSED,
+			 "the %s limit of %s cannot be held: %s; or pass --allow-unlimited",
+			 limit_table[which].name, limit_format(which, value, text), why);
+}
+
+int cgroup_limits_apply(const struct cgroup *c, const struct limits *limits, bool allow_unlimited,
+			const char *why, struct receipt *receipt, struct error *err)
+{
+	char dropped[64] = "", dropped_why[512] = "";
+
+	for (size_t i = 0; i < ARRAY_SIZE(table); i++) {
+		enum limit which = table[i].which;
+		uint64_t value = limits->value[which];
+		const char *reason = why;
+		char name[64];
+		size_t n;
+		int r;
+
+		if (limits->origin[which] == LIMIT_UNSET || value == LIMIT_NONE)
+			continue;
+		snprintf(name, sizeof name, "limit %s", limit_table[which].name);
+		r = limit_hold(c, which, table[i].controller, value, name, receipt, &reason);
+		if (r < 0)
+			return error_memory(err);
+		if (r > 0)
+			continue;
+		if (limits->origin[which] == LIMIT_ASKED && !allow_unlimited)
+			return limit_refuse(which, value, reason, err);
+		if (receipt_add(receipt, name, false, "%s", reason) < 0)
+			return error_memory(err);
+		n = strlen(dropped);
+		snprintf(dropped + n, sizeof dropped - n, "%s%s", n ? ", " : "", limit_table[which].name);
+		snprintf(dropped_why, sizeof dropped_why, "%s", reason);
+	}
+	if (dropped[0] && receipt_warn(receipt, "not limited: %s: %s", dropped, dropped_why) < 0)
+		return error_memory(err);
+	return 0;
+}

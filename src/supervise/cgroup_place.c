@@ -1,0 +1,220 @@
+/*
+ * Where we live: our own cgroup in each hierarchy, from /proc/self/cgroup and /proc/self/mountinfo. The two are needed
+ * together: one names the cgroup inside its hierarchy, the other says which part of a hierarchy is mounted where, and
+ * in a container the mounted part may begin anywhere.
+ */
+#include "cgroup_private.h"
+#include "file.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+const char *const controller_names_v1[CONTROLLER_COUNT] = {"memory",  "pids",	 "cpu",
+							   "cpuacct", "freezer", "blkio"};
+
+enum { PROC_TEXT_MAX = 1 << 20, MOUNT_FIELDS = 64 };
+
+ssize_t cgroup_file_read(int dirfd, const char *name, char *out, size_t room)
+{
+	_cleanup_close_ int fd = openat(dirfd, name, O_RDONLY | O_CLOEXEC);
+	ssize_t n;
+
+	if (fd < 0)
+		return -errno;
+	n = read(fd, out, room - 1);
+	if (n < 0)
+		return -errno;
+	out[n] = 0;
+	return n;
+}
+
+int cgroup_file_write(int dirfd, const char *name, const char *text)
+{
+	_cleanup_close_ int fd = openat(dirfd, name, O_WRONLY | O_CLOEXEC);
+
+	if (fd < 0)
+		return -errno;
+	return write(fd, text, strlen(text)) < 0 ? -errno : 0;
+}
+
+int cgroup_path_format(char *out, size_t room, struct error *err, const char *format, ...)
+{
+	va_list args;
+	int n;
+
+	va_start(args, format);
+	n = vsnprintf(out, room, format, args);
+	va_end(args);
+	if (n < 0 || (size_t)n >= room) {
+		out[0] = 0;
+		return error_system(err, ENAMETOOLONG, "cannot name a cgroup");
+	}
+	return 0;
+}
+
+/* True if word is one of the words of list, which are separated by spaces, commas or a newline. */
+bool cgroup_list_has(const char *list, const char *word)
+{
+	size_t length = strlen(word);
+
+	while (*list) {
+		size_t n = strcspn(list, " ,\n");
+
+		if (n == length && memcmp(list, word, n) == 0)
+			return true;
+		list += n + strspn(list + n, " ,\n");
+	}
+	return false;
+}
+
+/* mountinfo writes space, tab, newline and backslash as three octal digits. */
+static void octal_decode(char *text)
+{
+	char *to = text;
+
+	while (*text) {
+		if (text[0] == '\\' && text[1] >= '0' && text[1] <= '3' && text[2] && text[3]) {
+			*to++ = (char)((text[1] - '0') << 6 | (text[2] - '0') << 3 | (text[3] - '0'));
+			text += 4;
+		} else {
+			*to++ = *text++;
+		}
+	}
+	*to = 0;
+}
+
+struct mount {
+	char *root, *point, *options, *type, *super_options;
+};
+
+/* "31 23 0:28 / /sys/fs/cgroup rw,relatime shared:9 - tmpfs tmpfs rw": the number of optional fields varies. */
+static bool mount_parse(char *line, struct mount *ret)
+{
+	char *fields[MOUNT_FIELDS], *save = NULL;
+	int n = 0, dash = -1;
+
+	for (char *f = strtok_r(line, " ", &save); f && n < MOUNT_FIELDS; f = strtok_r(NULL, " ", &save)) {
+		if (dash < 0 && n >= 6 && strcmp(f, "-") == 0)
+			dash = n;
+		fields[n++] = f;
+	}
+	if (dash < 0 || dash + 3 >= n)
+		return false;
+	*ret = (struct mount){fields[3], fields[4], fields[5], fields[dash + 1], fields[dash + 3]};
+	octal_decode(ret->root);
+	octal_decode(ret->point);
+	return true;
+}
+
+/* The directory of the cgroup `path` under the mount m, unless it lies outside of what is mounted. A writable mount
+ * that was seen before stays. */
+static void place_set(struct cgroup_place *place, const struct mount *m, const char *path)
+{
+	const char *below = path;
+	size_t n = strlen(m->root);
+	bool read_only = cgroup_list_has(m->options, "ro") || cgroup_list_has(m->super_options, "ro");
+
+	if (place->known && (!place->read_only || read_only))
+		return;
+	if (strcmp(m->root, "/") != 0) {
+		if (strncmp(path, m->root, n) != 0 || (path[n] && path[n] != '/'))
+			return;
+		below = path + n;
+	}
+	if (strncmp(below, "/..", 3) == 0)
+		return;
+	if (strcmp(below, "/") == 0)
+		below = "";
+	if (cgroup_path_format(place->dir, sizeof place->dir, NULL, "%s%s", m->point, below) < 0)
+		return;
+	place->known = true;
+	place->read_only = read_only;
+	place->root_length = strlen(m->point);
+}
+
+static void mount_use(const struct mount *m, char *const v1_path[], const char *v2_path,
+		      struct cgroup_places *ret)
+{
+	if (strcmp(m->type, "cgroup2") == 0 && v2_path)
+		place_set(&ret->v2, m, v2_path);
+	if (strcmp(m->type, "cgroup") != 0)
+		return;
+	for (int i = 0; i < CONTROLLER_COUNT; i++)
+		if (v1_path[i] && cgroup_list_has(m->super_options, controller_names_v1[i]))
+			place_set(&ret->v1[i], m, v1_path[i]);
+}
+
+void cgroup_places_parse(const char *cgroup, const char *mountinfo, struct cgroup_places *ret)
+{
+	_cleanup_free_ char *lines = strdup(cgroup), *mounts = strdup(mountinfo);
+	char *v1_path[CONTROLLER_COUNT] = {0}, *v2_path = NULL, *save = NULL;
+
+	*ret = (struct cgroup_places){0};
+	if (!lines || !mounts)
+		return;
+	for (char *line = strtok_r(lines, "\n", &save); line; line = strtok_r(NULL, "\n", &save)) {
+		char *list = strchr(line, ':'), *path = list ? strchr(list + 1, ':') : NULL;
+
+		if (!path)
+			continue;
+		*path++ = 0;
+		list++;
+		ret->slurm |= strstr(path, "/slurm") != NULL;
+		if (*list == 0)
+			v2_path = path;
+		for (int i = 0; i < CONTROLLER_COUNT; i++)
+			if (cgroup_list_has(list, controller_names_v1[i]))
+				v1_path[i] = path;
+	}
+	for (char *line = strtok_r(mounts, "\n", &save); line; line = strtok_r(NULL, "\n", &save)) {
+		struct mount m;
+
+		if (mount_parse(line, &m))
+			mount_use(&m, v1_path, v2_path, ret);
+	}
+}
+
+static int places_of(const char *cgroup_file, struct cgroup_places *ret, struct error *err)
+{
+	_cleanup_buffer_ struct buffer cgroup = {0}, mounts = {0};
+	int r = file_load(AT_FDCWD, cgroup_file, PROC_TEXT_MAX, &cgroup, err);
+
+	if (r == 0)
+		r = file_load(AT_FDCWD, "/proc/self/mountinfo", PROC_TEXT_MAX, &mounts, err);
+	if (r == 0)
+		cgroup_places_parse(cgroup.data ? cgroup.data : "", mounts.data ? mounts.data : "", ret);
+	return r;
+}
+
+int cgroup_places_read(struct cgroup_places *ret, struct error *err)
+{
+	return places_of("/proc/self/cgroup", ret, err);
+}
+
+int cgroup_place_of(pid_t pid, struct cgroup_place *ret)
+{
+	struct cgroup_places places;
+	char file[64];
+
+	snprintf(file, sizeof file, "/proc/%d/cgroup", (int)pid);
+	if (places_of(file, &places, NULL) < 0 || !places.v2.known)
+		return -ESRCH;
+	*ret = places.v2;
+	return 0;
+}
+
+bool cgroup_dir_up(char *dir, size_t root_length)
+{
+	char *slash;
+
+	if (strlen(dir) <= root_length)
+		return false;
+	slash = strrchr(dir, '/');
+	if (!slash || (size_t)(slash - dir) < root_length)
+		return false;
+	*slash = 0;
+	return true;
+}

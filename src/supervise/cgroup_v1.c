@@ -1,0 +1,164 @@
+/*
+ * cgroup v1: a directory in each hierarchy, below our own there.
+ */
+#include "cgroup_private.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/eventfd.h>
+
+#define FIELD(name) offsetof(struct cgroup_counters, name)
+
+/* cpuacct.stat counts in USER_HZ, which is 100 for every program on Linux. */
+enum { NSEC_PER_TICK = 10000000 };
+
+/* The peak includes the page cache that the analysis's reading filled: the kernel gives no other. Peak swap is not
+ * counted by v1, and writes that reach the disk later are not charged to the writer. */
+static const struct counter_file counters[] = {
+	{CONTROLLER_CPUACCT, "cpuacct.usage", true, false, {{NULL, FIELD(cpu_ns), 1}}, 1},
+	{CONTROLLER_MEMORY, "memory.usage_in_bytes", true, false, {{NULL, FIELD(memory_bytes), 1}}, 1},
+	{CONTROLLER_MEMORY, "memory.stat", true, false, {{"total_rss", FIELD(memory_anon_bytes), 1}}, 1},
+	{CONTROLLER_PIDS, "pids.current", true, false, {{NULL, FIELD(pids), 1}}, 1},
+	{CONTROLLER_CPUACCT,
+	 "cpuacct.stat",
+	 false,
+	 false,
+	 {{"user", FIELD(cpu_user_ns), NSEC_PER_TICK}, {"system", FIELD(cpu_system_ns), NSEC_PER_TICK}},
+	 2},
+	{CONTROLLER_CPU, "cpu.stat", false, false, {{"throttled_time", FIELD(throttled_ns), 1}}, 1},
+	{CONTROLLER_MEMORY,
+	 "memory.max_usage_in_bytes",
+	 false,
+	 false,
+	 {{NULL, FIELD(memory_peak_bytes), 1}},
+	 1},
+	{CONTROLLER_MEMORY, "memory.oom_control", false, false, {{"oom_kill", FIELD(oom_kills), 1}}, 1},
+	{CONTROLLER_PIDS, "pids.peak", false, false, {{NULL, FIELD(pids_peak), 1}}, 1}, /* since Linux 6.1 */
+	{CONTROLLER_PIDS, "pids.events", false, false, {{"max", FIELD(pids_hits), 1}}, 1},
+	{CONTROLLER_BLKIO,
+	 "blkio.throttle.io_service_bytes_recursive",
+	 false,
+	 true,
+	 {{"Read", FIELD(read_bytes), 1}, {"Write", FIELD(written_bytes), 1}},
+	 2},
+};
+
+/* A group in the hierarchy of one controller; hierarchies that carry several ("cpu,cpuacct") get one group. */
+static int controller_add(struct cgroup *c, const struct cgroup_host *host, enum controller controller,
+			  const char *name, struct error *err)
+{
+	const char *parent = host->v1_parent[controller];
+
+	if (!parent[0])
+		return 0;
+	for (int i = 0; i < CONTROLLER_COUNT; i++)
+		if (c->group_of[i] >= 0 && strcmp(host->v1_parent[i], parent) == 0) {
+			c->group_of[controller] = c->group_of[i];
+			return 0;
+		}
+	c->group_of[controller] = cgroup_group_add(c, parent, name, err);
+	return c->group_of[controller];
+}
+
+int cgroup_v1_make(struct cgroup *c, const struct cgroup_host *host, const char *name, struct error *err)
+{
+	/* pids comes first in the record: whoever removes the directories stops the forking before all else. The
+	 * freezer is only for hosts where forking cannot be stopped by pids.max. */
+	static const enum controller order[] = {CONTROLLER_PIDS,    CONTROLLER_MEMORY, CONTROLLER_CPU,
+						CONTROLLER_CPUACCT, CONTROLLER_BLKIO,  CONTROLLER_FREEZER};
+
+	c->dialect = &cgroup_dialect_v1;
+	for (size_t i = 0; i < ARRAY_SIZE(order); i++) {
+		int r;
+
+		if (order[i] == CONTROLLER_FREEZER && c->group_of[CONTROLLER_PIDS] >= 0)
+			continue;
+		r = controller_add(c, host, order[i], name, err);
+		if (r < 0)
+			return r;
+	}
+	for (int i = 0; i < c->n_groups; i++) {
+		int r = cgroup_path_remember(c, c->groups[i].path, err);
+
+		if (r < 0)
+			return r;
+	}
+	return 0;
+}
+
+static int number_write(int dir, const char *file, uint64_t value)
+{
+	char text[32];
+
+	snprintf(text, sizeof text, "%" PRIu64, value);
+	return cgroup_file_write(dir, file, text);
+}
+
+/* Memory and swap together may not pass the limit. Where the kernel does not count swap, none is used at all. */
+static int memory_limit(int dir, uint64_t bytes)
+{
+	int r = number_write(dir, "memory.limit_in_bytes", bytes);
+
+	if (r < 0)
+		return r;
+	r = number_write(dir, "memory.memsw.limit_in_bytes", bytes);
+	if (r == -ENOENT)
+		r = cgroup_file_write(dir, "memory.swappiness", "0");
+	return r;
+}
+
+static int cpus_limit(int dir, uint64_t millicpus)
+{
+	uint64_t quota, period;
+	int r;
+
+	cgroup_cpu_quota(millicpus, &quota, &period);
+	r = number_write(dir, "cpu.cfs_period_us", period);
+	return r < 0 ? r : number_write(dir, "cpu.cfs_quota_us", quota);
+}
+
+static int limit_write(const struct cgroup *c, enum limit which, uint64_t value, const char **why UNUSED)
+{
+	static const enum controller controllers[LIMIT_COUNT] = {[LIMIT_MEMORY] = CONTROLLER_MEMORY,
+								 [LIMIT_PIDS] = CONTROLLER_PIDS,
+								 [LIMIT_CPUS] = CONTROLLER_CPU};
+	int dir = cgroup_dir(c, controllers[which]);
+
+	if (dir < 0)
+		return -EOPNOTSUPP;
+	switch (which) {
+	case LIMIT_MEMORY:
+		return memory_limit(dir, value);
+	case LIMIT_PIDS:
+		return number_write(dir, "pids.max", value);
+	case LIMIT_CPUS:
+		return cpus_limit(dir, value);
+	default:
+		return -EOPNOTSUPP;
+	}
+}
+
+static int oom_open(const struct cgroup *c, uint32_t *events)
+{
+	int dir = cgroup_dir(c, CONTROLLER_MEMORY);
+	_cleanup_close_ int event = -1, control = -1;
+	char text[32];
+
+	if (dir < 0)
+		return -1;
+	control = openat(dir, "memory.oom_control", O_RDONLY | O_CLOEXEC);
+	event = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+	if (control < 0 || event < 0)
+		return -1;
+	snprintf(text, sizeof text, "%d %d", event, control);
+	if (cgroup_file_write(dir, "cgroup.event_control", text) < 0)
+		return -1;
+	*events = EPOLLIN;
+	return TAKE_FD(event);
+}
+
+const struct cgroup_dialect cgroup_dialect_v1 = {counters, ARRAY_SIZE(counters), limit_write, oom_open};

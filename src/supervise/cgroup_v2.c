@@ -1,0 +1,192 @@
+/*
+ * cgroup v2: one leaf in a subtree that is ours. A cgroup that has limited children may hold no process itself, so if
+ * we alone live in the subtree's root, we step into a leaf of it first.
+ */
+#include "cgroup_private.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/stat.h>
+
+#define FIELD(name)   offsetof(struct cgroup_counters, name)
+#define OWN_LEAF_NAME "supervisor"
+
+/* The peak includes the page cache that the analysis's reading filled: the kernel gives no other. */
+static const struct counter_file counters[] = {
+	{CONTROLLER_CPUACCT,
+	 "cpu.stat",
+	 true,
+	 false,
+	 {{"usage_usec", FIELD(cpu_ns), 1000},
+	  {"user_usec", FIELD(cpu_user_ns), 1000},
+	  {"system_usec", FIELD(cpu_system_ns), 1000},
+	  {"throttled_usec", FIELD(throttled_ns), 1000}},
+	 4},
+	{CONTROLLER_MEMORY, "memory.current", true, false, {{NULL, FIELD(memory_bytes), 1}}, 1},
+	{CONTROLLER_MEMORY, "memory.stat", true, false, {{"anon", FIELD(memory_anon_bytes), 1}}, 1},
+	{CONTROLLER_PIDS, "pids.current", true, false, {{NULL, FIELD(pids), 1}}, 1},
+	{CONTROLLER_MEMORY, "memory.peak", false, false, {{NULL, FIELD(memory_peak_bytes), 1}}, 1}, /* 5.19 */
+	{CONTROLLER_MEMORY,
+	 "memory.swap.peak",
+	 false,
+	 false,
+	 {{NULL, FIELD(swap_peak_bytes), 1}},
+	 1}, /* 6.5 */
+	{CONTROLLER_MEMORY, "memory.events", false, false, {{"oom_kill", FIELD(oom_kills), 1}}, 1},
+	{CONTROLLER_PIDS, "pids.peak", false, false, {{NULL, FIELD(pids_peak), 1}}, 1}, /* 6.1 */
+	{CONTROLLER_PIDS, "pids.events", false, false, {{"max", FIELD(pids_hits), 1}}, 1},
+	{CONTROLLER_BLKIO,
+	 "io.stat",
+	 false,
+	 true,
+	 {{"rbytes", FIELD(read_bytes), 1}, {"wbytes", FIELD(written_bytes), 1}},
+	 2},
+};
+
+static const struct {
+	enum controller controller;
+	const char *name, *enable;
+} wanted[] = {{CONTROLLER_MEMORY, "memory", "+memory"},
+	      {CONTROLLER_PIDS, "pids", "+pids"},
+	      {CONTROLLER_CPU, "cpu", "+cpu"},
+	      {CONTROLLER_BLKIO, "io", "+io"}};
+
+static bool holds_only_us(int dir)
+{
+	char procs[64], us[16];
+
+	snprintf(us, sizeof us, "%d\n", (int)getpid());
+	return cgroup_file_read(dir, "cgroup.procs", procs, sizeof procs) > 0 && strcmp(procs, us) == 0;
+}
+
+static int own_leaf_enter(int parent)
+{
+	if (mkdirat(parent, OWN_LEAF_NAME, 0755) < 0 && errno != EEXIST)
+		return -errno;
+	return cgroup_file_write(parent, OWN_LEAF_NAME "/cgroup.procs", "0");
+}
+
+/* Gives the children of parent what they lack of the wanted controllers, each for itself: one that is missing, or that
+ * somebody else still uses, must not take the others with it. */
+static void controllers_enable(int parent, const char *have)
+{
+	char available[256];
+
+	if (cgroup_file_read(parent, "cgroup.controllers", available, sizeof available) < 0)
+		return;
+	for (size_t i = 0; i < ARRAY_SIZE(wanted); i++) {
+		int r;
+
+		if (cgroup_list_has(have, wanted[i].name) || !cgroup_list_has(available, wanted[i].name))
+			continue;
+		r = cgroup_file_write(parent, "cgroup.subtree_control", wanted[i].enable);
+		if (r == -EBUSY && holds_only_us(parent) && own_leaf_enter(parent) == 0)
+			cgroup_file_write(parent, "cgroup.subtree_control", wanted[i].enable);
+	}
+}
+
+static bool controllers_missing(const char *have)
+{
+	for (size_t i = 0; i < ARRAY_SIZE(wanted); i++)
+		if (!cgroup_list_has(have, wanted[i].name))
+			return true;
+	return false;
+}
+
+int cgroup_v2_make(struct cgroup *c, const char *parent, const char *name, struct error *err)
+{
+	int index = cgroup_group_add(c, parent, name, err);
+	char have[256];
+
+	if (index < 0)
+		return index;
+	c->dialect = &cgroup_dialect_v2;
+	if (cgroup_file_read(c->groups[index].dir, "cgroup.controllers", have, sizeof have) < 0)
+		have[0] = 0;
+	if (controllers_missing(have)) {
+		_cleanup_close_ int dir = open(parent, O_PATH | O_DIRECTORY | O_CLOEXEC);
+
+		if (dir >= 0)
+			controllers_enable(dir, have);
+		if (cgroup_file_read(c->groups[index].dir, "cgroup.controllers", have, sizeof have) < 0)
+			have[0] = 0;
+	}
+	for (size_t i = 0; i < ARRAY_SIZE(wanted); i++)
+		if (cgroup_list_has(have, wanted[i].name))
+			c->group_of[wanted[i].controller] = index;
+	c->group_of[CONTROLLER_CPUACCT] = c->group_of[CONTROLLER_FREEZER] = index;
+	return 0;
+}
+
+static bool swap_is_on(void)
+{
+	char text[512], *second;
+
+	if (cgroup_file_read(AT_FDCWD, "/proc/swaps", text, sizeof text) < 0)
+		return false;
+	second = strchr(text, '\n');
+	return second && second[1];
+}
+
+/* Memory and swap together may not pass the limit: no swap is simplest. */
+static int memory_limit(int dir, uint64_t bytes, const char **why)
+{
+	char text[32];
+	int r;
+
+	snprintf(text, sizeof text, "%" PRIu64, bytes);
+	r = cgroup_file_write(dir, "memory.max", text);
+	if (r < 0)
+		return r;
+	r = cgroup_file_write(dir, "memory.swap.max", "0");
+	if (r != -ENOENT)
+		return r;
+	if (!swap_is_on())
+		return 0;
+	*why = "swap is on, but the kernel does not count it (booted with swapaccount=0); switch it off";
+	return -EOPNOTSUPP;
+}
+
+static int limit_write(const struct cgroup *c, enum limit which, uint64_t value, const char **why)
+{
+	uint64_t quota, period;
+	char text[64];
+	int dir = c->groups[0].dir;
+	int r;
+
+	switch (which) {
+	case LIMIT_MEMORY:
+		r = memory_limit(dir, value, why);
+		break;
+	case LIMIT_PIDS:
+		snprintf(text, sizeof text, "%" PRIu64, value);
+		r = cgroup_file_write(dir, "pids.max", text);
+		break;
+	case LIMIT_CPUS:
+		cgroup_cpu_quota(value, &quota, &period);
+		snprintf(text, sizeof text, "%" PRIu64 " %" PRIu64, quota, period);
+		r = cgroup_file_write(dir, "cpu.max", text);
+		break;
+	default:
+		r = -EOPNOTSUPP;
+	}
+	return r == -ENOENT ? -EOPNOTSUPP : r;
+}
+
+/* The kernel tells of a change of memory.events once the file has been read. */
+static int oom_open(const struct cgroup *c, uint32_t *events)
+{
+	_cleanup_close_ int fd = openat(c->groups[0].dir, "memory.events", O_RDONLY | O_CLOEXEC);
+	char text[256];
+
+	if (fd < 0 || pread(fd, text, sizeof text, 0) < 0)
+		return -1;
+	*events = EPOLLPRI;
+	return TAKE_FD(fd);
+}
+
+const struct cgroup_dialect cgroup_dialect_v2 = {counters, ARRAY_SIZE(counters), limit_write, oom_open};

@@ -1,0 +1,726 @@
+/*
+ * Limits and counters on this host, whichever way it has. As root everything is done twice: as root, and as an
+ * ordinary user to whom a part of the tree was delegated. Processes here are real and their use is known.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <time.h>
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <cmocka.h>
+
+#include "cgroup.h"
+#include "clock.h"
+#include "process.h"
+#include "text.h"
+
+enum { MIB = 1 << 20 };
+
+struct fixture {
+	struct cgroup_host host;
+	struct receipt receipt;
+	struct limits limits;
+	struct error err;
+	struct cgroup *cgroup;
+	char name[64];
+};
+
+static void ask(struct fixture *f, enum limit which, uint64_t value)
+{
+	f->limits.value[which] = value;
+	f->limits.origin[which] = LIMIT_ASKED;
+}
+
+static int fixture_setup(void **state)
+{
+	static struct fixture f;
+	static int count;
+
+	f = (struct fixture){0};
+	snprintf(f.name, sizeof f.name, "test-%d-%d", (int)getpid(), count++);
+	*state = &f;
+	return cgroup_host_probe(&f.host, &f.err);
+}
+
+static int fixture_teardown(void **state)
+{
+	struct fixture *f = *state;
+	int r = f->cgroup ? cgroup_remove(f->cgroup, &f->err) : 0;
+
+	receipt_done(&f->receipt);
+	while (waitpid(-1, NULL, WNOHANG) > 0) /* orphans come to us: see main */
+		;
+	return r;
+}
+
+/* Tests that need real limits stop here on a host that can hold none. */
+static void create(struct fixture *f)
+{
+	if (f->host.way == CGROUP_NONE) {
+		print_message("no cgroups here: %s\n", f->host.why);
+		skip();
+	}
+	if (cgroup_create(&f->host, f->name, &f->limits, false, &f->receipt, &f->cgroup, &f->err) < 0)
+		fail_msg("%s", f->err.message);
+}
+
+static void finish(struct fixture *f)
+{
+	if (cgroup_remove(f->cgroup, &f->err) < 0)
+		fail_msg("%s", f->err.message);
+	f->cgroup = NULL;
+}
+
+/* Runs fn in a child that has joined; the child of a helper, as in the real thing, so that it can be adopted first. */
+static pid_t start_in(struct fixture *f, int (*fn)(void *), void *arg)
+{
+	int fds[CGROUP_JOIN_MAX], n = cgroup_join_fds(f->cgroup, fds), go[2];
+	pid_t pid;
+
+	assert_int_equal(pipe2(go, O_CLOEXEC), 0);
+	pid = fork();
+	assert_true(pid >= 0);
+	if (pid == 0) {
+		char c;
+
+		close(go[1]);
+		if (read(go[0], &c, 1) != 1)
+			_exit(99);
+		for (int i = 0; i < n; i++)
+			if (write(fds[i], "0", 1) != 1)
+				_exit(98);
+		_exit(fn(arg));
+	}
+	if (cgroup_adopt(f->cgroup, pid, &f->err) < 0)
+		fail_msg("%s", f->err.message);
+	assert_int_equal(write(go[1], "g", 1), 1);
+	close(go[0]);
+	close(go[1]);
+	return pid;
+}
+
+static int wait_for(pid_t pid)
+{
+	int status;
+
+	assert_int_equal(waitpid(pid, &status, 0), pid);
+	return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+}
+
+static int run_in(struct fixture *f, int (*fn)(void *), void *arg)
+{
+	return wait_for(start_in(f, fn, arg));
+}
+
+static bool directory_exists(const char *path)
+{
+	struct stat st;
+
+	return stat(path, &st) == 0;
+}
+
+static const struct layer *layer_find(const struct receipt *r, const char *name)
+{
+	for (size_t i = 0; i < r->count; i++)
+		if (strcmp(r->layers[i].name, name) == 0)
+			return &r->layers[i];
+	return NULL;
+}
+
+/* --- what children do --- */
+
+static int do_nothing(void *arg)
+{
+	(void)arg;
+	return 0;
+}
+
+static int touch_memory(void *arg)
+{
+	size_t size = *(size_t *)arg;
+	volatile char *p = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+	if (p == MAP_FAILED)
+		return 1;
+	for (size_t i = 0; i < size; i += 4096)
+		p[i] = 1;
+	return 0;
+}
+
+static int fill_memfd(void *arg)
+{
+	static char block[1 << 16];
+	int fd = memfd_create("test", 0);
+
+	for (size_t done = 0; done < *(size_t *)arg; done += sizeof block)
+		if (write(fd, block, sizeof block) < 0)
+			return 1;
+	return 0;
+}
+
+static int burn_cpu_ms(void *arg)
+{
+	struct timespec t;
+
+	do
+		clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &t);
+	while (t.tv_sec * 1000 + t.tv_nsec / 1000000 < *(int *)arg);
+	return 0;
+}
+
+/* A grandchild burns, and is reaped by nobody that counts. */
+static int burn_in_grandchild(void *arg)
+{
+	pid_t pid = fork();
+
+	if (pid == 0)
+		_exit(burn_cpu_ms(arg));
+	return wait_for(pid);
+}
+
+static int fork_up_to(void *arg)
+{
+	int failed = 0;
+
+	for (int i = 0; i < *(int *)arg; i++) {
+		pid_t pid = fork();
+
+		if (pid == 0) {
+			pause();
+			_exit(0);
+		}
+		failed |= pid < 0;
+	}
+	return failed;
+}
+
+static int sleep_for_ever(void *arg)
+{
+	(void)arg;
+	signal(SIGTERM, SIG_IGN);
+	while (pause() < 0)
+		;
+	return 0;
+}
+
+static int fork_bomb(void *arg)
+{
+	(void)arg;
+	while (fork() >= -1)
+		;
+	return 0;
+}
+
+static int print_cgroups(void *arg)
+{
+	char text[4096];
+	int fd = open("/proc/self/cgroup", O_RDONLY);
+	ssize_t n = read(fd, text, sizeof text);
+
+	return write(*(int *)arg, text, (size_t)n) == n ? 0 : 1;
+}
+
+/* --- life --- */
+
+static void test_a_cgroup_is_made_joined_and_removed(void **state)
+{
+	struct fixture *f = *state;
+	char text[4096] = "", *path;
+	int p[2];
+
+	create(f);
+	path = strdup(cgroup_paths(f->cgroup)[0]);
+	assert_non_null(strstr(path, f->name));
+	assert_true(directory_exists(path));
+	assert_int_equal(pipe(p), 0);
+	assert_int_equal(run_in(f, print_cgroups, &p[1]), 0);
+	assert_true(read(p[0], text, sizeof text - 1) > 0);
+	assert_non_null(strstr(text, f->name));
+	close(p[0]);
+	close(p[1]);
+	finish(f);
+	assert_false(directory_exists(path));
+	free(path);
+}
+
+static void test_the_same_name_twice_is_an_error_and_harms_nobody(void **state)
+{
+	struct fixture *f = *state;
+	struct cgroup *second = NULL;
+
+	create(f);
+	if (f->host.way == CGROUP_SYSTEMD)
+		return; /* a scope's failure is a dropped limit, not an error */
+	assert_true(cgroup_create(&f->host, f->name, &f->limits, false, &f->receipt, &second, &f->err) < 0);
+	assert_null(second);
+	assert_true(directory_exists(cgroup_paths(f->cgroup)[0]));
+}
+
+static void test_many_at_once_do_not_collide(void **state)
+{
+	struct fixture *f = *state;
+	struct cgroup *all[50];
+	int n = f->host.way == CGROUP_SYSTEMD ? 5 : (int)ARRAY_SIZE(all);
+
+	for (int i = 0; i < n; i++) {
+		char name[96];
+
+		snprintf(name, sizeof name, "%s-%d", f->name, i);
+		assert_int_equal(
+			cgroup_create(&f->host, name, &f->limits, false, &f->receipt, &all[i], &f->err), 0);
+	}
+	for (int i = 0; i < n; i++)
+		assert_int_equal(cgroup_remove(all[i], &f->err), 0);
+}
+
+static void test_a_name_with_a_slash_is_refused(void **state)
+{
+	struct fixture *f = *state;
+
+	assert_true(cgroup_create(&f->host, "../x", &f->limits, false, &f->receipt, &f->cgroup, &f->err) < 0);
+	assert_int_equal(f->err.kind, ERROR_USAGE);
+}
+
+/* --- limits --- */
+
+static void test_memory_beyond_the_limit_is_an_oom_kill_that_is_counted_and_told(void **state)
+{
+	struct fixture *f = *state;
+	struct cgroup_counters n;
+	size_t size = 64 * MIB;
+	uint32_t events = 0;
+	struct pollfd p = {0};
+
+	ask(f, LIMIT_MEMORY, 24 * MIB);
+	create(f);
+	p.fd = cgroup_oom_fd(f->cgroup, &events);
+	assert_true(p.fd >= 0);
+	p.events = events == EPOLLPRI ? POLLPRI : POLLIN;
+	assert_int_equal(poll(&p, 1, 0), 0);
+	assert_int_equal(run_in(f, touch_memory, &size), 128 + SIGKILL);
+	assert_int_equal(poll(&p, 1, 2000), 1);
+	cgroup_read(f->cgroup, &n);
+	assert_int_equal(n.oom_kills, 1);
+	assert_in_range(n.memory_peak_bytes, 23 * MIB, 24 * MIB);
+	assert_true(layer_find(&f->receipt, "limit memory")->held);
+	assert_null(f->receipt.warnings);
+}
+
+static void test_a_read_makes_the_oom_descriptor_quiet_again(void **state)
+{
+	struct fixture *f = *state;
+	struct cgroup_counters n;
+	size_t size = 64 * MIB;
+	uint32_t events = 0;
+	struct pollfd p = {0};
+
+	ask(f, LIMIT_MEMORY, 24 * MIB);
+	create(f);
+	p.fd = cgroup_oom_fd(f->cgroup, &events);
+	p.events = events == EPOLLPRI ? POLLPRI : POLLIN;
+	run_in(f, touch_memory, &size);
+	assert_int_equal(poll(&p, 1, 2000), 1);
+	/* The kernel may tell of several events in a row: quiet comes with the last one. */
+	for (int i = 0; i < 20 && poll(&p, 1, 50) > 0; i++)
+		cgroup_read(f->cgroup, &n);
+	assert_int_equal(poll(&p, 1, 0), 0);
+	assert_int_equal(n.oom_kills, 1);
+}
+
+static void test_a_memfd_counts_as_memory(void **state)
+{
+	struct fixture *f = *state;
+	struct cgroup_counters n;
+	size_t size = 64 * MIB;
+
+	ask(f, LIMIT_MEMORY, 24 * MIB);
+	create(f);
+	assert_int_equal(run_in(f, fill_memfd, &size), 128 + SIGKILL);
+	cgroup_read(f->cgroup, &n);
+	assert_int_equal(n.oom_kills, 1);
+}
+
+static void test_processes_beyond_the_limit_are_refused_and_counted(void **state)
+{
+	struct fixture *f = *state;
+	struct cgroup_counters n;
+	int count = 20;
+
+	ask(f, LIMIT_PIDS, 10);
+	create(f);
+	assert_int_equal(run_in(f, fork_up_to, &count), 1);
+	cgroup_read(f->cgroup, &n);
+	assert_in_range(n.pids_hits, 1, 20);
+	assert_true(n.pids_peak == -1 || n.pids_peak == 10);
+	assert_int_equal(n.pids, 9);
+}
+
+static void test_a_cpu_quota_throttles(void **state)
+{
+	struct fixture *f = *state;
+	struct cgroup_counters n;
+	int ms = 100;
+	uint64_t start;
+
+	ask(f, LIMIT_CPUS, 200);
+	create(f);
+	start = clock_now();
+	assert_int_equal(run_in(f, burn_cpu_ms, &ms), 0);
+	/* 20 ms in every 100 ms: 100 ms need at least four whole periods and a bit. */
+	assert_true(clock_now() - start > 300 * NSEC_PER_MSEC);
+	cgroup_read(f->cgroup, &n);
+	assert_true(n.throttled_ns > 0);
+}
+
+static void test_a_tiny_share_of_a_cpu_is_accepted(void **state)
+{
+	struct fixture *f = *state;
+
+	ask(f, LIMIT_CPUS, 1);
+	create(f);
+	assert_true(layer_find(&f->receipt, "limit cpus")->held);
+}
+
+/* --- the policy where nothing can be held --- */
+
+static void test_an_asked_limit_that_cannot_be_held_is_refused_with_the_way_out(void **state)
+{
+	struct fixture *f = *state;
+	struct cgroup_host none = {.way = CGROUP_NONE, .why = "there are no cgroups; mount them"};
+
+	ask(f, LIMIT_MEMORY, 512 * MIB);
+	assert_true(cgroup_create(&none, f->name, &f->limits, false, &f->receipt, &f->cgroup, &f->err) < 0);
+	assert_int_equal(f->err.kind, ERROR_REFUSED);
+	assert_non_null(strstr(f->err.message, "512M"));
+	assert_non_null(strstr(f->err.message, "mount them"));
+	assert_non_null(strstr(f->err.message, "--allow-unlimited"));
+	assert_null(f->cgroup);
+}
+
+static void test_allow_unlimited_runs_on_with_a_warning(void **state)
+{
+	struct fixture *f = *state;
+	struct cgroup_host none = {.way = CGROUP_NONE, .why = "there are no cgroups; mount them"};
+
+	ask(f, LIMIT_MEMORY, 512 * MIB);
+	assert_int_equal(cgroup_create(&none, f->name, &f->limits, true, &f->receipt, &f->cgroup, &f->err),
+			 0);
+	assert_false(layer_find(&f->receipt, "limit memory")->held);
+	assert_int_equal(strv_length(f->receipt.warnings), 1);
+}
+
+static void test_defaults_that_cannot_be_held_are_dropped_with_one_warning(void **state)
+{
+	struct fixture *f = *state;
+	struct cgroup_host none = {.way = CGROUP_NONE, .why = "there are no cgroups; mount them"};
+
+	ask(f, LIMIT_MEMORY, 512 * MIB);
+	ask(f, LIMIT_PIDS, 1);
+	f->limits.origin[LIMIT_MEMORY] = f->limits.origin[LIMIT_PIDS] = LIMIT_BUILT_IN;
+	assert_int_equal(cgroup_create(&none, f->name, &f->limits, false, &f->receipt, &f->cgroup, &f->err),
+			 0);
+	assert_false(layer_find(&f->receipt, "limit memory")->held);
+	assert_false(layer_find(&f->receipt, "limit pids")->held);
+	assert_int_equal(strv_length(f->receipt.warnings), 1);
+	assert_non_null(strstr(f->receipt.warnings[0], "memory, pids"));
+}
+
+static void test_without_cgroups_every_counter_is_unknown(void **state)
+{
+	struct fixture *f = *state;
+	struct cgroup_host none = {.way = CGROUP_NONE};
+	struct cgroup_counters n, unknown;
+	int fds[CGROUP_JOIN_MAX];
+	uint32_t events;
+
+	memset(&unknown, 0xff, sizeof unknown);
+	assert_int_equal(cgroup_create(&none, f->name, &f->limits, false, &f->receipt, &f->cgroup, &f->err),
+			 0);
+	cgroup_read(f->cgroup, &n);
+	assert_memory_equal(&n, &unknown, sizeof n);
+	assert_int_equal(cgroup_join_fds(f->cgroup, fds), 0);
+	assert_int_equal(cgroup_oom_fd(f->cgroup, &events), -1);
+	assert_null(cgroup_paths(f->cgroup)[0]);
+}
+
+static void test_a_limit_above_the_number_of_cpus_is_always_held(void **state)
+{
+	struct fixture *f = *state;
+	struct cgroup_host none = {.way = CGROUP_NONE};
+
+	ask(f, LIMIT_CPUS, 1000000);
+	assert_int_equal(cgroup_create(&none, f->name, &f->limits, false, &f->receipt, &f->cgroup, &f->err),
+			 0);
+	assert_true(layer_find(&f->receipt, "limit cpus")->held);
+}
+
+/* In a cgroup of 64 MiB, as a Slurm job would be: 128 MiB are held, 32 MiB are not. */
+static int ask_inside(void *arg)
+{
+	struct cgroup_host none = {.way = CGROUP_NONE, .why = "no"};
+	struct fixture *f = arg;
+	struct cgroup *c;
+	int r;
+
+	ask(f, LIMIT_MEMORY, 128 * MIB);
+	if (cgroup_create(&none, "inner", &f->limits, false, &f->receipt, &c, &f->err) < 0)
+		return 1;
+	cgroup_remove(c, NULL);
+	ask(f, LIMIT_MEMORY, 32 * MIB);
+	r = cgroup_create(&none, "inner", &f->limits, false, &f->receipt, &c, &f->err);
+	return r < 0 && f->err.kind == ERROR_REFUSED ? 0 : 2;
+}
+
+static void test_an_enclosing_limit_that_is_as_tight_counts_as_held(void **state)
+{
+	struct fixture *f = *state;
+
+	ask(f, LIMIT_MEMORY, 64 * MIB);
+	create(f);
+	assert_int_equal(run_in(f, ask_inside, f), 0);
+}
+
+/* --- counters --- */
+
+static void test_memory_of_known_use_is_within_2_mib(void **state)
+{
+	struct fixture *f = *state;
+	struct cgroup_counters before, n;
+	size_t none = 0, size = 100 * MIB;
+
+	create(f);
+	run_in(f, do_nothing, &none);
+	cgroup_read(f->cgroup, &before);
+	assert_int_equal(run_in(f, touch_memory, &size), 0);
+	cgroup_read(f->cgroup, &n);
+	if (n.memory_peak_bytes < 0)
+		skip();
+	assert_in_range(n.memory_peak_bytes, 100 * MIB, 100 * MIB + before.memory_peak_bytes + 2 * MIB);
+	assert_true(before.memory_peak_bytes < 2 * MIB);
+}
+
+/* The kernel's own account of the process and of the children that it has waited for, in ms. */
+static int64_t wait_for_cpu_ms(pid_t pid)
+{
+	struct rusage u;
+	int status;
+
+	assert_int_equal(wait4(pid, &status, 0, &u), pid);
+	assert_int_equal(status, 0);
+	return (u.ru_utime.tv_sec + u.ru_stime.tv_sec) * 1000 +
+	       (u.ru_utime.tv_usec + u.ru_stime.tv_usec) / 1000;
+}
+
+static void test_cpu_of_known_use_is_within_5_ms_descendants_counted(void **state)
+{
+	struct fixture *f = *state;
+	struct cgroup_counters n;
+	int ms = 200;
+	int64_t used;
+
+	create(f);
+	used = wait_for_cpu_ms(start_in(f, burn_in_grandchild, &ms));
+	cgroup_read(f->cgroup, &n);
+	assert_true(used >= ms);
+	assert_in_range(n.cpu_ns / 1000000, used - 5, used + 5);
+}
+
+static void test_counters_are_there_after_the_last_process_and_for_a_short_life(void **state)
+{
+	struct fixture *f = *state;
+	struct cgroup_counters n;
+
+	create(f);
+	assert_int_equal(run_in(f, do_nothing, NULL), 0);
+	cgroup_read(f->cgroup, &n);
+	assert_true(n.cpu_ns > 0);
+	assert_true(n.memory_bytes >= 0);
+	assert_int_equal(n.pids, 0);
+	assert_int_equal(n.oom_kills, 0);
+	assert_true(n.pids_peak == -1 || n.pids_peak == 1);
+	assert_int_equal(n.pids_hits, 0);
+	assert_int_equal(n.throttled_ns, 0);
+}
+
+static void test_a_sample_tells_what_runs_now(void **state)
+{
+	struct fixture *f = *state;
+	struct cgroup_counters n;
+	pid_t pid;
+
+	create(f);
+	pid = start_in(f, sleep_for_ever, NULL);
+	do
+		cgroup_sample(f->cgroup, &n);
+	while (n.pids == 0 || n.memory_anon_bytes == 0);
+	assert_int_equal(n.pids, 1);
+	assert_true(n.memory_bytes > 0);
+	assert_int_equal(n.pids_hits, -1);
+	assert_int_equal(cgroup_kill(f->cgroup), 0);
+	assert_int_equal(wait_for(pid), 128 + SIGKILL);
+	cgroup_sample(f->cgroup, &n);
+	assert_int_equal(n.pids, 0);
+}
+
+static void test_a_controller_that_is_missing_counts_nothing_rather_than_0(void **state)
+{
+	struct fixture *f = *state;
+	struct cgroup_counters n;
+
+	if (f->host.way != CGROUP_V1)
+		skip();
+	f->host.v1_parent[0][0] = 0; /* memory */
+	f->host.v1_parent[5][0] = 0; /* blkio */
+	create(f);
+	run_in(f, do_nothing, NULL);
+	cgroup_read(f->cgroup, &n);
+	assert_int_equal(n.memory_peak_bytes, -1);
+	assert_int_equal(n.oom_kills, -1);
+	assert_int_equal(n.read_bytes, -1);
+	assert_true(n.cpu_ns > 0);
+}
+
+/* --- the end --- */
+
+static void test_removal_kills_what_ignores_signals(void **state)
+{
+	struct fixture *f = *state;
+	pid_t pid;
+
+	create(f);
+	pid = start_in(f, sleep_for_ever, NULL);
+	for (struct cgroup_counters n = {0}; n.pids < 1;)
+		cgroup_sample(f->cgroup, &n);
+	finish(f);
+	assert_int_equal(wait_for(pid), 128 + SIGKILL);
+}
+
+static void test_a_fork_bomb_is_killed_to_the_last(void **state)
+{
+	struct fixture *f = *state;
+	struct cgroup_counters n = {0};
+	pid_t pid;
+
+	ask(f, LIMIT_PIDS, 100);
+	create(f);
+	pid = start_in(f, fork_bomb, NULL);
+	while (n.pids < 90)
+		cgroup_sample(f->cgroup, &n);
+	assert_int_equal(cgroup_kill(f->cgroup), 0);
+	assert_int_equal(wait_for(pid), 128 + SIGKILL);
+	finish(f);
+}
+
+static void test_removing_without_pids_controller_freezes_first(void **state)
+{
+	struct fixture *f = *state;
+	int count = 20;
+	pid_t pid;
+
+	if (f->host.way != CGROUP_V1)
+		skip();
+	f->host.v1_parent[1][0] = 0;
+	create(f);
+	pid = start_in(f, fork_up_to, &count);
+	assert_int_equal(wait_for(pid), 0);
+	finish(f);
+}
+
+static void test_recovery_removes_a_path_with_a_live_process_in_it(void **state)
+{
+	struct fixture *f = *state;
+	char **paths;
+	pid_t pid;
+
+	create(f);
+	pid = start_in(f, sleep_for_ever, NULL);
+	for (struct cgroup_counters n = {0}; n.pids < 1;)
+		cgroup_sample(f->cgroup, &n);
+	paths = strv_copy(cgroup_paths(f->cgroup));
+	for (char **p = paths; *p; p++) {
+		if (cgroup_remove_path(*p, &f->err) < 0)
+			fail_msg("%s", f->err.message);
+		assert_false(directory_exists(*p));
+		assert_int_equal(cgroup_remove_path(*p, &f->err), 0);
+	}
+	assert_int_equal(wait_for(pid), 128 + SIGKILL);
+	strv_free(paths);
+	finish(f);
+}
+
+static void test_recovery_refuses_what_is_not_ours(void **state)
+{
+	struct fixture *f = *state;
+	static const char *const paths[] = {"/sys/fs/cgroup", "fumehood-x", "/sys/fs/cgroup/x/../fumehood-x",
+					    "/sys/fs/cgroup/user.slice", ""};
+	char dir[] = "/tmp/test-cgroup-XXXXXX", *path;
+
+	for (size_t i = 0; i < ARRAY_SIZE(paths); i++) {
+		assert_true(cgroup_remove_path(paths[i], &f->err) < 0);
+		assert_int_equal(f->err.kind, ERROR_REFUSED);
+	}
+	assert_non_null(mkdtemp(dir));
+	assert_true(asprintf(&path, "%s/fumehood-x", dir) > 0);
+	assert_int_equal(mkdir(path, 0755), 0);
+	assert_true(cgroup_remove_path(path, &f->err) < 0); /* not a cgroup file system */
+	assert_true(directory_exists(path));
+	rmdir(path);
+	rmdir(dir);
+	free(path);
+}
+
+#define T(name) cmocka_unit_test_setup_teardown(name, fixture_setup, fixture_teardown)
+
+static int run_all(const char *title)
+{
+	const struct CMUnitTest tests[] = {
+		T(test_a_cgroup_is_made_joined_and_removed),
+		T(test_the_same_name_twice_is_an_error_and_harms_nobody),
+		T(test_many_at_once_do_not_collide),
+		T(test_a_name_with_a_slash_is_refused),
+		T(test_memory_beyond_the_limit_is_an_oom_kill_that_is_counted_and_told),
+		T(test_a_read_makes_the_oom_descriptor_quiet_again),
+		T(test_a_memfd_counts_as_memory),
+		T(test_processes_beyond_the_limit_are_refused_and_counted),
+		T(test_a_cpu_quota_throttles),
+		T(test_a_tiny_share_of_a_cpu_is_accepted),
+		T(test_an_asked_limit_that_cannot_be_held_is_refused_with_the_way_out),
+		T(test_allow_unlimited_runs_on_with_a_warning),
+		T(test_defaults_that_cannot_be_held_are_dropped_with_one_warning),
+		T(test_without_cgroups_every_counter_is_unknown),
+		T(test_a_limit_above_the_number_of_cpus_is_always_held),
+		T(test_an_enclosing_limit_that_is_as_tight_counts_as_held),
+		T(test_memory_of_known_use_is_within_2_mib),
+		T(test_cpu_of_known_use_is_within_5_ms_descendants_counted),
+		T(test_counters_are_there_after_the_last_process_and_for_a_short_life),
+		T(test_a_sample_tells_what_runs_now),
+		T(test_a_controller_that_is_missing_counts_nothing_rather_than_0),
+		T(test_removal_kills_what_ignores_signals),
+		T(test_a_fork_bomb_is_killed_to_the_last),
+		T(test_removing_without_pids_controller_freezes_first),
+		T(test_recovery_removes_a_path_with_a_live_process_in_it),
+		T(test_recovery_refuses_what_is_not_ours),
+	};
+
+	return cmocka_run_group_tests_name(title, tests, NULL, NULL);
+}
+
+int main(void)
+{
+	prctl(PR_SET_CHILD_SUBREAPER, 1);
+	return run_all("cgroup");
+}
