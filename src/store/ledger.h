@@ -1,6 +1,6 @@
 /*
- * The ledger: what every attempt was, for good. One interface; SQLite behind it now, PostgreSQL later, chosen by
- * the URL. All SQL is in one place (sql.h), objects too large for the database in a content-addressed store
+ * The ledger: what every attempt was, for good. One interface; SQLite or PostgreSQL behind it, chosen by the URL.
+ * All SQL is in one place (sql.h), objects too large for the database in a content-addressed store
  * beside it (objects.h).
  *
  * ledger_open, any number of calls, ledger_close. A crash at any instant leaves the last committed transaction,
@@ -22,7 +22,8 @@ enum ledger_flags {
 	LEDGER_READ_ONLY = 2,
 };
 
-/* "sqlite:PATH" or a bare path; "postgresql://…". Newer schema: refused. Older schema: upgraded when writable.
+/* "sqlite:PATH" or a bare path; "postgresql://…"; parameters of ours: objects=DIR, blob_max=SIZE (not after a bare
+ * path). One handle is for one thread. ERROR_NOT_FOUND: it is not there, and LEDGER_CREATE was not given. Newer schema: refused. Older schema: upgraded when writable.
  * Messages never contain a password. */
 int ledger_open(const char *url, unsigned flags, struct ledger **ret, struct error *err);
 struct ledger *ledger_close(struct ledger *l); /* NULL is fine; returns NULL */
@@ -48,7 +49,11 @@ uint64_t ledger_blob_max(const struct ledger *l);
 int ledger_put_object(struct ledger *l, int fd, uint64_t size, uint8_t ret_sha256[DIGEST_SIZE],
 		      struct error *err);
 
-/* Opens the content of an output that is not an object; the ledger verifies size and digest while it reads. The
+/* Keeps the objects that a finished attempt refers to from every sweep until it is committed, over the end of this
+ * process: to be called before its verdict is written to disk. Costs nothing where there are none. */
+int ledger_pin(struct ledger *l, const struct attempt *a, struct error *err);
+
+/* Opens the content of an output that is not an object (or whose object is gone); the ledger verifies size and digest while it reads. The
  * descriptor is the ledger's to close. */
 typedef int (*content_open_fn)(void *arg, const struct output *o, struct error *err);
 
@@ -65,7 +70,8 @@ struct ledger_filter {
 	const char *prefix;  /* of the id, or NULL */
 	int limit;	     /* 0: all */
 };
-/* Newest first; calls back with one row per analysis: its latest attempt, without outputs, inputs, logs, events. */
+/* Newest first; calls back with one row per analysis: its latest attempt, without plan, receipt, result, outputs,
+ * inputs, logs, events. fn must not use the ledger. */
 typedef int (*ledger_row_fn)(void *arg, const struct attempt *a, struct error *err);
 int ledger_list(struct ledger *l, const struct ledger_filter *f, ledger_row_fn fn, void *arg,
 		struct error *err);
@@ -76,14 +82,15 @@ int ledger_load(struct ledger *l, const char *id, int number, struct attempt *re
 int ledger_attempts(struct ledger *l, const char *id, json_t **ret, struct error *err);
 int ledger_load_log(struct ledger *l, const struct attempt *a, int stream, struct captured *ret,
 		    struct error *err);
-/* Writes an output's content to fd, verifying its digest on the way. */
+/* Writes an output's content to fd, verifying its digest on the way: what was written is good only if 0 comes back. */
 int ledger_copy_output(struct ledger *l, const struct output *o, int fd, struct error *err);
 
 /* Removes temporary objects of dead writers and unreferenced objects, without racing a commit. */
 int ledger_sweep(struct ledger *l, uint64_t *ret_removed, struct error *err);
 
 /* db status / db check: {"url","version","wanted","analyses","attempts","outputs","blobs","objects"} and
- * {"checked", "problems":[{"kind","object","message"}]}. */
+ * {"checked", "problems":[{"kind","object","message"}], "busy"}; kinds: "damaged", "missing", "orphan", "reference",
+ * "database"; busy: commits were going on, orphans were not looked for. */
 int ledger_status(struct ledger *l, json_t **ret, struct error *err);
 int ledger_check(struct ledger *l, json_t **ret, struct error *err);
 

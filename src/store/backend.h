@@ -1,0 +1,96 @@
+/*
+ * What a database must be able to do for the ledger, and no more: transactions, statements with parameters, rows in
+ * bulk. All logic is above (ledger.c, commit.c, load.c, check.c), all SQL is in sql.h.
+ *
+ * Failures: ERROR_LEDGER with one sentence. -EAGAIN says that the transaction is gone and may be tried again from its
+ * begin: a deadlock, a row that another one inserted first, a connection that was lost (even during COMMIT: the
+ * token tells whether it had been done).
+ */
+#ifndef STORE_BACKEND_H
+#define STORE_BACKEND_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "digest.h"
+#include "error.h"
+#include "sql.h"
+
+enum value_kind {
+	VALUE_NULL,
+	VALUE_INTEGER,
+	VALUE_BOOL,
+	VALUE_TIME, /* UTC ns */
+	VALUE_TEXT,
+	VALUE_JSON,
+	VALUE_BYTES,
+};
+
+/* A parameter or a column. A row that was read has only NULL, INTEGER (booleans and times too), TEXT (JSON too) and
+ * BYTES; text is followed by a NUL. It lasts until the row function returns. */
+struct value {
+	enum value_kind kind;
+	int64_t integer;
+	const void *data;
+	size_t size;
+};
+
+struct value value_integer(int64_t n);
+struct value value_bool(bool b);
+struct value value_time(int64_t utc_ns);		 /* 0: null */
+struct value value_text(const char *text);		 /* NULL: null */
+struct value value_json(const char *text);		 /* NULL: null */
+struct value value_bytes(const void *data, size_t size); /* never null, not even if data is */
+struct value value_path(const char *path);		 /* its bytes; NULL: null */
+
+/* Reads out of a row: what is null, or not of that kind, is fallback; copies end with a NUL. */
+int64_t value_to_integer(const struct value *v, int64_t fallback);
+int value_to_text(const struct value *v, char **ret, struct error *err); /* NULL for null */
+int value_to_bytes(const struct value *v, char **ret, size_t *ret_size, struct error *err);
+int value_to_digest(const struct value *v, uint8_t ret[DIGEST_SIZE], struct error *err);
+
+typedef int (*row_fn)(void *arg, const struct value *row, struct error *err); /* negative: ends with it */
+
+enum blob_state { BLOB_UNKNOWN, BLOB_IN_DATABASE, BLOB_OBJECT };
+
+struct backend;
+
+struct backend_ops {
+	enum sql_dialect dialect;
+	struct backend *(*close)(struct backend *b);	    /* returns NULL */
+	int (*begin)(struct backend *b, struct error *err); /* for writing */
+	int (*commit)(struct backend *b, struct error *err);
+	void (*rollback)(struct backend *b);
+	/* Before the first statement: what the database itself needs (schema, journal mode), and a lock so that two
+	 * first uses do not collide. Called between begin and commit, except prepare, which comes before begin. */
+	int (*migrate_prepare)(struct backend *b, struct error *err);
+	int (*migrate_lock)(struct backend *b, struct error *err);
+	int (*script)(struct backend *b, const char *text, struct error *err);
+	/* *ret 0: none of our tables is there. */
+	int (*version)(struct backend *b, int *ret, struct error *err);
+	/* fn may be NULL, and must not use the backend. */
+	int (*run)(struct backend *b, enum sql which, const struct value *params, size_t n_params, row_fn fn,
+		   void *arg, struct error *err);
+	/* rows_begin, rows_add for each, rows_end. */
+	int (*rows_begin)(struct backend *b, enum sql_table table, struct error *err);
+	int (*rows_add)(struct backend *b, const struct value *row, struct error *err);
+	int (*rows_end)(struct backend *b, struct error *err);
+	int (*blob_states)(struct backend *b, const uint8_t (*sha256)[DIGEST_SIZE], size_t n,
+			   enum blob_state *ret, struct error *err);
+	/* The database's own check of itself: fn gets one text per problem. NULL: has none. */
+	int (*verify)(struct backend *b, row_fn fn, void *arg, struct error *err);
+};
+
+struct backend {
+	const struct backend_ops *ops;
+	char *name; /* for messages: quoted, escaped, without a password */
+};
+
+int sqlite_open(const char *path, unsigned flags, struct backend **ret, struct error *err);
+int postgres_open(const char *url, unsigned flags, struct backend **ret, struct error *err);
+
+/* A file system that other machines write too: SQLite's locks and shared memory do not hold there. Its name, or
+ * NULL. magic as in statfs(2). */
+const char *filesystem_network_name(unsigned long magic);
+
+#endif

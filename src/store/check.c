@@ -1,0 +1,191 @@
+/*
+ * db status and db check. The check reads every content once and hashes it; it holds no transaction open while it
+ * reads objects, which may take long.
+ */
+#include "store.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "text.h"
+
+enum { PAGE_SIZE_ROWS = 256 };
+
+static int counts_row(void *arg, const struct value *row, struct error *err)
+{
+	static const char *const names[] = {"analyses", "attempts", "outputs", "blobs", "objects"};
+
+	for (size_t i = 0; i < ARRAY_SIZE(names); i++)
+		if (json_object_set_new(arg, names[i], json_integer(value_to_integer(&row[i], 0))) < 0)
+			return error_memory(err);
+	return 0;
+}
+
+int ledger_status(struct ledger *l, json_t **ret, struct error *err)
+{
+	json_t *status = json_pack("{s:s, s:i, s:i, s:s, s:I}", "url", l->shown, "version", l->version,
+				   "wanted", sql_version_wanted, "object_store", l->objects.path, "blob_max",
+				   (json_int_t)l->blob_max);
+	int r = status ? ledger_run(l, SQL_COUNTS, NULL, 0, counts_row, status, err) : error_memory(err);
+
+	if (r < 0)
+		json_decref(status);
+	else
+		*ret = status;
+	return r;
+}
+
+struct check {
+	struct ledger *l;
+	json_t *problems;
+	int64_t checked;
+	/* A page of blobs: where it ended, and which of it are objects. */
+	size_t n_page, n_objects;
+	uint8_t last[DIGEST_SIZE];
+	struct {
+		uint8_t sha256[DIGEST_SIZE];
+		uint64_t size;
+	} objects[PAGE_SIZE_ROWS];
+};
+
+static int PRINTF_LIKE(5, 6) problem(struct check *c, const char *kind, const uint8_t *sha256,
+				     struct error *err, const char *format, ...)
+{
+	char hex[DIGEST_TEXT_SIZE], message[1024];
+	json_t *object;
+	va_list ap;
+
+	va_start(ap, format);
+	vsnprintf(message, sizeof message, format, ap);
+	va_end(ap);
+	if (sha256)
+		hex_encode(sha256, DIGEST_SIZE, hex);
+	object = json_pack("{s:s, s:s?, s:s}", "kind", kind, "object", sha256 ? hex : NULL, "message",
+			   message);
+	return json_array_append_new(c->problems, object) < 0 ? error_memory(err) : 0;
+}
+
+static int check_blob(void *arg, const struct value *row, struct error *err)
+{
+	struct check *c = arg;
+	uint64_t size = (uint64_t)value_to_integer(&row[1], 0);
+	uint8_t found[DIGEST_SIZE];
+	int r = value_to_digest(&row[0], c->last, err);
+
+	if (r < 0)
+		return r;
+	c->n_page++;
+	c->checked++;
+	if (row[2].kind == VALUE_NULL) {
+		memcpy(c->objects[c->n_objects].sha256, c->last, DIGEST_SIZE);
+		c->objects[c->n_objects++].size = size;
+		return 0;
+	}
+	digest_bytes(row[2].data, row[2].size, found);
+	if (row[2].size == size && memcmp(found, c->last, DIGEST_SIZE) == 0)
+		return 0;
+	return problem(c, "damaged", c->last, err,
+		       "a content in the database is damaged: its digest is another now");
+}
+
+static int check_object(struct check *c, size_t i, struct error *err)
+{
+	struct error why = ERROR_INIT;
+	int r = objects_copy(&c->l->objects, c->objects[i].sha256, c->objects[i].size, -1, &why);
+
+	if (r == 0)
+		return 0;
+	return problem(c, why.kind == ERROR_NOT_FOUND ? "missing" : "damaged", c->objects[i].sha256, err,
+		       "%s", why.message);
+}
+
+static int check_contents(struct check *c, struct error *err)
+{
+	/* Before the smallest digest comes the empty one. */
+	size_t last_size = 0;
+	int r = 0;
+
+	do {
+		struct value params[] = {value_bytes(c->last, last_size), value_integer(PAGE_SIZE_ROWS)};
+
+		c->n_page = c->n_objects = 0;
+		r = ledger_run(c->l, SQL_BLOB_PAGE, params, 2, check_blob, c, err);
+		for (size_t i = 0; i < c->n_objects && r == 0; i++)
+			r = check_object(c, i, err);
+		last_size = DIGEST_SIZE;
+	} while (r == 0 && c->n_page == PAGE_SIZE_ROWS);
+	return r;
+}
+
+static int check_reference(void *arg, const struct value *row, struct error *err)
+{
+	char path[256];
+
+	text_escape_into(path, sizeof path, row[2].data, row[2].size);
+	return problem(arg, "reference", NULL, err, "output '%s' of %s, attempt %d, %s", path,
+		       row[0].kind == VALUE_TEXT ? (const char *)row[0].data : "?",
+		       (int)value_to_integer(&row[1], 0),
+		       row[3].kind == VALUE_NULL ? "has no content" : "has a content of another size");
+}
+
+static int check_orphan(void *arg, int dir UNUSED, const char *name, struct error *err)
+{
+	struct check *c = arg;
+	uint8_t sha256[DIGEST_SIZE];
+
+	(void)hex_decode(name, sha256, DIGEST_SIZE);
+	c->checked++;
+	return problem(c, "orphan", sha256, err,
+		       "the object %s in '%s' belongs to nothing: 'fumehood gc' removes it", name,
+		       c->l->objects.path);
+}
+
+static int check_database(void *arg, const struct value *row, struct error *err)
+{
+	return problem(arg, "database", NULL, err, "%s",
+		       row[0].kind == VALUE_TEXT ? (const char *)row[0].data : "?");
+}
+
+/* What stops one part of the check is a finding, too: the other parts go on. */
+static int check_part(struct check *c, int r, const struct error *why, struct error *err)
+{
+	return r < 0 ? problem(c, "database", NULL, err, "%s", why->message) : 0;
+}
+
+static int check_all(struct check *c, bool *ret_busy, struct error *err)
+{
+	struct objects_owner owner = ledger_owner(c->l);
+	struct backend *b = c->l->backend;
+	struct error why = ERROR_INIT;
+	int r = b->ops->verify ? b->ops->verify(b, check_database, c, &why) : 0;
+
+	r = check_part(c, r, &why, err);
+	if (r == 0)
+		r = check_part(c, check_contents(c, &why), &why, err);
+	if (r == 0)
+		r = check_part(c, ledger_run(c->l, SQL_DANGLING, NULL, 0, check_reference, c, &why), &why,
+			       err);
+	if (r == 0) {
+		r = objects_orphans(&c->l->objects, &owner, check_orphan, c, &why);
+		*ret_busy = r == -EBUSY;
+		r = check_part(c, *ret_busy ? 0 : r, &why, err);
+	}
+	return r;
+}
+
+int ledger_check(struct ledger *l, json_t **ret, struct error *err)
+{
+	struct check c = {.l = l, .problems = json_array()};
+	bool busy = false;
+	int r = c.problems ? check_all(&c, &busy, err) : error_memory(err);
+
+	if (r < 0) {
+		json_decref(c.problems);
+		return r;
+	}
+	/* busy: commits were going on, so that orphans could not be told from what they are about to refer to. */
+	*ret = json_pack("{s:I, s:o, s:b}", "checked", (json_int_t)c.checked, "problems", c.problems, "busy",
+			 busy);
+	return *ret ? 0 : error_memory(err);
+}

@@ -1,0 +1,200 @@
+#include "store.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "url.h"
+
+struct ledger *ledger_close(struct ledger *l)
+{
+	if (!l)
+		return NULL;
+	if (l->backend)
+		l->backend->ops->close(l->backend);
+	objects_done(&l->objects);
+	free(l->shown);
+	free(l);
+	return NULL;
+}
+
+/* Inside the transaction: another first use may have been faster. */
+static int migrate_locked(struct ledger *l, struct error *err)
+{
+	struct backend *b = l->backend;
+	int version = 0, r = b->ops->migrate_lock(b, err);
+
+	if (r == 0)
+		r = b->ops->version(b, &version, err);
+	for (; r == 0 && version < sql_version_wanted; version++) {
+		struct value row[] = {value_integer(version + 1), value_time(clock_utc()),
+				      value_text(FUMEHOOD_VERSION)};
+
+		r = b->ops->script(b, sql_migrations[version].script[b->ops->dialect], err);
+		if (r == 0)
+			r = ledger_run(l, SQL_VERSION_ADD, row, ARRAY_SIZE(row), NULL, NULL, err);
+	}
+	l->version = version;
+	return r;
+}
+
+static int migrate(struct ledger *l, struct error *err)
+{
+	struct backend *b = l->backend;
+	int r = b->ops->migrate_prepare(b, err);
+
+	if (r == 0)
+		r = b->ops->begin(b, err);
+	if (r < 0)
+		return r;
+	r = migrate_locked(l, err);
+	if (r == 0)
+		r = b->ops->commit(b, err);
+	if (r < 0)
+		b->ops->rollback(b);
+	return r;
+}
+
+static int schema_check(struct ledger *l, unsigned flags, struct error *err)
+{
+	int r = l->backend->ops->version(l->backend, &l->version, err);
+
+	if (r < 0)
+		return r;
+	if (l->version > sql_version_wanted)
+		return error_set(
+			err, ERROR_LEDGER,
+			"the ledger %s was made by a newer fumehood (schema %d, this one knows %d): upgrade fumehood",
+			l->backend->name, l->version, sql_version_wanted);
+	if (l->version == 0 && !(flags & LEDGER_CREATE))
+		return error_set(
+			err, ERROR_NOT_FOUND,
+			"there are no tables of fumehood in %s yet: the first run makes them, or 'fumehood db init'",
+			l->backend->name);
+	if (l->version == sql_version_wanted || flags & LEDGER_READ_ONLY)
+		return 0;
+	return migrate(l, err);
+}
+
+int ledger_open(const char *url, unsigned flags, struct ledger **ret, struct error *err)
+{
+	_cleanup_ledger_url_ struct ledger_url u = {0};
+	_cleanup_ledger_ struct ledger *l = NULL;
+	int r = ledger_url_parse(url, &u, err);
+
+	if (r < 0)
+		return r;
+	l = calloc(1, sizeof *l);
+	if (!l)
+		return error_memory(err);
+	objects_init(&l->objects, TAKE_PTR(u.objects));
+	l->blob_max = u.blob_max;
+	l->shown = ledger_url_redacted(url);
+	if (!l->shown)
+		return error_memory(err);
+	r = u.is_postgres ? postgres_open(u.location, flags, &l->backend, err)
+			  : sqlite_open(u.location, flags, &l->backend, err);
+	if (r == 0)
+		r = schema_check(l, flags, err);
+	if (r < 0)
+		return r;
+	*ret = TAKE_PTR(l);
+	return 0;
+}
+
+uint64_t ledger_blob_max(const struct ledger *l)
+{
+	return l->blob_max;
+}
+
+static int take_state(void *arg, const struct value *row, struct error *err UNUSED)
+{
+	struct analysis_state *state = arg;
+
+	state->known = true;
+	state->last_attempt = (int)value_to_integer(&row[0], 0);
+	state->succeeded = value_to_integer(&row[2], 0) != 0;
+	if (row[1].kind == VALUE_TEXT && verdict_parse(row[1].data, &state->last_verdict) < 0)
+		state->last_verdict = VERDICT_NONE;
+	return 0;
+}
+
+int ledger_analysis(struct ledger *l, const char *id, struct analysis_state *ret, struct error *err)
+{
+	struct analysis_state state = {.last_verdict = VERDICT_NONE};
+	struct value key = value_text(id);
+	int r = ledger_run(l, SQL_ANALYSIS_STATE, &key, 1, take_state, &state, err);
+
+	if (r == 0)
+		*ret = state;
+	return r;
+}
+
+static int take_number(void *arg, const struct value *row, struct error *err UNUSED)
+{
+	*(int *)arg = (int)value_to_integer(row, 0);
+	return 0;
+}
+
+int ledger_has_token(struct ledger *l, const char *token, int *ret_number, struct error *err)
+{
+	struct value key = value_text(token);
+	int number = 0, r = ledger_run(l, SQL_TOKEN, &key, 1, take_number, &number, err);
+
+	if (r < 0)
+		return r;
+	if (number && ret_number)
+		*ret_number = number;
+	return number != 0;
+}
+
+int ledger_put_object(struct ledger *l, int fd, uint64_t size, uint8_t ret_sha256[DIGEST_SIZE],
+		      struct error *err)
+{
+	return objects_put(&l->objects, fd, size, ret_sha256, err);
+}
+
+int ledger_pin(struct ledger *l, const struct attempt *a, struct error *err)
+{
+	_cleanup_free_ uint8_t(*list)[DIGEST_SIZE] = NULL;
+	size_t n = 0;
+
+	list = calloc(a->manifest.n_outputs + 1, DIGEST_SIZE);
+	if (!list)
+		return error_memory(err);
+	for (size_t i = 0; i < a->manifest.n_outputs; i++)
+		if (a->manifest.outputs[i].is_object)
+			memcpy(list[n++], a->manifest.outputs[i].sha256, DIGEST_SIZE);
+	return n ? objects_pin(&l->objects, a->token, list, n, err) : 0;
+}
+
+static int referred(void *arg, const uint8_t (*sha256)[DIGEST_SIZE], size_t n, bool *ret, struct error *err)
+{
+	struct ledger *l = arg;
+	_cleanup_free_ enum blob_state *states = calloc(n, sizeof *states);
+	int r;
+
+	if (!states)
+		return error_memory(err);
+	r = l->backend->ops->blob_states(l->backend, sha256, n, states, err);
+	for (size_t i = 0; i < n && r == 0; i++)
+		ret[i] = states[i] == BLOB_OBJECT;
+	return r;
+}
+
+static int committed(void *arg, const char *token, struct error *err)
+{
+	return ledger_has_token(arg, token, NULL, err);
+}
+
+struct objects_owner ledger_owner(struct ledger *l)
+{
+	return (struct objects_owner){.arg = l, .referred = referred, .committed = committed};
+}
+
+int ledger_sweep(struct ledger *l, uint64_t *ret_removed, struct error *err)
+{
+	struct objects_owner owner = ledger_owner(l);
+
+	return objects_sweep(&l->objects, &owner, ret_removed, err);
+}

@@ -1,0 +1,452 @@
+/*
+ * Reading: lists, one attempt, its logs, its outputs' contents. An attempt never changes once it is committed, so
+ * no transaction is needed over the several tables.
+ */
+#include "store.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "file.h"
+#include "text.h"
+
+static int load_json(const struct value *v, json_t **ret, struct error *err)
+{
+	json_error_t where;
+
+	*ret = NULL;
+	if (v->kind != VALUE_TEXT)
+		return 0;
+	*ret = json_loadb(v->data, v->size, JSON_DECODE_ANY, &where);
+	/* PostgreSQL writes 1e300 out in full, which is too long for an integer. */
+	if (!*ret)
+		*ret = json_loadb(v->data, v->size, JSON_DECODE_ANY | JSON_DECODE_INT_AS_REAL, &where);
+	if (!*ret)
+		return error_set(err, ERROR_LEDGER,
+				 "the ledger holds JSON that cannot be read (%s): it is damaged", where.text);
+	return 0;
+}
+
+static int load_paths(const struct value *v, char ***ret, struct error *err)
+{
+	json_t *array = NULL, *object;
+	size_t i;
+	int r = load_json(v, &array, err);
+
+	json_array_foreach (array, i, object) {
+		_cleanup_free_ char *path = r < 0 ? NULL : json_get_path(object, err);
+
+		if (r == 0 && !path)
+			r = -EINVAL;
+		if (r == 0 && strv_append(ret, path) < 0)
+			r = error_memory(err);
+	}
+	json_decref(array);
+	return r;
+}
+
+static void load_fixed(const struct value *v, char *out, size_t room)
+{
+	size_t n = v->kind == VALUE_TEXT && v->size < room ? v->size : 0;
+
+	memcpy(out, n ? v->data : "", n);
+	out[n] = 0;
+}
+
+static int load_usage(const struct value *v, struct usage *ret, struct error *err)
+{
+	json_t *json = NULL;
+	int r = load_json(v, &json, err);
+
+	if (r == 0 && json)
+		r = usage_from_json(ret, json, err);
+	json_decref(json);
+	return r;
+}
+
+static int load_receipt(const struct value *v, struct receipt *ret, struct error *err)
+{
+	json_t *json = NULL;
+	int r = load_json(v, &json, err);
+
+	if (r == 0 && json)
+		r = receipt_from_json(ret, json, err);
+	json_decref(json);
+	return r;
+}
+
+static int load_texts(struct attempt *a, const struct value *row, struct error *err)
+{
+	const struct {
+		enum attempt_column column;
+		char **to;
+	} texts[] = {
+		{ATTEMPT_WORKSPACE, &a->workspace},   {ATTEMPT_HOST, &a->host},
+		{ATTEMPT_REASON, &a->reason},	      {ATTEMPT_ERROR_STAGE, &a->error_stage},
+		{ATTEMPT_ERROR_CODE, &a->error_code}, {ATTEMPT_ERROR_MESSAGE, &a->error_message},
+	};
+	int r = 0;
+
+	for (size_t i = 0; i < ARRAY_SIZE(texts) && r == 0; i++)
+		r = value_to_text(&row[texts[i].column], texts[i].to, err);
+	return r;
+}
+
+/* The columns that a list has too. */
+static int load_listed(struct attempt *a, const struct value *row, struct error *err)
+{
+	int r;
+
+	load_fixed(&row[ATTEMPT_ID], a->id, sizeof a->id);
+	load_fixed(&row[ATTEMPT_TOKEN], a->token, sizeof a->token);
+	a->number = (int)value_to_integer(&row[ATTEMPT_NUMBER], 0);
+	if (row[ATTEMPT_VERDICT].kind == VALUE_TEXT &&
+	    verdict_parse(row[ATTEMPT_VERDICT].data, &a->verdict) < 0)
+		a->verdict = VERDICT_NONE;
+	a->exit_code = (int)value_to_integer(&row[ATTEMPT_EXIT_CODE], -1);
+	a->signal = (int)value_to_integer(&row[ATTEMPT_SIGNAL], 0);
+	a->status = (int)value_to_integer(&row[ATTEMPT_STATUS], 0);
+	a->created = value_to_integer(&row[ATTEMPT_CREATED], 0);
+	a->started = value_to_integer(&row[ATTEMPT_STARTED], 0);
+	a->ended = value_to_integer(&row[ATTEMPT_ENDED], 0);
+	a->kept = value_to_integer(&row[ATTEMPT_KEPT], 0) != 0;
+	a->committed = true;
+	r = load_texts(a, row, err);
+	if (r == 0)
+		r = load_usage(&row[ATTEMPT_USAGE], &a->usage, err);
+	return r < 0 ? r : load_json(&row[ATTEMPT_REQUEST], &a->request, err);
+}
+
+struct list {
+	ledger_row_fn fn;
+	void *arg;
+};
+
+static int list_row(void *arg, const struct value *row, struct error *err)
+{
+	_cleanup_attempt_ struct attempt a;
+	const struct list *list = arg;
+	int r;
+
+	attempt_init(&a);
+	r = load_listed(&a, row, err);
+	return r < 0 ? r : list->fn(list->arg, &a, err);
+}
+
+int ledger_list(struct ledger *l, const struct ledger_filter *f, ledger_row_fn fn, void *arg,
+		struct error *err)
+{
+	struct value params[] = {
+		value_text(f ? f->state : NULL),
+		value_text(f ? f->prefix : NULL),
+		value_integer(f && f->limit > 0 ? f->limit : INT64_MAX),
+	};
+	struct list list = {fn, arg};
+
+	return ledger_run(l, SQL_LIST, params, ARRAY_SIZE(params), list_row, &list, err);
+}
+
+struct load {
+	struct attempt a;
+	bool found;
+	size_t events_room;
+};
+
+static int load_attempt(void *arg, const struct value *row, struct error *err)
+{
+	struct load *load = arg;
+	struct attempt *a = &load->a;
+	int64_t interval = value_to_integer(&row[ATTEMPT_SAMPLE_INTERVAL], -1);
+	int r = load_listed(a, row, err);
+
+	load->found = true;
+	if (r == 0)
+		r = load_json(&row[ATTEMPT_PLAN], &a->plan, err);
+	if (r == 0)
+		r = load_json(&row[ATTEMPT_RESULT], &a->result, err);
+	if (r == 0)
+		r = load_receipt(&row[ATTEMPT_RECEIPT], &a->receipt, err);
+	if (r == 0)
+		r = load_paths(&row[ATTEMPT_MISSING], &a->manifest.missing, err);
+	if (r == 0)
+		r = load_paths(&row[ATTEMPT_PRESENT], &a->manifest.present, err);
+	a->manifest.n_rejected_more = (uint64_t)value_to_integer(&row[ATTEMPT_REJECTED_MORE], 0);
+	if (r == 0 && interval >= 0) {
+		a->timeline = calloc(1, sizeof *a->timeline);
+		if (!a->timeline)
+			return error_memory(err);
+		a->timeline->interval_ms = interval;
+	}
+	return r;
+}
+
+static int load_output(void *arg, const struct value *row, struct error *err)
+{
+	struct load *load = arg;
+	_cleanup_free_ char *path = NULL;
+	struct output o = {
+		.size = (uint64_t)value_to_integer(&row[2], 0),
+		.media_type = media_type_known(row[3].kind == VALUE_TEXT ? row[3].data : ""),
+		.is_object = value_to_integer(&row[4], 0) != 0,
+	};
+	int r = value_to_bytes(&row[0], &path, NULL, err);
+
+	if (r == 0)
+		r = value_to_digest(&row[1], o.sha256, err);
+	o.path = path;
+	if (r == 0 && manifest_add(&load->a.manifest, &o) < 0)
+		r = error_memory(err);
+	return r;
+}
+
+static int load_rejected(void *arg, const struct value *row, struct error *err)
+{
+	struct load *load = arg;
+	_cleanup_free_ char *path = NULL;
+	int r = value_to_bytes(&row[0], &path, NULL, err);
+
+	if (r < 0)
+		return r;
+	if (manifest_reject(&load->a.manifest, path,
+			    reject_reason_known(row[1].kind == VALUE_TEXT ? row[1].data : "")) < 0)
+		return error_memory(err);
+	return 0;
+}
+
+static int load_input(void *arg, const struct value *row, struct error *err)
+{
+	struct load *load = arg;
+	_cleanup_free_ char *path = NULL, *source = NULL;
+	struct input input = {
+		.size = (uint64_t)value_to_integer(&row[3], 0),
+		.mode = (unsigned)value_to_integer(&row[4], 0),
+	};
+	int r = value_to_bytes(&row[0], &path, NULL, err);
+
+	if (r == 0)
+		r = value_to_text(&row[1], &source, err);
+	if (r == 0)
+		r = value_to_digest(&row[2], input.sha256, err);
+	input.path = path;
+	input.source = source;
+	if (r == 0 && inputs_add(&load->a.inputs, &input) < 0)
+		r = error_memory(err);
+	return r;
+}
+
+static int load_event(void *arg, const struct value *row, struct error *err)
+{
+	struct load *load = arg;
+	struct attempt *a = &load->a;
+	struct event *e;
+	int r;
+
+	if (a->n_events == load->events_room) {
+		size_t room = load->events_room ? 2 * load->events_room : 16;
+
+		e = reallocarray(a->events, room, sizeof *e);
+		if (!e)
+			return error_memory(err);
+		a->events = e;
+		load->events_room = room;
+	}
+	e = &a->events[a->n_events++];
+	*e = (struct event){.at = value_to_integer(&row[0], 0)};
+	r = value_to_bytes(&row[1], &e->stage, NULL, err);
+	return r < 0 ? r : value_to_bytes(&row[2], &e->text, NULL, err);
+}
+
+static int load_sample(void *arg, const struct value *row, struct error *err UNUSED)
+{
+	struct load *load = arg;
+	struct timeline *t = load->a.timeline;
+
+	if (t && t->count < SAMPLES_MAX)
+		t->samples[t->count++] = (struct sample){
+			.at_ms = value_to_integer(&row[0], 0),
+			.cpu_ms = value_to_integer(&row[1], -1),
+			.memory_bytes = value_to_integer(&row[2], -1),
+			.pids = value_to_integer(&row[3], -1),
+		};
+	return 0;
+}
+
+static int add_name(void *arg, const struct attempt *a, struct error *err)
+{
+	struct buffer *names = arg;
+
+	return buffer_printf(names, "%s%s", names->size ? ", " : "", a->id) < 0 ? error_memory(err) : 0;
+}
+
+/* The sentence says what there is instead. */
+static int not_found(struct ledger *l, const char *id, int number, const struct analysis_state *state,
+		     struct error *err)
+{
+	const struct ledger_filter latest = {.limit = 5};
+	_cleanup_buffer_ struct buffer names = {0};
+	char shown[160];
+	int r;
+
+	text_escape_into(shown, sizeof shown, id, strlen(id));
+	if (state->last_attempt)
+		return error_set(err, ERROR_NOT_FOUND, "analysis '%s' has no attempt %d: its latest is %d",
+				 shown, number, state->last_attempt);
+	r = ledger_list(l, &latest, add_name, &names, err);
+	if (r < 0)
+		return r;
+	return error_set(err, ERROR_NOT_FOUND, "there is no analysis '%s' in the ledger %s%s%s", shown,
+			 l->backend->name, names.size ? "; the latest there: " : ", which is empty",
+			 names.size ? names.data : "");
+}
+
+static int load_parts(struct ledger *l, const struct value key[2], struct load *load, struct error *err)
+{
+	static const struct {
+		enum sql which;
+		row_fn fn;
+	} parts[] = {
+		{SQL_ATTEMPT, load_attempt}, {SQL_OUTPUTS, load_output}, {SQL_REJECTED, load_rejected},
+		{SQL_INPUTS, load_input},    {SQL_EVENTS, load_event},	 {SQL_SAMPLES, load_sample},
+	};
+	int r = 0;
+
+	for (size_t i = 0; i < ARRAY_SIZE(parts) && r == 0 && (i == 0 || load->found); i++)
+		r = ledger_run(l, parts[i].which, key, 2, parts[i].fn, load, err);
+	return r;
+}
+
+int ledger_load(struct ledger *l, const char *id, int number, struct attempt *ret, struct error *err)
+{
+	struct analysis_state state;
+	struct value key[2];
+	struct load load = {.found = false};
+	int r = ledger_analysis(l, id, &state, err);
+
+	if (r < 0)
+		return r;
+	attempt_init(&load.a);
+	key[0] = value_text(id);
+	key[1] = value_integer(number > 0 ? number : state.last_attempt);
+	r = load_parts(l, key, &load, err);
+	if (r == 0 && !load.found)
+		r = not_found(l, id, number, &state, err);
+	if (r < 0) {
+		attempt_done(&load.a);
+		return r;
+	}
+	*ret = load.a;
+	return 0;
+}
+
+static json_t *time_to_json(const struct value *v)
+{
+	char text[CLOCK_TEXT_SIZE];
+
+	if (v->kind != VALUE_INTEGER)
+		return json_null();
+	clock_format(v->integer, text);
+	return json_string(text);
+}
+
+static json_t *integer_to_json(const struct value *v)
+{
+	return v->kind == VALUE_INTEGER ? json_integer(v->integer) : json_null();
+}
+
+static int attempts_row(void *arg, const struct value *row, struct error *err)
+{
+	json_t *object = json_pack(
+		"{s:o, s:s, s:o, s:o, s:o, s:o, s:o, s:o}", "attempt", integer_to_json(&row[0]), "verdict",
+		row[1].kind == VALUE_TEXT ? row[1].data : "none", "exit_code", integer_to_json(&row[2]),
+		"signal", integer_to_json(&row[3]), "status", integer_to_json(&row[4]), "created",
+		time_to_json(&row[5]), "started", time_to_json(&row[6]), "ended", time_to_json(&row[7]));
+
+	return json_array_append_new(arg, object) < 0 ? error_memory(err) : 0;
+}
+
+int ledger_attempts(struct ledger *l, const char *id, json_t **ret, struct error *err)
+{
+	struct value key = value_text(id);
+	json_t *array = json_array();
+	int r = array ? ledger_run(l, SQL_ATTEMPTS, &key, 1, attempts_row, array, err) : error_memory(err);
+
+	if (r < 0)
+		json_decref(array);
+	else
+		*ret = array;
+	return r;
+}
+
+static int log_row(void *arg, const struct value *row, struct error *err)
+{
+	struct captured *log = arg;
+	int r = value_to_bytes(&row[0], &log->head, &log->head_size, err);
+
+	if (r == 0)
+		r = value_to_bytes(&row[1], &log->tail, &log->tail_size, err);
+	log->omitted = (uint64_t)value_to_integer(&row[2], 0);
+	return r;
+}
+
+int ledger_load_log(struct ledger *l, const struct attempt *a, int stream, struct captured *ret,
+		    struct error *err)
+{
+	struct value key[] = {
+		value_text(a->id),
+		value_integer(a->number),
+		value_text(stream == STREAM_STDOUT ? "stdout" : "stderr"),
+	};
+	struct captured log = {0};
+	int r = ledger_run(l, SQL_LOG, key, ARRAY_SIZE(key), log_row, &log, err);
+
+	if (r < 0) {
+		free(log.head);
+		free(log.tail);
+		return r;
+	}
+	*ret = log;
+	return 0;
+}
+
+struct copy {
+	const struct output *output;
+	int fd;
+	bool found, is_object;
+};
+
+static int copy_row(void *arg, const struct value *row, struct error *err)
+{
+	struct copy *copy = arg;
+	uint8_t sha256[DIGEST_SIZE];
+	int r;
+
+	copy->found = true;
+	copy->is_object = row[0].kind == VALUE_NULL;
+	if (copy->is_object)
+		return 0;
+	digest_bytes(row[0].data, row[0].size, sha256);
+	if (row[0].size != copy->output->size || memcmp(sha256, copy->output->sha256, DIGEST_SIZE) != 0)
+		return error_set(err, ERROR_LEDGER,
+				 "its content in the ledger is damaged: its digest is another now");
+	r = file_write_all(copy->fd, row[0].data, row[0].size);
+	return r < 0 ? error_system(err, -r, "cannot write it") : 0;
+}
+
+int ledger_copy_output(struct ledger *l, const struct output *o, int fd, struct error *err)
+{
+	struct value key = value_bytes(o->sha256, DIGEST_SIZE);
+	struct copy copy = {.output = o, .fd = fd};
+	char path[256];
+	int r = ledger_run(l, SQL_BLOB_CONTENT, &key, 1, copy_row, &copy, err);
+
+	if (r == 0 && !copy.found)
+		r = error_set(err, ERROR_LEDGER, "its content is missing from the ledger %s",
+			      l->backend->name);
+	if (r == 0 && copy.is_object)
+		r = objects_copy(&l->objects, o->sha256, o->size, fd, err);
+	if (r < 0)
+		error_prefix(err, r, "cannot get '%s'",
+			     text_escape_into(path, sizeof path, o->path, strlen(o->path)));
+	return r;
+}

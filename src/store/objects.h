@@ -1,0 +1,71 @@
+/*
+ * The object store: contents too large for the database, each named by its SHA-256, below a directory of its own:
+ *
+ *	ab/abcdef…   an object, complete and on disk
+ *	tmp/…        being written; its writer holds a flock on it
+ *	pins/TOKEN   digests that an attempt, finished but not committed yet, will refer to
+ *	lock         held shared from the first put until the commit, exclusively by a sweep
+ *
+ * Zero-initialise with objects_init; nothing is made or opened before it is needed. A crash leaves at most a file in
+ * tmp/ and objects that nobody refers to; objects_sweep removes both, and waits for nobody: what is in use by a
+ * living writer stays until the next sweep.
+ */
+#ifndef STORE_OBJECTS_H
+#define STORE_OBJECTS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "digest.h"
+#include "error.h"
+
+struct objects {
+	char *path;
+	int dir;       /* -1: not opened yet */
+	int lock;      /* -1: not opened yet */
+	bool holding;  /* the lock, shared */
+	char *scratch; /* the copy buffer; NULL: not allocated yet */
+};
+
+void objects_init(struct objects *o, char *path); /* takes the path */
+void objects_done(struct objects *o);
+
+/* Opens the store, or makes it: 1, 0 if it is not there, negative. Every other call does this by itself. */
+int objects_open(struct objects *o, bool make, struct error *err);
+/* A directory of the open store: made with mode 0700 whatever the umask if it is not there, its entry on disk. */
+int objects_subdir(struct objects *o, const char *name, struct error *err);
+
+/* Keeps every sweep out until objects_release(): between "it is there" and "it is referred to". */
+int objects_hold(struct objects *o, struct error *err);
+void objects_release(struct objects *o);
+
+/* Reads fd from 0 to its end, which must come after size bytes, and stores it. Takes the hold, and leaves it. */
+int objects_put(struct objects *o, int fd, uint64_t size, uint8_t ret_sha256[DIGEST_SIZE], struct error *err);
+/* Is it there, with this size? 1, 0, negative. */
+int objects_has(struct objects *o, const uint8_t sha256[DIGEST_SIZE], uint64_t size, struct error *err);
+/* Writes it to fd (-1: nowhere), verifying digest and size. ERROR_LEDGER if they differ; ERROR_NOT_FOUND if it is
+ * missing. */
+int objects_copy(struct objects *o, const uint8_t sha256[DIGEST_SIZE], uint64_t size, int fd,
+		 struct error *err);
+
+/* Keeps these from being swept until objects_unpin, over the end of this process and of the machine. */
+int objects_pin(struct objects *o, const char *token, const uint8_t (*sha256)[DIGEST_SIZE], size_t n,
+		struct error *err);
+void objects_unpin(struct objects *o, const char *token);
+
+/* What the sweep asks: which of these are referred to? and: is this token committed (1, 0, negative)? */
+struct objects_owner {
+	void *arg;
+	int (*referred)(void *arg, const uint8_t (*sha256)[DIGEST_SIZE], size_t n, bool *ret,
+			struct error *err);
+	int (*committed)(void *arg, const char *token, struct error *err);
+};
+/* Calls fn for every object that nobody refers to and nobody has pinned, under the exclusive lock. -EBUSY, and no
+ * error set, if a writer is at work. */
+int objects_orphans(struct objects *o, const struct objects_owner *owner,
+		    int (*fn)(void *arg, int dir, const char *name, struct error *err), void *arg,
+		    struct error *err);
+int objects_sweep(struct objects *o, const struct objects_owner *owner, uint64_t *ret_removed,
+		  struct error *err);
+
+#endif

@@ -1,0 +1,123 @@
+#include "sql.h"
+
+#include <string.h>
+
+#include "buffer.h"
+
+#define ATTEMPT_LIST                                                                                         \
+	"analysis_id, number, token, verdict, exit_code, signal, status, created_at, started_at, ended_at, " \
+	"workspace, kept, host, reason, usage, error_stage, error_code, error_message, request"
+#define ATTEMPT_ALL  \
+	ATTEMPT_LIST \
+		", plan, receipt, result, missing, present, rejected_more, sample_interval_ms, committed_at"
+#define ROWS_OF(columns, table) \
+	"SELECT " columns " FROM @" table " WHERE analysis_id = $1 AND attempt = $2 ORDER BY position"
+
+/* Where PostgreSQL's text is NULL, SQLite's serves both. */
+static const struct {
+	const char *sqlite, *postgres;
+} statements[SQL_COUNT] = {
+	[SQL_VERSION] = {"SELECT max(version) FROM @schema_version"},
+	[SQL_VERSION_ADD] =
+		{"INSERT INTO @schema_version(version, applied_at, fumehood) VALUES ($1, $2, $3)"},
+	/* An update that changes nothing takes the row's lock in PostgreSQL, which DO NOTHING would not. */
+	[SQL_ANALYSIS_LOCK] = {"INSERT INTO @analysis(id, created_at) VALUES ($1, $2) "
+			       "ON CONFLICT (id) DO UPDATE SET id = excluded.id"},
+	[SQL_ANALYSIS_STATE] =
+		{"SELECT t.number, t.verdict, "
+		 "EXISTS (SELECT 1 FROM @attempt s WHERE s.analysis_id = $1 AND s.verdict = 'succeeded') "
+		 "FROM @analysis a LEFT JOIN @attempt t ON t.analysis_id = a.id AND t.number = "
+		 "(SELECT max(m.number) FROM @attempt m WHERE m.analysis_id = $1) WHERE a.id = $1"},
+	[SQL_TOKEN] = {"SELECT number FROM @attempt WHERE token = $1"},
+	[SQL_NUMBER_NEXT] = {"SELECT coalesce(max(number), 0) + 1 FROM @attempt WHERE analysis_id = $1"},
+	[SQL_NUMBER_TAKEN] = {"SELECT 1 FROM @attempt WHERE analysis_id = $1 AND number = $2"},
+	[SQL_BLOB_STATE] = {"SELECT content IS NULL FROM @blob WHERE sha256 = $1",
+			    "SELECT sha256, content IS NULL FROM @blob WHERE sha256 = ANY ($1)"},
+	[SQL_BLOB_CONTENT] = {"SELECT content, size FROM @blob WHERE sha256 = $1"},
+	[SQL_BLOB_PAGE] =
+		{"SELECT sha256, size, content FROM @blob WHERE sha256 > $1 ORDER BY sha256 LIMIT $2"},
+	[SQL_LIST] =
+		{"SELECT " ATTEMPT_LIST " FROM @attempt a "
+		 "WHERE number = (SELECT max(m.number) FROM @attempt m WHERE m.analysis_id = a.analysis_id) "
+		 "AND (CAST($1 AS TEXT) IS NULL OR verdict = CAST($1 AS TEXT)) "
+		 "AND (CAST($2 AS TEXT) IS NULL OR "
+		 "substr(analysis_id, 1, length(CAST($2 AS TEXT))) = CAST($2 AS TEXT)) "
+		 "ORDER BY created_at DESC, analysis_id DESC LIMIT $3"},
+	[SQL_ATTEMPT] = {"SELECT " ATTEMPT_ALL " FROM @attempt WHERE analysis_id = $1 AND number = $2"},
+	[SQL_ATTEMPTS] =
+		{"SELECT number, verdict, exit_code, signal, status, created_at, started_at, ended_at "
+		 "FROM @attempt WHERE analysis_id = $1 ORDER BY number"},
+	[SQL_OUTPUTS] = {"SELECT o.path, o.sha256, o.size, o.media_type, b.content IS NULL FROM @output o "
+			 "LEFT JOIN @blob b ON b.sha256 = o.sha256 "
+			 "WHERE o.analysis_id = $1 AND o.attempt = $2 ORDER BY o.position"},
+	[SQL_REJECTED] = {ROWS_OF("path, reason", "rejected_output")},
+	[SQL_INPUTS] = {ROWS_OF("path, source, sha256, size, mode", "input")},
+	[SQL_EVENTS] = {ROWS_OF("at, stage, text", "event")},
+	[SQL_SAMPLES] = {ROWS_OF("at_ms, cpu_ms, memory_bytes, pids", "sample")},
+	[SQL_LOG] =
+		{"SELECT head, tail, omitted FROM @log WHERE analysis_id = $1 AND attempt = $2 AND stream = $3"},
+	[SQL_COUNTS] = {"SELECT (SELECT count(*) FROM @analysis), (SELECT count(*) FROM @attempt), "
+			"(SELECT count(*) FROM @output), (SELECT count(*) FROM @blob), "
+			"(SELECT count(*) FROM @blob WHERE content IS NULL)"},
+	[SQL_DANGLING] = {"SELECT o.analysis_id, o.attempt, o.path, b.size FROM @output o "
+			  "LEFT JOIN @blob b ON b.sha256 = o.sha256 WHERE b.size IS NULL OR b.size <> o.size "
+			  "ORDER BY 1, 2 LIMIT 1000"},
+};
+
+const struct sql_table_info sql_tables[TABLE_COUNT] = {
+	[TABLE_ATTEMPT] = {"attempt", ATTEMPT_ALL, "tittiiizzzbottjtttjjjjjjIIz"},
+	[TABLE_BLOB] = {"blob", "sha256, size, content", "bIb"},
+	[TABLE_OUTPUT] = {"output", "analysis_id, attempt, position, path, sha256, size, media_type",
+			  "tiibbIt"},
+	[TABLE_REJECTED] = {"rejected_output", "analysis_id, attempt, position, path, reason", "tiibt"},
+	[TABLE_INPUT] = {"input", "analysis_id, attempt, position, path, source, sha256, size, mode",
+			 "tiibbbIi"},
+	[TABLE_LOG] = {"log", "analysis_id, attempt, stream, head, tail, omitted", "titbbI"},
+	[TABLE_EVENT] = {"event", "analysis_id, attempt, position, at, stage, text", "tiiztt"},
+	[TABLE_SAMPLE] = {"sample", "analysis_id, attempt, position, at_ms, cpu_ms, memory_bytes, pids",
+			  "tiiIIII"},
+};
+
+static const char *const prefixes[SQL_DIALECTS] = {"fumehood_", "fumehood."};
+
+char *sql_expand(enum sql which, enum sql_dialect dialect)
+{
+	const char *text = statements[which].sqlite;
+	_cleanup_buffer_ struct buffer b = {0};
+	int r = 0;
+
+	if (dialect == SQL_POSTGRES && statements[which].postgres)
+		text = statements[which].postgres;
+	for (const char *p = text; *p && r == 0; p++) {
+		if (*p == '@')
+			r = buffer_puts(&b, prefixes[dialect]);
+		else if (*p == '$' && dialect == SQL_SQLITE)
+			r = buffer_puts(&b, "?");
+		else
+			r = buffer_append(&b, p, 1);
+	}
+	return r == 0 ? buffer_take(&b) : NULL;
+}
+
+char *sql_insert(enum sql_table table, enum sql_dialect dialect)
+{
+	const struct sql_table_info *t = &sql_tables[table];
+	_cleanup_buffer_ struct buffer b = {0};
+
+	if (buffer_printf(&b, "INSERT INTO %s%s(%s) VALUES (", prefixes[dialect], t->name, t->columns) < 0)
+		return NULL;
+	for (size_t i = 0; t->types[i]; i++)
+		if (buffer_printf(&b, "%s%c%zu", i ? ", " : "", dialect == SQL_SQLITE ? '?' : '$', i + 1) < 0)
+			return NULL;
+	return buffer_puts(&b, ")") == 0 ? buffer_take(&b) : NULL;
+}
+
+char *sql_copy(enum sql_table table)
+{
+	const struct sql_table_info *t = &sql_tables[table];
+	_cleanup_buffer_ struct buffer b = {0};
+
+	if (buffer_printf(&b, "COPY fumehood.%s(%s) FROM STDIN (FORMAT binary)", t->name, t->columns) < 0)
+		return NULL;
+	return buffer_take(&b);
+}

@@ -1,0 +1,108 @@
+/*
+ * Every word of SQL that fumehood speaks, SQLite's and PostgreSQL's side by side: the statements (sql.c), the
+ * columns of the tables that are filled row by row, and the migrations (schema.c).
+ *
+ * A statement is written once where both dialects agree: '@' stands for the prefix of our tables ("fumehood_" or
+ * "fumehood."), "$1" for a parameter. sql_expand() makes it what the database reads.
+ */
+#ifndef STORE_SQL_H
+#define STORE_SQL_H
+
+#include <stddef.h>
+
+enum sql_dialect { SQL_SQLITE, SQL_POSTGRES, SQL_DIALECTS };
+
+enum sql {
+	SQL_VERSION,	 /* → version */
+	SQL_VERSION_ADD, /* version, at, fumehood's version */
+	SQL_ANALYSIS_LOCK, /* id, at: makes it if need be; until the end of the transaction nobody else adds to it */
+	SQL_ANALYSIS_STATE, /* id → last number, its verdict, has one succeeded? */
+	SQL_TOKEN,	    /* token → number */
+	SQL_NUMBER_NEXT,    /* id → number */
+	SQL_NUMBER_TAKEN,   /* id, number → 1 */
+	SQL_BLOB_STATE, /* sha256 → is it an object? (SQLite; PostgreSQL: sha256[] → sha256, is it …) */
+	SQL_BLOB_CONTENT, /* sha256 → content, size */
+	SQL_BLOB_PAGE,	  /* sha256 after which, how many → sha256, size, content */
+	SQL_LIST,	  /* verdict, prefix, limit → attempt's columns */
+	SQL_ATTEMPT,	  /* id, number → attempt's columns */
+	SQL_ATTEMPTS,	  /* id → number, verdict, … */
+	SQL_OUTPUTS,	  /* id, number → path, sha256, size, media_type, is it an object? */
+	SQL_REJECTED,	  /* id, number → path, reason */
+	SQL_INPUTS,	  /* id, number → path, source, sha256, size, mode */
+	SQL_EVENTS,	  /* id, number → at, stage, text */
+	SQL_SAMPLES,	  /* id, number → at_ms, cpu_ms, memory_bytes, pids */
+	SQL_LOG,	  /* id, number, stream → head, tail, omitted */
+	SQL_COUNTS,	  /* → analyses, attempts, outputs, blobs, objects */
+	SQL_DANGLING,	  /* → id, number, path, what is wrong */
+	SQL_COUNT,
+};
+
+/* The tables that a commit fills, in the order in which it does. */
+enum sql_table {
+	TABLE_ATTEMPT,
+	TABLE_BLOB,
+	TABLE_OUTPUT,
+	TABLE_REJECTED,
+	TABLE_INPUT,
+	TABLE_LOG,
+	TABLE_EVENT,
+	TABLE_SAMPLE,
+	TABLE_COUNT,
+};
+
+/* types has one letter per column, which is the width that a binary COPY must have: t text, i integer, I bigint,
+ * b bytea, z timestamptz, j jsonb, o boolean. */
+struct sql_table_info {
+	const char *name;
+	const char *columns;
+	const char *types;
+};
+extern const struct sql_table_info sql_tables[TABLE_COUNT];
+
+/* The columns of an attempt, in the order of sql_tables[TABLE_ATTEMPT] and of every statement that reads one. */
+enum attempt_column {
+	ATTEMPT_ID,
+	ATTEMPT_NUMBER,
+	ATTEMPT_TOKEN,
+	ATTEMPT_VERDICT,
+	ATTEMPT_EXIT_CODE,
+	ATTEMPT_SIGNAL,
+	ATTEMPT_STATUS,
+	ATTEMPT_CREATED,
+	ATTEMPT_STARTED,
+	ATTEMPT_ENDED,
+	ATTEMPT_WORKSPACE,
+	ATTEMPT_KEPT,
+	ATTEMPT_HOST,
+	ATTEMPT_REASON,
+	ATTEMPT_USAGE,
+	ATTEMPT_ERROR_STAGE,
+	ATTEMPT_ERROR_CODE,
+	ATTEMPT_ERROR_MESSAGE,
+	ATTEMPT_REQUEST,
+	ATTEMPT_LISTED, /* a list goes no further */
+	ATTEMPT_PLAN = ATTEMPT_LISTED,
+	ATTEMPT_RECEIPT,
+	ATTEMPT_RESULT,
+	ATTEMPT_MISSING,
+	ATTEMPT_PRESENT,
+	ATTEMPT_REJECTED_MORE,
+	ATTEMPT_SAMPLE_INTERVAL,
+	ATTEMPT_COMMITTED,
+	ATTEMPT_COLUMNS,
+};
+
+/* The statement for this dialect; newly allocated, NULL if memory is out. */
+char *sql_expand(enum sql which, enum sql_dialect dialect);
+/* "INSERT INTO fumehood_output(path, …) VALUES(?1, …)", "COPY fumehood.output(path, …) FROM STDIN (FORMAT binary)" */
+char *sql_insert(enum sql_table table, enum sql_dialect dialect);
+char *sql_copy(enum sql_table table);
+
+/* migrations[n] makes version n + 1 out of version n. A script of several statements. */
+struct sql_migration {
+	const char *script[SQL_DIALECTS];
+};
+extern const struct sql_migration sql_migrations[];
+extern const int sql_version_wanted;
+
+#endif

@@ -1,0 +1,466 @@
+/*
+ * SQLite, linked in. One connection, one thread. WAL with synchronous=FULL: a commit is one fsync and is durable.
+ * Writers always begin IMMEDIATE, so that a transaction never fails half-way because it read before it wrote.
+ */
+#include "backend.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <sqlite3.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/vfs.h>
+
+#include "file.h"
+#include "ledger.h"
+#include "text.h"
+
+enum { BUSY_TIMEOUT_MS = 20000, WAL_RETRY_MS = 5 };
+
+struct sqlite {
+	struct backend base;
+	sqlite3 *db;
+	sqlite3_stmt *statements[SQL_COUNT];
+	sqlite3_stmt *inserts[TABLE_COUNT];
+	enum sql_table filling;
+};
+
+static struct sqlite *of(struct backend *b)
+{
+	return (struct sqlite *)b;
+}
+
+const char *filesystem_network_name(unsigned long magic)
+{
+	static const struct {
+		unsigned long magic;
+		const char *name;
+	} table[] = {
+		{0x6969, "NFS"},      {0x517b, "SMB"},	    {0xff534d42, "CIFS"},   {0xfe534d42, "SMB2"},
+		{0x5346414f, "AFS"},  {0x6b414653, "AFS"},  {0x73757245, "Coda"},   {0x0bd00bd0, "Lustre"},
+		{0x47504653, "GPFS"}, {0x00c36400, "Ceph"}, {0x19830326, "BeeGFS"}, {0x20030528, "OrangeFS"},
+	};
+
+	for (size_t i = 0; i < ARRAY_SIZE(table); i++)
+		if (table[i].magic == (magic & 0xffffffff))
+			return table[i].name;
+	return NULL;
+}
+
+/* One sentence for what SQLite said, by its code; `doing` is "read" or "write to". */
+static int sqlite_error(struct sqlite *s, int code, const char *doing, struct error *err)
+{
+	const char *name = s->base.name, *said = sqlite3_errmsg(s->db);
+	int errnum = sqlite3_system_errno(s->db);
+
+	switch (code & 0xff) {
+	case SQLITE_NOMEM:
+		return error_memory(err);
+	case SQLITE_READONLY:
+		return error_set(
+			err, ERROR_LEDGER,
+			"cannot write to the ledger %s: it is read-only; make the file and its directory writable "
+			"for this user, or name another with --db",
+			name);
+	case SQLITE_NOTADB:
+		return error_set(
+			err, ERROR_LEDGER,
+			"%s is not a ledger: it is not an SQLite database; name another file with --db",
+			name);
+	case SQLITE_BUSY:
+	case SQLITE_LOCKED:
+		return error_set(
+			err, ERROR_LEDGER,
+			"cannot %s the ledger %s: others have kept it locked for %d s; find and end them, then "
+			"try again",
+			doing, name, BUSY_TIMEOUT_MS / 1000);
+	case SQLITE_FULL:
+		return error_set(err, ERROR_LEDGER,
+				 "cannot write to the ledger %s: no space is left there; free some", name);
+	case SQLITE_CANTOPEN:
+	case SQLITE_PERM:
+	case SQLITE_IOERR:
+		return error_set(err, ERROR_LEDGER, "cannot %s the ledger %s: %s", doing, name,
+				 errnum ? strerror(errnum) : said);
+	case SQLITE_CORRUPT:
+		return error_set(err, ERROR_LEDGER, "the ledger %s is damaged (%s): restore it from a backup",
+				 name, said);
+	}
+	if (strncmp(said, "no such table: ", 15) == 0 || strncmp(said, "no such column: ", 16) == 0)
+		return error_set(
+			err, ERROR_LEDGER,
+			"the ledger %s is incomplete (%s): restore it from a backup or name another with --db",
+			name, said);
+	return error_set(err, ERROR_LEDGER, "cannot %s the ledger %s: %s", doing, name, said);
+}
+
+static int sqlite_exec(struct sqlite *s, const char *text, struct error *err)
+{
+	int code = sqlite3_exec(s->db, text, NULL, NULL, NULL);
+
+	return code == SQLITE_OK ? 0 : sqlite_error(s, code, "write to", err);
+}
+
+/* *statement, prepared from text (which it frees) if this is its first use. */
+static int prepare(struct sqlite *s, sqlite3_stmt **statement, char *(*make)(int, enum sql_dialect),
+		   int which, struct error *err)
+{
+	_cleanup_free_ char *text = NULL;
+	int code;
+
+	if (*statement)
+		return 0;
+	text = make(which, SQL_SQLITE);
+	if (!text)
+		return error_memory(err);
+	code = sqlite3_prepare_v3(s->db, text, -1, SQLITE_PREPARE_PERSISTENT, statement, NULL);
+	return code == SQLITE_OK ? 0 : sqlite_error(s, code, "read", err);
+}
+
+static char *make_statement(int which, enum sql_dialect dialect)
+{
+	return sql_expand((enum sql)which, dialect);
+}
+
+static char *make_insert(int which, enum sql_dialect dialect)
+{
+	return sql_insert((enum sql_table)which, dialect);
+}
+
+static int bind_value(sqlite3_stmt *statement, int i, const struct value *v)
+{
+	switch (v->kind) {
+	case VALUE_NULL:
+		return sqlite3_bind_null(statement, i);
+	case VALUE_INTEGER:
+	case VALUE_BOOL:
+	case VALUE_TIME:
+		return sqlite3_bind_int64(statement, i, v->integer);
+	case VALUE_TEXT:
+	case VALUE_JSON:
+		return sqlite3_bind_text64(statement, i, v->data, v->size, SQLITE_STATIC, SQLITE_UTF8);
+	case VALUE_BYTES:
+		return sqlite3_bind_blob64(statement, i, v->data, v->size, SQLITE_STATIC);
+	}
+	return SQLITE_MISUSE;
+}
+
+static int bind_values(struct sqlite *s, sqlite3_stmt *statement, const struct value *values, size_t n,
+		       struct error *err)
+{
+	int code = SQLITE_OK;
+
+	for (size_t i = 0; i < n && code == SQLITE_OK; i++)
+		code = bind_value(statement, (int)i + 1, &values[i]);
+	return code == SQLITE_OK ? 0 : sqlite_error(s, code, "write to", err);
+}
+
+static struct value column_value(sqlite3_stmt *statement, int i)
+{
+	switch (sqlite3_column_type(statement, i)) {
+	case SQLITE_INTEGER:
+		return value_integer(sqlite3_column_int64(statement, i));
+	case SQLITE_TEXT: {
+		const char *text = (const char *)sqlite3_column_text(statement, i);
+
+		return (struct value){VALUE_TEXT, 0, text, (size_t)sqlite3_column_bytes(statement, i)};
+	}
+	case SQLITE_BLOB: {
+		const void *data = sqlite3_column_blob(statement, i);
+
+		return value_bytes(data, (size_t)sqlite3_column_bytes(statement, i));
+	}
+	}
+	return (struct value){.kind = VALUE_NULL};
+}
+
+static int step_rows(struct sqlite *s, sqlite3_stmt *statement, row_fn fn, void *arg, struct error *err)
+{
+	struct value row[ATTEMPT_COLUMNS];
+	int n = sqlite3_column_count(statement), code, r = 0;
+
+	while (r >= 0 && (code = sqlite3_step(statement)) == SQLITE_ROW) {
+		for (int i = 0; i < n; i++)
+			row[i] = column_value(statement, i);
+		if (fn)
+			r = fn(arg, row, err);
+	}
+	if (r >= 0 && code != SQLITE_DONE)
+		r = sqlite_error(s, code, sqlite3_stmt_readonly(statement) ? "read" : "write to", err);
+	sqlite3_reset(statement);
+	sqlite3_clear_bindings(statement);
+	return r < 0 ? r : 0;
+}
+
+static int sqlite_run(struct backend *b, enum sql which, const struct value *params, size_t n_params,
+		      row_fn fn, void *arg, struct error *err)
+{
+	struct sqlite *s = of(b);
+	int r = prepare(s, &s->statements[which], make_statement, which, err);
+
+	if (r == 0)
+		r = bind_values(s, s->statements[which], params, n_params, err);
+	return r < 0 ? r : step_rows(s, s->statements[which], fn, arg, err);
+}
+
+static int sqlite_begin(struct backend *b, struct error *err)
+{
+	return sqlite_exec(of(b), "BEGIN IMMEDIATE", err);
+}
+
+static int sqlite_commit(struct backend *b, struct error *err)
+{
+	return sqlite_exec(of(b), "COMMIT", err);
+}
+
+static void sqlite_rollback(struct backend *b)
+{
+	if (!sqlite3_get_autocommit(of(b)->db))
+		sqlite3_exec(of(b)->db, "ROLLBACK", NULL, NULL, NULL);
+}
+
+static int sqlite_script(struct backend *b, const char *text, struct error *err)
+{
+	return sqlite_exec(of(b), text, err);
+}
+
+/* The journal mode stays with the file. To change it SQLite wants the file for itself, and its busy handler is not
+ * asked when another first use does the same at this moment. */
+static int sqlite_migrate_prepare(struct backend *b, struct error *err)
+{
+	struct sqlite *s = of(b);
+	int code;
+
+	for (int waited = 0;; waited += WAL_RETRY_MS) {
+		code = sqlite3_exec(s->db, "PRAGMA journal_mode = WAL", NULL, NULL, NULL);
+		if ((code & 0xff) != SQLITE_BUSY || waited >= BUSY_TIMEOUT_MS)
+			break;
+		sqlite3_sleep(WAL_RETRY_MS);
+	}
+	return code == SQLITE_OK ? 0 : sqlite_error(s, code, "write to", err);
+}
+
+/* BEGIN IMMEDIATE is the lock. */
+static int sqlite_migrate_lock(struct backend *b UNUSED, struct error *err UNUSED)
+{
+	return 0;
+}
+
+static int take_integer(void *arg, const struct value *row, struct error *err UNUSED)
+{
+	*(int *)arg = (int)value_to_integer(row, 0);
+	return 0;
+}
+
+static int sqlite_version(struct backend *b, int *ret, struct error *err)
+{
+	struct error why = ERROR_INIT;
+	int version = 0, r = sqlite_run(b, SQL_VERSION, NULL, 0, take_integer, &version, &why);
+
+	if (r < 0 && !strstr(sqlite3_errmsg(of(b)->db), "no such table: fumehood_schema_version")) {
+		*err = why;
+		return r;
+	}
+	*ret = version;
+	return 0;
+}
+
+static int sqlite_rows_begin(struct backend *b, enum sql_table table, struct error *err)
+{
+	of(b)->filling = table;
+	return prepare(of(b), &of(b)->inserts[table], make_insert, (int)table, err);
+}
+
+static int sqlite_rows_add(struct backend *b, const struct value *row, struct error *err)
+{
+	struct sqlite *s = of(b);
+	int r = bind_values(s, s->inserts[s->filling], row, strlen(sql_tables[s->filling].types), err);
+
+	return r < 0 ? r : step_rows(s, s->inserts[s->filling], NULL, NULL, err);
+}
+
+static int sqlite_rows_end(struct backend *b UNUSED, struct error *err UNUSED)
+{
+	return 0;
+}
+
+static int take_state(void *arg, const struct value *row, struct error *err UNUSED)
+{
+	*(enum blob_state *)arg = value_to_integer(row, 0) ? BLOB_OBJECT : BLOB_IN_DATABASE;
+	return 0;
+}
+
+static int sqlite_blob_states(struct backend *b, const uint8_t (*sha256)[DIGEST_SIZE], size_t n,
+			      enum blob_state *ret, struct error *err)
+{
+	int r = 0;
+
+	for (size_t i = 0; i < n && r == 0; i++) {
+		struct value key = value_bytes(sha256[i], DIGEST_SIZE);
+
+		ret[i] = BLOB_UNKNOWN;
+		r = sqlite_run(b, SQL_BLOB_STATE, &key, 1, take_state, &ret[i], err);
+	}
+	return r;
+}
+
+static int sqlite_verify(struct backend *b, row_fn fn, void *arg, struct error *err)
+{
+	struct sqlite *s = of(b);
+	sqlite3_stmt *statement = NULL;
+	int code = sqlite3_prepare_v2(s->db,
+				      "SELECT integrity_check FROM pragma_integrity_check(100) "
+				      "WHERE integrity_check <> 'ok'",
+				      -1, &statement, NULL);
+	int r;
+
+	if (code != SQLITE_OK)
+		return sqlite_error(s, code, "read", err);
+	r = step_rows(s, statement, fn, arg, err);
+	sqlite3_finalize(statement);
+	return r;
+}
+
+static struct backend *sqlite_close(struct backend *b)
+{
+	struct sqlite *s = of(b);
+
+	if (!b)
+		return NULL;
+	for (size_t i = 0; i < SQL_COUNT; i++)
+		sqlite3_finalize(s->statements[i]);
+	for (size_t i = 0; i < TABLE_COUNT; i++)
+		sqlite3_finalize(s->inserts[i]);
+	sqlite3_close(s->db);
+	free(b->name);
+	free(s);
+	return NULL;
+}
+DEFINE_CLEANUP(struct backend *, sqlite_close);
+
+static const struct backend_ops sqlite_ops = {
+	.dialect = SQL_SQLITE,
+	.close = sqlite_close,
+	.begin = sqlite_begin,
+	.commit = sqlite_commit,
+	.rollback = sqlite_rollback,
+	.migrate_prepare = sqlite_migrate_prepare,
+	.migrate_lock = sqlite_migrate_lock,
+	.script = sqlite_script,
+	.version = sqlite_version,
+	.run = sqlite_run,
+	.rows_begin = sqlite_rows_begin,
+	.rows_add = sqlite_rows_add,
+	.rows_end = sqlite_rows_end,
+	.blob_states = sqlite_blob_states,
+	.verify = sqlite_verify,
+};
+
+static char *parent_of(const char *path)
+{
+	const char *slash = strrchr(path, '/');
+
+	return slash ? strndup(path, slash == path ? 1 : (size_t)(slash - path)) : strdup(".");
+}
+
+/* SQLite gives -wal and -shm the mode of the file, so the file is made here, with mknod: a descriptor of our own
+ * would, when closed, take away the locks that another connection of this process holds. */
+static int file_make(const char *path, const char *name, struct error *err)
+{
+	_cleanup_free_ char *parent = parent_of(path);
+	int r;
+
+	if (!parent)
+		return error_memory(err);
+	r = dir_make_private(parent, err);
+	if (r < 0)
+		return error_prefix(err, r, "cannot make the ledger %s", name);
+	if (mknod(path, S_IFREG | 0600, 0) < 0)
+		return errno == EEXIST ? 0 : error_system(err, errno, "cannot make the ledger %s", name);
+	if (chmod(path, 0600) < 0)
+		return error_system(err, errno, "cannot make the ledger %s", name);
+	return 0;
+}
+
+static int file_check(const char *path, const char *name, struct error *err)
+{
+	const char *network;
+	struct statfs fs;
+	struct stat st;
+
+	if (stat(path, &st) < 0 || statfs(path, &fs) < 0) {
+		if (errno == ENOENT)
+			return error_set(err, ERROR_NOT_FOUND,
+					 "there is no ledger %s yet: the first run makes it, or "
+					 "'fumehood db init'",
+					 name);
+		return error_system(err, errno, "cannot open the ledger %s", name);
+	}
+	if (S_ISDIR(st.st_mode))
+		return error_set(err, ERROR_LEDGER,
+				 "cannot open the ledger %s: it is a directory, name a file in it", name);
+	if (!S_ISREG(st.st_mode))
+		return error_set(err, ERROR_LEDGER, "cannot open the ledger %s: it is not a regular file",
+				 name);
+	network = filesystem_network_name((unsigned long)fs.f_type);
+	if (network)
+		return error_set(
+			err, ERROR_REFUSED,
+			"the ledger %s lies on a network file system (%s), where SQLite's locks do not hold: put it "
+			"on a local disk, or use PostgreSQL",
+			name, network);
+	return 0;
+}
+
+static int configure(struct sqlite *s, struct error *err)
+{
+	int code = sqlite3_busy_timeout(s->db, BUSY_TIMEOUT_MS);
+
+	sqlite3_extended_result_codes(s->db, 1);
+	if (code == SQLITE_OK)
+		code = sqlite3_db_config(s->db, SQLITE_DBCONFIG_ENABLE_FKEY, 1, NULL);
+	/* What else lies in the file is the platform's: its schema is not ours to trust. */
+	if (code == SQLITE_OK)
+		code = sqlite3_db_config(s->db, SQLITE_DBCONFIG_TRUSTED_SCHEMA, 0, NULL);
+	if (code == SQLITE_OK)
+		code = sqlite3_exec(s->db, "PRAGMA synchronous = FULL", NULL, NULL, NULL);
+	return code == SQLITE_OK ? 0 : sqlite_error(s, code, "open", err);
+}
+
+int sqlite_open(const char *path, unsigned flags, struct backend **ret, struct error *err)
+{
+	_cleanup_(sqlite_closep) struct backend *b = NULL;
+	_cleanup_free_ char *file = NULL;
+	char shown[512];
+	int code, r;
+
+	b = calloc(1, sizeof(struct sqlite));
+	if (!b)
+		return error_memory(err);
+	b->ops = &sqlite_ops;
+	text_escape_into(shown, sizeof shown, path, strlen(path));
+	/* "./" because SQLite has its own ideas of "file:…" and ":memory:". */
+	if (asprintf(&b->name, "'%s'", shown) < 0 ||
+	    asprintf(&file, "%s%s", path[0] == '/' ? "" : "./", path) < 0)
+		return error_memory(err);
+	if (flags & LEDGER_CREATE) {
+		r = file_make(file, b->name, err);
+		if (r < 0)
+			return r;
+	}
+	r = file_check(file, b->name, err);
+	if (r < 0)
+		return r;
+	/* Read-only is our promise, not a mode of opening: SQLite must be able to recover a WAL in order to read. */
+	code = sqlite3_open_v2(file, &of(b)->db,
+			       SQLITE_OPEN_READWRITE | SQLITE_OPEN_NOMUTEX | SQLITE_OPEN_PRIVATECACHE, NULL);
+	if (code != SQLITE_OK)
+		return of(b)->db ? sqlite_error(of(b), sqlite3_extended_errcode(of(b)->db), "open", err)
+				 : error_memory(err);
+	r = configure(of(b), err);
+	if (r < 0)
+		return r;
+	*ret = TAKE_PTR(b);
+	return 0;
+}

@@ -1,0 +1,28 @@
+/*
+ * The ledger's handle, for the files of this folder only.
+ */
+#ifndef STORE_STORE_H
+#define STORE_STORE_H
+
+#include "backend.h"
+#include "ledger.h"
+#include "objects.h"
+
+struct ledger {
+	struct backend *backend;
+	struct objects objects;
+	char *shown; /* the URL without a password */
+	uint64_t blob_max;
+	int version;
+};
+
+/* What the object store asks the ledger. */
+struct objects_owner ledger_owner(struct ledger *l);
+
+static inline int ledger_run(struct ledger *l, enum sql which, const struct value *params, size_t n,
+			     row_fn fn, void *arg, struct error *err)
+{
+	return l->backend->ops->run(l->backend, which, params, n, fn, arg, err);
+}
+
+#endif

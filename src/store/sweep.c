@@ -1,0 +1,248 @@
+/*
+ * The other half of the object store: pins, and the removal of what nobody needs.
+ */
+#include "objects.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+
+#include "file.h"
+#include "id.h"
+#include "text.h"
+
+/* Digests in a growing list; sorted before they are looked for. */
+struct digests {
+	uint8_t (*list)[DIGEST_SIZE];
+	size_t count, room;
+};
+
+static void digests_done(struct digests *d)
+{
+	free(d->list);
+}
+
+static int digests_add(struct digests *d, const char *hex, struct error *err)
+{
+	uint8_t sha256[DIGEST_SIZE];
+
+	if (hex_decode(hex, sha256, DIGEST_SIZE) < 0)
+		return 0;
+	if (d->count == d->room) {
+		size_t room = d->room ? 2 * d->room : 64;
+		void *list = reallocarray(d->list, room, DIGEST_SIZE);
+
+		if (!list)
+			return error_memory(err);
+		d->list = list;
+		d->room = room;
+	}
+	memcpy(d->list[d->count++], sha256, DIGEST_SIZE);
+	return 0;
+}
+
+static int digest_compare(const void *a, const void *b)
+{
+	return memcmp(a, b, DIGEST_SIZE);
+}
+
+static bool digests_have(const struct digests *d, const uint8_t sha256[DIGEST_SIZE])
+{
+	return d->count && bsearch(sha256, d->list, d->count, DIGEST_SIZE, digest_compare);
+}
+
+typedef int (*entry_fn)(void *arg, int dir, const char *name, struct error *err);
+
+/* fn for every name in a directory of the store; one that is not there is empty. */
+static int each_entry(struct objects *o, const char *subdir, entry_fn fn, void *arg, struct error *err)
+{
+	int fd = openat(o->dir, subdir, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC), r = 0;
+	const struct dirent *e;
+	DIR *dir;
+
+	if (fd < 0 && errno == ENOENT)
+		return 0;
+	dir = fd < 0 ? NULL : fdopendir(fd);
+	if (!dir) {
+		int saved = errno;
+
+		fd_close(fd);
+		return error_system(err, saved, "cannot list '%s' in the object store '%s'", subdir, o->path);
+	}
+	while (r >= 0 && (errno = 0, e = readdir(dir)))
+		if (e->d_name[0] != '.')
+			r = fn(arg, dirfd(dir), e->d_name, err);
+	if (r >= 0 && errno)
+		r = error_system(err, errno, "cannot list '%s' in the object store '%s'", subdir, o->path);
+	closedir(dir);
+	return r < 0 ? r : 0;
+}
+
+/* A writer holds its temporary's lock for as long as it lives. */
+static int temporary_remove(void *arg, int dir, const char *name, struct error *err UNUSED)
+{
+	_cleanup_close_ int fd = openat(dir, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+
+	if (fd >= 0 && flock(fd, LOCK_EX | LOCK_NB) == 0 && unlinkat(dir, name, 0) == 0)
+		++*(uint64_t *)arg;
+	return 0;
+}
+
+int objects_pin(struct objects *o, const char *token, const uint8_t (*sha256)[DIGEST_SIZE], size_t n,
+		struct error *err)
+{
+	_cleanup_buffer_ struct buffer b = {0};
+	_cleanup_close_ int pins = -1;
+	int r = objects_hold(o, err);
+
+	if (r < 0)
+		return r;
+	pins = objects_subdir(o, "pins", err);
+	if (pins < 0)
+		return pins;
+	for (size_t i = 0; i < n; i++) {
+		char hex[DIGEST_TEXT_SIZE];
+
+		hex_encode(sha256[i], DIGEST_SIZE, hex);
+		if (buffer_printf(&b, "%s\n", hex) < 0)
+			return error_memory(err);
+	}
+	return file_replace(pins, token, b.data ? b.data : "", b.size, 0600, true, err);
+}
+
+void objects_unpin(struct objects *o, const char *token)
+{
+	char path[sizeof "pins/" + TOKEN_SIZE];
+
+	snprintf(path, sizeof path, "pins/%s", token);
+	if (o->dir >= 0)
+		unlinkat(o->dir, path, 0);
+}
+
+struct pins {
+	const struct objects_owner *owner;
+	struct digests digests;
+};
+
+/* One pin: of a committed attempt it is a left-over, else its digests are spared. */
+static int pin_read(void *arg, int dir, const char *name, struct error *err)
+{
+	struct pins *p = arg;
+	_cleanup_buffer_ struct buffer b = {0};
+	int r = strlen(name) == TOKEN_SIZE - 1 ? p->owner->committed(p->owner->arg, name, err) : 1;
+
+	if (r > 0) {
+		unlinkat(dir, name, 0);
+		return 0;
+	}
+	if (r == 0)
+		r = file_load(dir, name, SIZE_MAX - 1, &b, err);
+	for (char *save = NULL, *line = b.data ? strtok_r(b.data, "\n", &save) : NULL; r == 0 && line;
+	     line = strtok_r(NULL, "\n", &save))
+		r = digests_add(&p->digests, line, err);
+	return r;
+}
+
+struct fan {
+	struct digests digests;
+	const char *name;
+};
+
+static int fan_add(void *arg, int dir UNUSED, const char *name, struct error *err)
+{
+	struct fan *f = arg;
+
+	return strncmp(name, f->name, 2) == 0 ? digests_add(&f->digests, name, err) : 0;
+}
+
+/* The objects of one fan-out directory: asked about in one go, so that memory and round trips stay few. */
+static int fan_orphans(struct objects *o, const char *name, const struct pins *pins, entry_fn fn, void *arg,
+		       struct error *err)
+{
+	_cleanup_(digests_done) struct digests digests = {0};
+	struct fan f = {.name = name};
+	_cleanup_free_ bool *referred = NULL;
+	_cleanup_close_ int dir = -1;
+	int r = each_entry(o, name, fan_add, &f, err);
+
+	digests = f.digests;
+	if (r < 0 || digests.count == 0)
+		return r;
+	referred = calloc(digests.count, sizeof *referred);
+	if (!referred)
+		return error_memory(err);
+	qsort(digests.list, digests.count, DIGEST_SIZE, digest_compare);
+	r = pins->owner->referred(pins->owner->arg, digests.list, digests.count, referred, err);
+	if (r < 0)
+		return r;
+	dir = openat(o->dir, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	for (size_t i = 0; i < digests.count && r >= 0; i++) {
+		char hex[DIGEST_TEXT_SIZE];
+
+		if (referred[i] || digests_have(&pins->digests, digests.list[i]))
+			continue;
+		hex_encode(digests.list[i], DIGEST_SIZE, hex);
+		r = fn(arg, dir, hex, err);
+	}
+	return r < 0 ? r : 0;
+}
+
+static int locked_orphans(struct objects *o, struct pins *pins, entry_fn fn, void *arg, struct error *err)
+{
+	int r = each_entry(o, "pins", pin_read, pins, err);
+
+	if (pins->digests.count)
+		qsort(pins->digests.list, pins->digests.count, DIGEST_SIZE, digest_compare);
+	for (unsigned i = 0; i < 256 && r == 0; i++) {
+		char name[3];
+
+		snprintf(name, sizeof name, "%02x", i);
+		r = fan_orphans(o, name, pins, fn, arg, err);
+	}
+	return r;
+}
+
+int objects_orphans(struct objects *o, const struct objects_owner *owner, entry_fn fn, void *arg,
+		    struct error *err)
+{
+	struct pins pins = {.owner = owner};
+	int r = objects_open(o, false, err);
+
+	if (r <= 0)
+		return r;
+	if (o->holding || flock(o->lock, LOCK_EX | LOCK_NB) < 0)
+		return -EBUSY;
+	r = locked_orphans(o, &pins, fn, arg, err);
+	flock(o->lock, LOCK_UN);
+	digests_done(&pins.digests);
+	return r;
+}
+
+static int orphan_remove(void *arg, int dir, const char *name, struct error *err)
+{
+	if (unlinkat(dir, name, 0) < 0 && errno != ENOENT)
+		return error_system(err, errno, "cannot remove the object %s", name);
+	++*(uint64_t *)arg;
+	return 0;
+}
+
+int objects_sweep(struct objects *o, const struct objects_owner *owner, uint64_t *ret_removed,
+		  struct error *err)
+{
+	uint64_t removed = 0;
+	int r = objects_open(o, false, err);
+
+	if (r > 0)
+		r = each_entry(o, "tmp", temporary_remove, &removed, err);
+	if (r == 0)
+		r = objects_orphans(o, owner, orphan_remove, &removed, err);
+	if (r == -EBUSY)
+		r = 0;
+	if (r == 0)
+		*ret_removed = removed;
+	return r;
+}

@@ -1,0 +1,206 @@
+#include "url.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "file.h"
+#include "ledger.h"
+#include "limit.h"
+#include "text.h"
+
+static bool is_postgres(const char *url)
+{
+	return strncmp(url, "postgresql://", 13) == 0 || strncmp(url, "postgres://", 11) == 0;
+}
+
+void ledger_url_done(struct ledger_url *u)
+{
+	free(u->location);
+	free(u->objects);
+}
+
+/* "%2F" → "/", in place. */
+static int percent_decode(char *text)
+{
+	char *to = text;
+
+	for (const char *p = text; *p; p++) {
+		char digits[3] = {0};
+		uint8_t byte = (uint8_t)*p;
+
+		if (*p == '%') {
+			memcpy(digits, p + 1, strnlen(p + 1, 2));
+			if (hex_decode(digits, &byte, 1) < 0 || byte == 0)
+				return -EINVAL;
+			p += 2;
+		}
+		*to++ = (char)byte;
+	}
+	*to = 0;
+	return 0;
+}
+
+/* Takes "name=value" if it is one of ours: 1, 0 if not, negative if it makes no sense. */
+static int parameter_take(struct ledger_url *u, const char *word, size_t size, struct error *err)
+{
+	_cleanup_free_ char *value = NULL;
+	const char *equal = memchr(word, '=', size);
+	size_t name = equal ? (size_t)(equal - word) : size;
+	bool objects = name == 7 && memcmp(word, "objects", 7) == 0;
+	bool blob_max = name == 8 && memcmp(word, "blob_max", 8) == 0;
+
+	if (!objects && !blob_max)
+		return 0;
+	value = equal ? strndup(equal + 1, size - name - 1) : strdup("");
+	if (!value)
+		return error_memory(err);
+	if (percent_decode(value) < 0 || value[0] == 0)
+		return error_set(err, ERROR_USAGE, "the ledger's URL has no usable value for '%.*s'",
+				 (int)name, word);
+	if (blob_max && (size_parse(value, &u->blob_max) < 0 || u->blob_max > BLOB_MAX_MOST))
+		return error_set(err, ERROR_USAGE,
+				 "the ledger's URL says blob_max=%s: it is a size up to 16M, such as 64K",
+				 value);
+	if (objects) {
+		free(u->objects);
+		u->objects = TAKE_PTR(value);
+	}
+	return 1;
+}
+
+/* Moves our parameters from the query part of location into u. */
+static int query_take(struct ledger_url *u, struct error *err)
+{
+	char *query = strrchr(u->location, '?'), *to;
+
+	if (!query)
+		return 0;
+	to = query;
+	for (char *word = query + 1, *next; word; word = next) {
+		size_t size = strcspn(word, "&");
+		int r = parameter_take(u, word, size, err);
+
+		if (r < 0)
+			return r;
+		next = word[size] ? word + size + 1 : NULL;
+		if (r > 0)
+			continue;
+		*to = to == query ? '?' : '&';
+		memmove(to + 1, word, size);
+		to += size + 1;
+	}
+	*to = 0;
+	return 0;
+}
+
+/* Of a path, "?" is part of it unless what follows is ours. */
+static bool path_has_query(const char *path)
+{
+	const char *query = strrchr(path, '?');
+
+	return query && (strncmp(query + 1, "objects=", 8) == 0 || strncmp(query + 1, "blob_max=", 9) == 0);
+}
+
+static int objects_default(struct ledger_url *u, struct error *err)
+{
+	const char *from = getenv("FUMEHOOD_OBJECTS"), *data = getenv("XDG_DATA_HOME"),
+		   *home = getenv("HOME");
+	int r;
+
+	if (!u->is_postgres)
+		r = asprintf(&u->objects, "%s.objects", u->location);
+	else if (from && *from)
+		r = asprintf(&u->objects, "%s", from);
+	else if (data && *data == '/')
+		r = asprintf(&u->objects, "%s/fumehood/objects", data);
+	else if (home && *home == '/')
+		r = asprintf(&u->objects, "%s/.local/share/fumehood/objects", home);
+	else
+		return error_set(err, ERROR_USAGE,
+				 "there is no place for large outputs: set HOME or FUMEHOOD_OBJECTS");
+	if (r >= 0)
+		return 0;
+	u->objects = NULL;
+	return error_memory(err);
+}
+
+int ledger_url_parse(const char *url, struct ledger_url *ret, struct error *err)
+{
+	_cleanup_ledger_url_ struct ledger_url u = {.is_postgres = is_postgres(url),
+						    .blob_max = BLOB_MAX_DEFAULT};
+	bool has_scheme = strncmp(url, "sqlite:", 7) == 0;
+	const char *location = has_scheme ? url + 7 : url;
+
+	/* "sqlite:///abs" is how other programs write it. */
+	if (has_scheme && strncmp(location, "///", 3) == 0)
+		location += 2;
+	if (*location == 0)
+		return error_set(err, ERROR_USAGE,
+				 "the ledger has no path: write sqlite:PATH or postgresql://…");
+	if (!has_scheme && !u.is_postgres && strstr(url, "://"))
+		return error_set(err, ERROR_USAGE,
+				 "no ledger is spoken to like that: write sqlite:PATH or postgresql://…");
+	u.location = strdup(location);
+	if (!u.location)
+		return error_memory(err);
+	if (u.is_postgres || (has_scheme && path_has_query(u.location))) {
+		int r = query_take(&u, err);
+
+		if (r < 0)
+			return r;
+	}
+	if (!u.objects) {
+		int r = objects_default(&u, err);
+
+		if (r < 0)
+			return r;
+	}
+	*ret = u;
+	u = (struct ledger_url){0};
+	return 0;
+}
+
+static bool is_secret(const char *word)
+{
+	size_t name = strcspn(word, "=&");
+
+	return (name == 8 && strncasecmp(word, "password", 8) == 0) ||
+	       (name == 11 && strncasecmp(word, "sslpassword", 11) == 0);
+}
+
+/* The last '@' before the query ends what may hold a password, even in a URL that libpq would not understand. */
+static int redact(const char *url, struct buffer *b)
+{
+	const char *authority = strstr(url, "://") + 3;
+	const char *query = authority + strcspn(authority, "?");
+	const char *at = memrchr(authority, '@', (size_t)(query - authority));
+	const char *colon = at ? memchr(authority, ':', (size_t)(at - authority)) : NULL;
+	const char *cut = colon ? colon : query;
+	char before = '?';
+	int r = buffer_append(b, url, (size_t)(cut - url));
+
+	if (r == 0 && colon)
+		r = buffer_append(b, at, (size_t)(query - at));
+	for (const char *word = *query ? query + 1 : NULL; word && r == 0;) {
+		size_t size = strcspn(word, "&");
+
+		if (!is_secret(word)) {
+			r = buffer_append(b, &before, 1);
+			if (r == 0)
+				r = buffer_append(b, word, size);
+			before = '&';
+		}
+		word = word[size] ? word + size + 1 : NULL;
+	}
+	return r;
+}
+
+char *ledger_url_redacted(const char *url)
+{
+	_cleanup_buffer_ struct buffer b = {0};
+
+	if (!is_postgres(url))
+		return strdup(url);
+	return redact(url, &b) == 0 ? buffer_take(&b) : NULL;
+}

@@ -1,0 +1,26 @@
+/*
+ * Where the ledger is: "sqlite:PATH", a bare path, or "postgresql://…". Our own parameters (objects=DIR, blob_max=SIZE)
+ * stand in the query part of the first and the last, and are taken out before the database sees the rest.
+ */
+#ifndef STORE_URL_H
+#define STORE_URL_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "error.h"
+
+enum { BLOB_MAX_DEFAULT = 64 * 1024, BLOB_MAX_MOST = 16 * 1024 * 1024 };
+
+struct ledger_url {
+	bool is_postgres;
+	char *location; /* a path, or a URL for libpq: with the password, never to be shown */
+	char *objects;	/* the directory of the object store */
+	uint64_t blob_max;
+};
+
+int ledger_url_parse(const char *url, struct ledger_url *ret, struct error *err);
+void ledger_url_done(struct ledger_url *u);
+#define _cleanup_ledger_url_ _cleanup_(ledger_url_done)
+
+#endif
