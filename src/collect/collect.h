@@ -13,7 +13,7 @@ struct collect_rules {
 	char *const *optional_outputs; /* neither: every file that the analysis made */
 	const struct inputs *inputs;   /* staged: unchanged ones are not outputs */
 	const char *const *ignore;     /* top-level names that are ours: mount points "data", "docs" */
-	uint64_t max_bytes;	       /* LIMIT_OUTPUT_MAX: what does not fit any more is rejected, in path order */
+	uint64_t max_bytes; /* LIMIT_OUTPUT_MAX: what does not fit any more is rejected, in path order */
 	uint64_t max_files;
 	uint64_t object_min; /* files larger than this go to `put` while they are hashed */
 	uid_t owner;	     /* files of another owner are rejected; (uid_t)-1: any */

@@ -7,18 +7,31 @@
 #define WORKSPACE_TREE_H
 
 #include <stdint.h>
+#include <sys/types.h>
 
 #include "error.h"
 
-/* Removes name in dirfd, whatever it is; a missing one is fine. Directories are entered only if they lie on the
- * same file system and belong to one of us or the analysis. */
+/* Removes name in dirfd, whatever it is; a missing one is fine. What cannot be removed (a mount point, an immutable
+ * file) is left, the rest is removed all the same, and the first reason is returned. */
 int tree_remove(int dirfd, const char *name, struct error *err);
+/* Removes all that lies in the directory fd, not the directory itself. */
+int tree_empty(int fd, struct error *err);
 
 struct tree_size {
 	uint64_t bytes; /* allocated: st_blocks × 512, each inode once */
 	uint64_t files; /* entries below the top */
 };
-/* Stops early, with what it has, once either exceeds stop_at (LIMIT_NONE-like UINT64_MAX: never). */
+/* Stops early, with what it has, once either exceeds stop_at (UINT64_MAX: never; NULL likewise). May be called while
+ * the analysis is alive: it changes nothing but the mode of a top that the analysis has locked, and what it cannot look into (mode 000 to an ordinary user, a branch that
+ * is moved away under it) is counted only as far as it got. 0 or -errno. */
 int tree_measure(int fd, const struct tree_size *stop_at, struct tree_size *ret);
+
+/* Gives the directory and all below it to uid and gid. Links are given themselves, never what they point to; files
+ * with a second name, which may lie elsewhere, are left as they are. */
+int tree_chown(int fd, uid_t uid, gid_t gid, struct error *err);
+
+/* Opens the directory name in dirfd, following nothing and crossing no mount, and makes it usable (mode 0700 added)
+ * if its owner has locked it. The descriptor or -errno. */
+int tree_open_directory(int dirfd, const char *name);
 
 #endif

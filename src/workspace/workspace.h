@@ -58,9 +58,12 @@ json_t *record_to_json(const struct record *r);
 /* Strict: bytes from outside. */
 int record_parse(struct record *r, const char *text, size_t size, struct error *err);
 
-/* Where everything lies. state is an open descriptor of the state directory. */
+/* Where everything lies. state is an open descriptor of the state directory, root_fd of the workspace root. Both are
+ * refused when somebody else could change what we make there. */
 struct site {
 	int state;
+	int runs; /* state's folder of folders */
+	int root_fd;
 	char *root;   /* "/tmp" */
 	char *prefix; /* "scidex-analysis-" */
 };
@@ -70,16 +73,17 @@ void site_close(struct site *s);
 struct workspace {
 	const struct site *site;
 	struct record record;
-	int run_fd;  /* runs/{id}, -1 when closed */
-	int lock_fd; /* held */
-	int fd;	     /* the workspace, O_PATH-free: readable directory */
+	int run_fd;   /* runs/{id}, -1 when closed */
+	int lock_fd;  /* held */
+	int fd;	      /* the workspace, O_PATH-free: readable directory */
 	bool adopted; /* it was held by our caller: what lies there counts as staged */
 };
 
 /* Takes id's lock and makes the workspace with its record and scratch, owned by uid/gid (chowned as root; the
  * caller's own otherwise). ERROR_BUSY if a run is going on; ERROR_REFUSED if the path exists and is not ours, or
- * is held by somebody else, or is kept (says how to remove it). Adopts a held one of the same owner. If a dead
- * owner left something, says to run gc… after having called recover(arg, dead workspace) when that is given. */
+ * is held by somebody else, or is kept (says how to remove it). Adopts a held one of the same owner: its process is
+ * ours or one of our ancestors, or it is nobody's until an instant. If a dead owner left something, calls
+ * recover(arg, dead workspace) when that is given, and refuses, saying to run gc, if something is left after it. */
 typedef int (*workspace_recover_fn)(void *arg, struct workspace *dead, struct error *err);
 int workspace_open(const struct site *site, const char *id, const char *token, uid_t uid, gid_t gid,
 		   workspace_recover_fn recover, void *arg, struct workspace *ret, struct error *err);
@@ -107,7 +111,8 @@ int workspace_take(const struct site *site, const char *id, workspace_recover_fn
 /* For gc: calls back for each id in the state directory whose owner is gone or expired, with its lock taken, its
  * processes killed and awaited, its record read and not trusted blindly (machine, boot, uid, path under root with
  * our prefix, device and inode). Records that are not ours to judge (another machine's or user's) are passed over
- * and counted. The callback commits or records, then removes. */
+ * and counted. The callback commits or records, then removes. Goes on after a failure: the result is 0 with
+ * ret->failed counted and the first reason in err; negative only if the state directory cannot be read. */
 struct workspace_gc_counts {
 	unsigned seen, alive, foreign, taken, failed;
 };
@@ -120,8 +125,8 @@ int record_kill(const struct record *r, struct error *err);
 
 /* Copies a regular file (no link, one or more names is fine, at most max bytes) to w->fd/as, making parent
  * directories, hashing; owner uid/gid. Appends to inputs. Naming the same source and target twice is harmless. */
-int workspace_stage(struct workspace *w, const char *source, const char *as, uint64_t max, uid_t uid, gid_t gid,
-		    struct inputs *inputs, struct error *err);
+int workspace_stage(struct workspace *w, const char *source, const char *as, uint64_t max, uid_t uid,
+		    gid_t gid, struct inputs *inputs, struct error *err);
 
 /* As root, a uid of its own for each running analysis: a locked slot in /run/fumehood. Hands out host uid/gid and
  * the lock's descriptor; a slot whose former PID 1 is still dying is passed over. slot_bind notes the PID 1. */

@@ -1,0 +1,101 @@
+#include "listing.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+
+enum { CHUNK_SIZE = 64 * 1024, ENTRIES_MAX = 4 * 1024 * 1024, NAMES_MAX = 512 * 1024 * 1024 };
+
+void listing_done(struct listing *l)
+{
+	buffer_free(&l->names);
+	free(l->list);
+	*l = (struct listing){0};
+}
+
+const char *listing_name(const struct listing *l, size_t i)
+{
+	return l->names.data + l->list[i].at;
+}
+
+static int compare(const void *a, const void *b, void *arg)
+{
+	const struct listed *x = a, *y = b;
+	const struct listing *l = arg;
+	const unsigned char *p = (const unsigned char *)l->names.data + x->at;
+	const unsigned char *q = (const unsigned char *)l->names.data + y->at;
+	int c, d;
+
+	while (*p && *p == *q)
+		p++, q++;
+	c = *p ? *p : S_ISDIR(x->type) ? '/' : 0;
+	d = *q ? *q : S_ISDIR(y->type) ? '/' : 0;
+	return c - d;
+}
+
+static int add(struct listing *l, int fd, const struct dirent64 *e)
+{
+	struct listed entry = {.at = (uint32_t)l->names.size, .type = DTTOIF(e->d_type)};
+
+	if (strcmp(e->d_name, ".") == 0 || strcmp(e->d_name, "..") == 0)
+		return 0;
+	if (l->count >= ENTRIES_MAX || l->names.size >= NAMES_MAX) {
+		l->cut = true;
+		return 0;
+	}
+	if (e->d_type == DT_UNKNOWN) {
+		struct stat st;
+
+		if (fstatat(fd, e->d_name, &st, AT_SYMLINK_NOFOLLOW | AT_NO_AUTOMOUNT) < 0)
+			return errno == ENOENT ? 0 : -errno;
+		entry.type = st.st_mode & S_IFMT;
+	}
+	if ((l->count & (l->count - 1)) == 0) {
+		struct listed *more = reallocarray(l->list, l->count ? 2 * l->count : 1, sizeof *more);
+
+		if (!more)
+			return -ENOMEM;
+		l->list = more;
+	}
+	if (buffer_append(&l->names, e->d_name, strlen(e->d_name) + 1) < 0)
+		return -ENOMEM;
+	l->list[l->count++] = entry;
+	return 0;
+}
+
+int listing_read(struct listing *l, int fd)
+{
+	_cleanup_free_ char *chunk = malloc(CHUNK_SIZE);
+
+	if (!chunk)
+		return -ENOMEM;
+	*l = (struct listing){0};
+	if (lseek(fd, 0, SEEK_SET) < 0)
+		return -errno;
+	while (!l->cut) {
+		ssize_t n = getdents64(fd, chunk, CHUNK_SIZE);
+
+		if (n < 0 && errno != ENOENT) {
+			int e = errno;
+
+			listing_done(l);
+			return -e;
+		}
+		if (n <= 0)
+			break;
+		for (ssize_t at = 0; at < n;) {
+			const struct dirent64 *e = (const struct dirent64 *)(chunk + at);
+			int r = add(l, fd, e);
+
+			if (r < 0) {
+				listing_done(l);
+				return r;
+			}
+			at += e->d_reclen;
+		}
+	}
+	if (l->count)
+		qsort_r(l->list, l->count, sizeof *l->list, compare, l);
+	return 0;
+}

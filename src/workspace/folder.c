@@ -1,0 +1,294 @@
+#include "folder.h"
+#include "clock.h"
+#include "file.h"
+#include "tree.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/file.h>
+
+enum { RECORD_MAX = 16 * 1024 * 1024, LOCK_TRIES = 1000 };
+
+void workspace_blank(struct workspace *w, const struct site *site)
+{
+	*w = (struct workspace){.site = site, .run_fd = -1, .lock_fd = -1, .fd = -1};
+	record_init(&w->record);
+}
+
+int directory_make(int dirfd, const char *name, uid_t uid, gid_t gid)
+{
+	_cleanup_close_ int fd = -1;
+	struct stat st;
+
+	if (mkdirat(dirfd, name, 0700) < 0)
+		return -errno;
+	fd = tree_open_directory(dirfd, name);
+	if (fd < 0)
+		return fd;
+	/* In a sticky directory nobody can have exchanged it. */
+	if (fstat(fd, &st) < 0)
+		return -errno;
+	if (st.st_uid != geteuid())
+		return -EPERM;
+	if ((st.st_mode & 07777) != 0700 && fchmod(fd, 0700) < 0)
+		return -errno;
+	if (geteuid() == 0 && (st.st_uid != uid || st.st_gid != gid) && fchown(fd, uid, gid) < 0)
+		return -errno;
+	return TAKE_FD(fd);
+}
+
+/* Ours, and nobody else's to write. Not even we are trusted to have made it a link. */
+static int check_ours(int fd, mode_t type, const char *id, const char *what, struct error *err)
+{
+	struct stat st;
+
+	if (fstat(fd, &st) < 0)
+		return error_system(err, errno, "cannot look at '%s' of analysis '%s'", what, id);
+	if ((st.st_mode & S_IFMT) != type || st.st_uid != geteuid() || st.st_mode & 022 ||
+	    (type == S_IFREG && st.st_nlink > 1))
+		return error_set(
+			err, ERROR_REFUSED,
+			"'%s' of analysis '%s' in the state directory can be changed by others, or is not what "
+			"it should be: remove it by hand",
+			what, id);
+	return 0;
+}
+
+/* -EAGAIN: removed while we looked. 0: no such folder. */
+static int open_folder(struct workspace *w, const char *id, bool make, struct error *err)
+{
+	int runs = w->site->runs, r;
+
+	if (make) {
+		_cleanup_close_ int made = directory_make(runs, id, geteuid(), getegid());
+
+		if (made < 0 && made != -EEXIST && made != -ENOENT)
+			return error_system(err, -made, "cannot make the state folder of analysis '%s'", id);
+	}
+	w->run_fd = openat(runs, id, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	if (w->run_fd < 0 && errno == ENOENT)
+		return make ? -EAGAIN : 0;
+	if (w->run_fd < 0 && (errno == ELOOP || errno == ENOTDIR))
+		return error_set(err, ERROR_REFUSED,
+				 "the state folder of analysis '%s' is not a directory: remove it by hand",
+				 id);
+	if (w->run_fd < 0)
+		return error_system(err, errno, "cannot open the state folder of analysis '%s'", id);
+	r = check_ours(w->run_fd, S_IFDIR, id, ".", err);
+	if (r < 0)
+		return r;
+	w->lock_fd = openat(w->run_fd, "lock",
+			    O_RDWR | O_CREAT | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC, 0600);
+	if (w->lock_fd < 0 && errno == ENOENT)
+		return -EAGAIN;
+	if (w->lock_fd < 0)
+		return error_system(err, errno, "cannot open the lock of analysis '%s'", id);
+	r = check_ours(w->lock_fd, S_IFREG, id, "lock", err);
+	return r < 0 ? r : 1;
+}
+
+static bool means_same(int dirfd, const char *name, int fd)
+{
+	struct stat now, held;
+
+	return fstatat(dirfd, name, &now, AT_SYMLINK_NOFOLLOW) == 0 && fstat(fd, &held) == 0 &&
+	       now.st_dev == held.st_dev && now.st_ino == held.st_ino;
+}
+
+/* Somebody has the lock: his record, read without it, is good enough for a message. */
+static int busy(struct workspace *w, const char *id, struct error *err)
+{
+	struct error ignored = ERROR_INIT;
+	int pid = 0;
+
+	if (folder_load(w, &ignored) == 1)
+		pid = (int)w->record.process.pid;
+	record_done(&w->record);
+	if (pid > 0)
+		return error_set(err, ERROR_BUSY,
+				 "analysis '%s' is in use by process %d: wait until it has ended", id, pid);
+	return error_set(err, ERROR_BUSY, "analysis '%s' is in use: wait until that has ended", id);
+}
+
+int folder_lock(struct workspace *w, const char *id, bool make, struct error *err)
+{
+	snprintf(w->record.id, sizeof w->record.id, "%s", id);
+	for (int tries = 0; tries < LOCK_TRIES; tries++) {
+		int r = open_folder(w, id, make, err);
+
+		if (r == 1 && flock(w->lock_fd, LOCK_EX | LOCK_NB) < 0)
+			r = errno == EWOULDBLOCK ? busy(w, id, err)
+						 : error_system(err, errno, "cannot lock analysis '%s'", id);
+		if (r == 1 && means_same(w->site->runs, id, w->run_fd) &&
+		    means_same(w->run_fd, "lock", w->lock_fd))
+			return 1;
+		w->run_fd = fd_close(w->run_fd);
+		w->lock_fd = fd_close(w->lock_fd);
+		if (r != 1 && r != -EAGAIN)
+			return r;
+	}
+	return error_set(err, ERROR_BUSY, "the state folder of analysis '%s' keeps being removed: try again",
+			 id);
+}
+
+int folder_load(struct workspace *w, struct error *err)
+{
+	_cleanup_buffer_ struct buffer text = {0};
+	_cleanup_close_ int fd =
+		openat(w->run_fd, RECORD_NAME, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
+	int r;
+
+	if (fd < 0 && errno == ENOENT)
+		return 0;
+	if (fd < 0)
+		return error_system(err, errno, "cannot open '%s' of analysis '%s'", RECORD_NAME,
+				    w->record.id);
+	r = check_ours(fd, S_IFREG, w->record.id, RECORD_NAME, err);
+	if (r < 0)
+		return r;
+	r = file_read_all(fd, &text, RECORD_MAX);
+	if (r < 0)
+		return error_system(err, -r, "cannot read '%s' of analysis '%s'", RECORD_NAME, w->record.id);
+	/* The power failed before the first record reached the disk, so before anything was made. */
+	if (text.size == 0)
+		return 0;
+	r = record_parse(&w->record, text.data, text.size, err);
+	return r < 0 ? error_prefix(err, r, "analysis '%s'", w->record.id) : 1;
+}
+
+/* Only what outlives its maker is forced to the disk. Of a run the first record may be lost with the power, the second
+ * replaces it before the workspace gets its name, and a replacing rename is ordered on the usual file systems. */
+int folder_save(struct workspace *w, bool sync, struct error *err)
+{
+	json_t *json = record_to_json(&w->record);
+	_cleanup_free_ char *text = json ? json_dumps(json, JSON_COMPACT) : NULL;
+
+	json_decref(json);
+	if (!text)
+		return error_set(err, ERROR_SYSTEM,
+				 "cannot write the record of analysis '%s': out of memory, or a path "
+				 "in it is not UTF-8",
+				 w->record.id);
+	return file_replace(w->run_fd, RECORD_NAME, text, strlen(text), 0600, sync, err);
+}
+
+int folder_remove(struct workspace *w, struct error *err)
+{
+	char gone[sizeof GONE_PREFIX + TOKEN_SIZE], token[TOKEN_SIZE];
+	const char *id = w->record.id;
+	int r;
+
+	if (w->run_fd < 0)
+		return 0;
+	r = token_make(token, err);
+	if (r < 0)
+		return r;
+	snprintf(gone, sizeof gone, "%s%s", GONE_PREFIX, token);
+	if (means_same(w->site->runs, id, w->run_fd)) {
+		if (renameat(w->site->runs, id, w->site->runs, gone) < 0)
+			return error_system(err, errno, "cannot remove the state folder of analysis '%s'",
+					    id);
+		r = tree_remove(w->site->runs, gone, err);
+	}
+	w->run_fd = fd_close(w->run_fd);
+	return r;
+}
+
+static bool names_are_ours(const struct site *site, const struct record *r)
+{
+	_cleanup_free_ char *path = NULL, *scratch = NULL;
+	struct names n;
+
+	names_make(&n, site, r->id, r->token);
+	path = path_join(site->root, n.final);
+	scratch = path_join(site->root, n.scratch);
+	return path && scratch && strcmp(path, r->path) == 0 && strcmp(scratch, r->scratch) == 0;
+}
+
+static bool owner_is_gone(const struct record *r, bool same_boot)
+{
+	switch (r->owner) {
+	case OWNER_PROCESS: {
+		_cleanup_close_ int fd = same_boot ? process_open(&r->process) : -ESRCH;
+
+		return fd == -ESRCH;
+	}
+	case OWNER_UNTIL:
+	case OWNER_KEPT:
+		return clock_utc() >= r->until;
+	case OWNER_SUPERVISOR:
+		break;
+	}
+	return true;
+}
+
+enum standing folder_judge(const struct workspace *w, const char *id, const char **ret_why)
+{
+	const struct record *r = &w->record;
+	char machine[MACHINE_ID_SIZE], boot[BOOT_ID_SIZE];
+
+	machine_id(machine);
+	boot_id(boot);
+	*ret_why = NULL;
+	if (strcmp(r->machine, machine) != 0)
+		*ret_why = "it was made on another machine";
+	else if (r->uid != geteuid())
+		*ret_why = "it belongs to another user";
+	else if (strcmp(r->id, id) != 0)
+		*ret_why = "its record is of another analysis";
+	else if (!names_are_ours(w->site, r))
+		*ret_why = "its record names another place";
+	if (*ret_why)
+		return STANDING_FOREIGN;
+	return owner_is_gone(r, strcmp(r->boot, boot) == 0) ? STANDING_OVER : STANDING_HELD;
+}
+
+/* After a reboot device numbers may have changed: then the workspace must lie on its root's device. */
+static bool is_recorded_inode(const struct workspace *w, const struct stat *st)
+{
+	const struct record *r = &w->record;
+	char boot[BOOT_ID_SIZE];
+	struct stat root;
+
+	if (!S_ISDIR(st->st_mode) || st->st_ino != r->inode)
+		return false;
+	boot_id(boot);
+	if (strcmp(r->boot, boot) == 0)
+		return st->st_dev == r->device;
+	return fstat(w->site->root_fd, &root) == 0 && st->st_dev == root.st_dev;
+}
+
+int folder_attach(struct workspace *w, struct error *err)
+{
+	struct record *r = &w->record;
+	_cleanup_close_ int fd = -1;
+	struct names n;
+	struct stat st;
+
+	w->fd = fd_close(w->fd);
+	if (r->inode == 0)
+		return 0;
+	names_make(&n, w->site, r->id, r->token);
+	if (fstatat(w->site->root_fd, n.final, &st, AT_SYMLINK_NOFOLLOW) < 0)
+		return errno == ENOENT ? 0 : error_system(err, errno, "cannot look at '%s'", r->path);
+	if (is_recorded_inode(w, &st)) {
+		fd = tree_open_directory(w->site->root_fd, n.final);
+		if (fd < 0)
+			return error_system(err, -fd, "cannot open '%s'", r->path);
+		if (fstat(fd, &st) == 0 && is_recorded_inode(w, &st)) {
+			w->fd = TAKE_FD(fd);
+			return 0;
+		}
+	} else if (fstatat(w->site->root_fd, n.making, &st, AT_SYMLINK_NOFOLLOW) == 0 &&
+		   is_recorded_inode(w, &st)) {
+		/* Ours never got its name. */
+		r->inode = 0;
+		return 0;
+	}
+	return error_set(
+		err, ERROR_REFUSED,
+		"'%s' is not the directory that was made for analysis '%s': it is left alone, remove it by hand",
+		r->path, r->id);
+}

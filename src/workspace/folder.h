@@ -1,0 +1,52 @@
+/*
+ * One id's folder in the state directory, private to this module: its lock, its record, and the judgement on what the
+ * record claims. A record is believed only as far as the machine, the user, the path and the inode bear it out.
+ *
+ * The lock is taken on a file that others may be removing with its folder: after flock() the folder and the lock are
+ * compared with what their names mean now, and everything begins again if that is something else. A folder is
+ * removed by renaming it to ".gone-…" first, so that at any instant its name means a whole folder or none.
+ */
+#ifndef WORKSPACE_FOLDER_H
+#define WORKSPACE_FOLDER_H
+
+#include <limits.h>
+
+#include "workspace.h"
+
+#define RECORD_NAME "record.json"
+#define GONE_PREFIX ".gone-"
+
+/* Entries of the workspace root that belong to one id and token. */
+struct names {
+	char final[NAME_MAX + 1];
+	char scratch[NAME_MAX + 1];
+	char making[NAME_MAX + 1]; /* the workspace before its rename */
+};
+void names_make(struct names *n, const struct site *site, const char *id, const char *token);
+
+/* All of w but site is blank. */
+void workspace_blank(struct workspace *w, const struct site *site);
+
+/* 1: locked, w->run_fd, w->lock_fd and w->record.id are set. 0: there is no such folder and make is false. ERROR_BUSY. */
+int folder_lock(struct workspace *w, const char *id, bool make, struct error *err);
+/* Reads w's record. 1, or 0 if there is none: nothing was made then. */
+int folder_load(struct workspace *w, struct error *err);
+int folder_save(struct workspace *w, bool sync, struct error *err);
+/* Removes the locked folder; the lock is held until workspace_close(). */
+int folder_remove(struct workspace *w, struct error *err);
+
+enum standing {
+	STANDING_FOREIGN, /* not ours to judge: why says what is wrong with it */
+	STANDING_HELD,	  /* held or kept, and not over */
+	STANDING_OVER,	  /* its owner is gone, or its time is */
+};
+/* The lock is ours, so a supervisor is dead. */
+enum standing folder_judge(const struct workspace *w, const char *id, const char **ret_why);
+
+/* Opens the workspace that the record names as w->fd, if it is there; ERROR_REFUSED if something else is. */
+int folder_attach(struct workspace *w, struct error *err);
+
+/* Makes name in dirfd, 0700 whatever the umask, and gives it to uid and gid if we are root. The descriptor or -errno. */
+int directory_make(int dirfd, const char *name, uid_t uid, gid_t gid);
+
+#endif

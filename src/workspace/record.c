@@ -1,0 +1,249 @@
+#include "workspace.h"
+#include "file.h"
+#include "text.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+
+enum { RECORD_VERSION = 1, CGROUPS_MAX = 16, KILL_WAIT_MS = 10000 };
+
+static const char *const owner_names[] = {
+	[OWNER_SUPERVISOR] = "supervisor",
+	[OWNER_PROCESS] = "process",
+	[OWNER_UNTIL] = "until",
+	[OWNER_KEPT] = "kept",
+};
+
+void record_init(struct record *r)
+{
+	memset(r, 0, sizeof *r);
+}
+
+void record_done(struct record *r)
+{
+	strv_free(r->cgroups);
+	free(r->path);
+	free(r->scratch);
+	free(r->ledger);
+	json_decref(r->extra);
+	record_init(r);
+}
+
+static json_t *process_to_json(const struct process_id *p)
+{
+	return json_pack("{s:i, s:I}", "pid", (int)p->pid, "start", (json_int_t)p->start);
+}
+
+static json_t *cgroups_to_json(char *const *list)
+{
+	json_t *array = json_array();
+
+	for (; array && list && *list; list++)
+		if (json_array_append_new(array, json_string(*list)) < 0) {
+			json_decref(array);
+			return NULL;
+		}
+	return array;
+}
+
+json_t *record_to_json(const struct record *r)
+{
+	/* Device and inode are unsigned; JSON's integers here are 64 bits, and come back as the same bits. */
+	return json_pack(
+		"{s:i, s:s, s:s, s:s, s:s, s:I, s:s, s:o, s:I, s:o, s:o, s:s, s:I, s:I, s:s, s:s*, s:O*}",
+		"version", RECORD_VERSION, "id", r->id, "token", r->token, "machine", r->machine, "boot",
+		r->boot, "uid", (json_int_t)r->uid, "owner", owner_names[r->owner], "process",
+		process_to_json(&r->process), "until", (json_int_t)r->until, "init",
+		process_to_json(&r->init), "cgroups", cgroups_to_json(r->cgroups), "path", r->path, "device",
+		(json_int_t)r->device, "inode", (json_int_t)r->inode, "scratch", r->scratch, "ledger",
+		r->ledger, "extra", r->extra);
+}
+
+static int nonsense(struct error *err, const char *what)
+{
+	return error_set(err, ERROR_REFUSED, "the record makes no sense: %s", what);
+}
+
+/* Copies text of at most room - 1 bytes, all of which are in the set (NULL: letters, digits, '-'). */
+static int take_word(char *out, size_t room, const char *text, const char *set)
+{
+	static const char plain[] = "0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ-";
+	size_t n = strlen(text);
+
+	if (n >= room || strspn(text, set ? set : plain) != n)
+		return -EINVAL;
+	memcpy(out, text, n + 1);
+	return 0;
+}
+
+static int take_owner(struct record *r, const char *name)
+{
+	for (size_t i = 0; i < ARRAY_SIZE(owner_names); i++)
+		if (strcmp(name, owner_names[i]) == 0) {
+			r->owner = (enum owner_kind)i;
+			return 0;
+		}
+	return -EINVAL;
+}
+
+static int take_process(struct process_id *p, json_int_t pid, json_int_t start)
+{
+	if (pid < 0 || pid > INT32_MAX || start < 0)
+		return -EINVAL;
+	p->pid = (pid_t)pid;
+	p->start = (uint64_t)start;
+	return 0;
+}
+
+/* Absolute, with no component that leads elsewhere. */
+static bool is_clean_path(const char *path)
+{
+	size_t n = strlen(path);
+
+	return path[0] == '/' && n < 4096 && !strstr(path, "//") && !strstr(path, "/./") &&
+	       !strstr(path, "/../") && path[n - 1] != '/' && !(n >= 2 && strcmp(path + n - 2, "/.") == 0) &&
+	       !(n >= 3 && strcmp(path + n - 3, "/..") == 0);
+}
+
+static int take_path(char **to, const char *path)
+{
+	if (!is_clean_path(path))
+		return -EINVAL;
+	*to = strdup(path);
+	return *to ? 0 : -ENOMEM;
+}
+
+static int take_cgroups(struct record *r, const json_t *array)
+{
+	const json_t *item;
+	size_t i;
+
+	if (!json_is_array(array) || json_array_size(array) > CGROUPS_MAX)
+		return -EINVAL;
+	json_array_foreach (array, i, item) {
+		if (!json_is_string(item) || !is_clean_path(json_string_value(item)))
+			return -EINVAL;
+		if (strv_append(&r->cgroups, json_string_value(item)) < 0)
+			return -ENOMEM;
+	}
+	return 0;
+}
+
+static int take_fields(struct record *r, json_t *json, struct error *err)
+{
+	const char *id, *token, *machine, *boot, *owner, *path, *scratch, *ledger = NULL;
+	json_int_t uid, pid, start, until, init_pid, init_start, device, inode;
+	json_t *cgroups, *extra = NULL;
+	json_error_t why;
+	int version;
+
+	if (json_unpack_ex(
+		    json, &why, JSON_STRICT,
+		    "{s:i, s:s, s:s, s:s, s:s, s:I, s:s, s:{s:I, s:I !}, s:I, s:{s:I, s:I !}, s:o, s:s, s:I, "
+		    "s:I, s:s, s?s, s?o}",
+		    "version", &version, "id", &id, "token", &token, "machine", &machine, "boot", &boot,
+		    "uid", &uid, "owner", &owner, "process", "pid", &pid, "start", &start, "until", &until,
+		    "init", "pid", &init_pid, "start", &init_start, "cgroups", &cgroups, "path", &path,
+		    "device", &device, "inode", &inode, "scratch", &scratch, "ledger", &ledger, "extra",
+		    &extra) < 0) {
+		char shown[200];
+
+		return nonsense(err, text_escape_into(shown, sizeof shown, why.text, strlen(why.text)));
+	}
+	if (version != RECORD_VERSION)
+		return error_set(err, ERROR_REFUSED,
+				 "the record has version %d, this program knows version %d", version,
+				 RECORD_VERSION);
+	if (id_check(id, err) < 0)
+		return error_prefix(err, -EINVAL, "the record makes no sense");
+	memcpy(r->id, id, strlen(id) + 1);
+	if (take_word(r->token, sizeof r->token, token, "0123456789abcdef") < 0 ||
+	    strlen(token) != TOKEN_SIZE - 1)
+		return nonsense(err, "its token is not 32 hexadecimal digits");
+	if (take_word(r->machine, sizeof r->machine, machine, NULL) < 0 ||
+	    take_word(r->boot, sizeof r->boot, boot, NULL) < 0)
+		return nonsense(err, "its machine or boot is not an identifier");
+	if (uid < 0 || uid >= UINT32_MAX)
+		return nonsense(err, "its uid is not one");
+	r->uid = (uid_t)uid;
+	if (take_owner(r, owner) < 0)
+		return nonsense(err, "its owner is of no known kind");
+	if (take_process(&r->process, pid, start) < 0 || take_process(&r->init, init_pid, init_start) < 0)
+		return nonsense(err, "a process in it is not one");
+	r->until = until;
+	r->device = (uint64_t)device;
+	r->inode = (uint64_t)inode;
+	if (take_path(&r->path, path) < 0 || take_path(&r->scratch, scratch) < 0)
+		return nonsense(err, "a path in it is not absolute and clean");
+	if (take_cgroups(r, cgroups) < 0)
+		return nonsense(err, "its cgroups are not a short list of absolute paths");
+	if (ledger && !(r->ledger = strdup(ledger)))
+		return error_memory(err);
+	r->extra = json_incref(extra);
+	return 0;
+}
+
+int record_parse(struct record *r, const char *text, size_t size, struct error *err)
+{
+	struct record fresh;
+	json_error_t why;
+	json_t *json;
+	int result;
+
+	json = json_loadb(text, size, JSON_REJECT_DUPLICATES, &why);
+	if (!json) {
+		char shown[200];
+
+		return nonsense(err, text_escape_into(shown, sizeof shown, why.text, strlen(why.text)));
+	}
+	record_init(&fresh);
+	result = take_fields(&fresh, json, err);
+	json_decref(json);
+	if (result < 0) {
+		record_done(&fresh);
+		return result;
+	}
+	*r = fresh;
+	return 0;
+}
+
+/* Processes of another machine are none of ours; those of another boot are dead. */
+static bool record_is_of_this_boot(const struct record *r)
+{
+	char machine[MACHINE_ID_SIZE], boot[BOOT_ID_SIZE];
+
+	machine_id(machine);
+	boot_id(boot);
+	return strcmp(r->machine, machine) == 0 && strcmp(r->boot, boot) == 0;
+}
+
+int record_kill(const struct record *r, struct error *err)
+{
+	_cleanup_close_ int fd = -1;
+	int result;
+
+	if (r->init.pid <= 0 || !record_is_of_this_boot(r))
+		return 0;
+	fd = process_open(&r->init);
+	if (fd == -ESRCH)
+		return 0;
+	if (fd < 0)
+		return error_system(err, -fd, "cannot reach process %d of analysis '%s'", (int)r->init.pid,
+				    r->id);
+	result = pidfd_kill(fd, SIGKILL);
+	if (result < 0 && result != -ESRCH)
+		return error_system(err, -result, "cannot kill process %d of analysis '%s'", (int)r->init.pid,
+				    r->id);
+	result = pidfd_wait(fd, KILL_WAIT_MS);
+	if (result == -ETIMEDOUT)
+		return error_set(
+			err, ERROR_BUSY,
+			"process %d of analysis '%s' was killed and has not ended after %d s: try again later",
+			(int)r->init.pid, r->id, KILL_WAIT_MS / 1000);
+	return result < 0 ? error_system(err, -result, "cannot wait for process %d of analysis '%s'",
+					 (int)r->init.pid, r->id)
+			  : 0;
+}

@@ -1,0 +1,204 @@
+#include "folder.h"
+#include "file.h"
+#include "text.h"
+#include "tree.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+enum { COPY_SIZE = 1024 * 1024 };
+
+/* One file on its way in. */
+struct staging {
+	const char *source, *as;
+	char shown_source[512], shown_as[512]; /* for messages */
+	uint64_t max;
+	uid_t uid;
+	gid_t gid;
+	struct input input;
+};
+
+/* Relative, and made of plain names only. */
+static bool is_clean_target(const char *as)
+{
+	size_t n;
+
+	if (*as == 0 || strlen(as) >= PATH_MAX)
+		return false;
+	for (;; as += n + 1) {
+		n = strcspn(as, "/");
+		if (n == 0 || n > NAME_MAX || (n == 1 && as[0] == '.') ||
+		    (n == 2 && as[0] == '.' && as[1] == '.'))
+			return false;
+		if (as[n] == 0)
+			return true;
+	}
+}
+
+static const char *kind_of(mode_t mode)
+{
+	return S_ISLNK(mode)	? "a symbolic link"
+	       : S_ISDIR(mode)	? "a directory"
+	       : S_ISFIFO(mode) ? "a FIFO"
+	       : S_ISSOCK(mode) ? "a socket"
+				: "a device";
+}
+
+/* Looked at before it is opened: opening a FIFO or a device can already do something. */
+static int open_source(const struct staging *s, struct stat *st, struct error *err)
+{
+	_cleanup_close_ int path = open(s->source, O_PATH | O_NOFOLLOW | O_CLOEXEC);
+	char self[64];
+	int fd;
+
+	if (path < 0 || fstat(path, st) < 0)
+		return error_system(err, errno, "cannot open input '%s'", s->shown_source);
+	if (!S_ISREG(st->st_mode))
+		return error_set(err, ERROR_REFUSED, "input '%s' is %s, not a regular file", s->shown_source,
+				 kind_of(st->st_mode));
+	if ((uint64_t)st->st_size > s->max)
+		return error_set(err, ERROR_REFUSED,
+				 "input '%s' has %" PRIu64 " bytes, more than the %" PRIu64 " allowed",
+				 s->shown_source, (uint64_t)st->st_size, s->max);
+	snprintf(self, sizeof self, "/proc/self/fd/%d", path);
+	fd = open(self, O_RDONLY | O_NOCTTY | O_CLOEXEC);
+	return fd < 0 ? error_system(err, errno, "cannot open input '%s'", s->shown_source) : fd;
+}
+
+/* The directory of the last component, its parents made where they are missing. */
+static int open_parent(int top, const struct staging *s, const char **ret_name, struct error *err)
+{
+	_cleanup_close_ int fd = fcntl(top, F_DUPFD_CLOEXEC, 3);
+	const char *p = s->as;
+	const char *slash;
+
+	if (fd < 0)
+		return error_system(err, errno, "cannot stage '%s'", s->shown_as);
+	for (; (slash = strchr(p, '/')); p = slash + 1) {
+		char name[NAME_MAX + 1];
+		int next;
+
+		snprintf(name, sizeof name, "%.*s", (int)(slash - p), p);
+		next = directory_make(fd, name, s->uid, s->gid);
+		if (next == -EEXIST)
+			next = tree_open_directory(fd, name);
+		if (next == -ENOTDIR || next == -ELOOP)
+			return error_set(err, ERROR_USAGE, "cannot stage '%s': '%s' in it is not a directory",
+					 s->shown_as, name);
+		if (next < 0)
+			return error_system(err, -next, "cannot stage '%s'", s->shown_as);
+		fd_close(fd);
+		fd = next;
+	}
+	*ret_name = p;
+	return TAKE_FD(fd);
+}
+
+/* A new file always: what lay there is replaced, never written into. */
+static int create_target(int dirfd, const char *name, const struct staging *s, struct error *err)
+{
+	for (int tries = 0; tries < 3; tries++) {
+		int fd = openat(dirfd, name, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
+
+		if (fd >= 0)
+			return fd;
+		if (errno != EEXIST)
+			return error_system(err, errno, "cannot stage '%s'", s->shown_as);
+		if (unlinkat(dirfd, name, 0) == 0 || errno == ENOENT)
+			continue;
+		if (errno == EISDIR)
+			return error_set(err, ERROR_USAGE,
+					 "cannot stage '%s': a directory of that name is there", s->shown_as);
+		return error_system(err, errno, "cannot replace '%s'", s->shown_as);
+	}
+	return error_set(err, ERROR_BUSY, "cannot stage '%s': somebody else keeps making it", s->shown_as);
+}
+
+static int copy(int from, int to, struct staging *s, uint64_t expected, struct error *err)
+{
+	size_t room = expected < COPY_SIZE ? (size_t)expected + 1 : COPY_SIZE;
+	_cleanup_free_ char *chunk = malloc(room);
+	struct digest digest;
+	ssize_t n;
+	int r;
+
+	if (!chunk)
+		return error_memory(err);
+	digest_init(&digest);
+	while ((n = read(from, chunk, room)) != 0) {
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n < 0)
+			return error_system(err, errno, "cannot read input '%s'", s->shown_source);
+		s->input.size += (uint64_t)n;
+		if (s->input.size > s->max)
+			return error_set(err, ERROR_REFUSED,
+					 "input '%s' grew to more than the %" PRIu64 " bytes allowed",
+					 s->shown_source, s->max);
+		digest_update(&digest, chunk, (size_t)n);
+		r = file_write_all(to, chunk, (size_t)n);
+		if (r < 0)
+			return error_system(err, -r, "cannot write '%s' in the workspace", s->shown_as);
+	}
+	digest_final(&digest, s->input.sha256);
+	return 0;
+}
+
+static int stage_file(struct workspace *w, struct staging *s, struct error *err)
+{
+	_cleanup_close_ int from = -1, dir = -1, to = -1;
+	const char *name = NULL;
+	struct stat st;
+	int r;
+
+	from = open_source(s, &st, err);
+	if (from < 0)
+		return from;
+	dir = open_parent(w->fd, s, &name, err);
+	if (dir < 0)
+		return dir;
+	to = create_target(dir, name, s, err);
+	if (to < 0)
+		return to;
+	s->input.mode = st.st_mode & 0111 ? 0700 : 0600;
+	r = copy(from, to, s, (uint64_t)st.st_size, err);
+	if (r == 0 && fchmod(to, s->input.mode) < 0)
+		r = error_system(err, errno, "cannot set the mode of '%s'", s->shown_as);
+	if (r == 0 && geteuid() == 0 && fchown(to, s->uid, s->gid) < 0)
+		r = error_system(err, errno, "cannot give '%s' to user %u", s->shown_as, (unsigned)s->uid);
+	if (r < 0)
+		unlinkat(dir, name, 0);
+	return r;
+}
+
+int workspace_stage(struct workspace *w, const char *source, const char *as, uint64_t max, uid_t uid,
+		    gid_t gid, struct inputs *inputs, struct error *err)
+{
+	struct staging s = {.source = source, .as = as, .max = max, .uid = uid, .gid = gid};
+	const struct input *before;
+	int r;
+
+	text_escape_into(s.shown_source, sizeof s.shown_source, source, strlen(source));
+	text_escape_into(s.shown_as, sizeof s.shown_as, as, strlen(as));
+	if (!is_clean_target(as))
+		return error_set(
+			err, ERROR_USAGE,
+			"cannot stage as '%s': it must be a relative path without '.', '..' and empty parts",
+			s.shown_as);
+	before = inputs_find(inputs, as);
+	if (before && strcmp(before->source, source) == 0)
+		return 0;
+	if (before)
+		return error_set(err, ERROR_USAGE,
+				 "cannot stage '%s' as '%s': another input has that name already",
+				 s.shown_source, s.shown_as);
+	r = stage_file(w, &s, err);
+	if (r < 0)
+		return r;
+	s.input.path = (char *)as;
+	s.input.source = (char *)source;
+	return inputs_add(inputs, &s.input) < 0 ? error_memory(err) : 0;
+}

@@ -1,0 +1,177 @@
+#include "walk.h"
+#include "file.h"
+#include "tree.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+
+enum { CHUNK_SIZE = 64 * 1024 };
+
+struct frame {
+	int fd; /* -1: closed on the way down */
+	dev_t device;
+	ino_t inode;
+	struct buffer names; /* of the directories to go down to, each with its NUL */
+	size_t next;
+};
+
+struct walk {
+	struct frame *frames;
+	size_t depth, room;
+	char *chunk;
+	bool unlock;
+	walk_fn fn;
+	void *arg;
+};
+
+static void walk_done(struct walk *w)
+{
+	for (size_t i = 0; i < w->depth; i++) {
+		fd_close(w->frames[i].fd);
+		buffer_free(&w->frames[i].names);
+	}
+	free(w->frames);
+	free(w->chunk);
+}
+
+/* Takes fd over, also on failure. */
+static int push(struct walk *w, int fd)
+{
+	_cleanup_close_ int owned = fd;
+	struct stat st;
+
+	if (fstat(owned, &st) < 0)
+		return -errno;
+	if (w->depth > 0 && st.st_dev != w->frames[0].device)
+		return 0;
+	if (w->depth == w->room) {
+		size_t room = w->room ? 2 * w->room : 16;
+		struct frame *more = reallocarray(w->frames, room, sizeof *more);
+
+		if (!more)
+			return -ENOMEM;
+		w->frames = more;
+		w->room = room;
+	}
+	w->frames[w->depth++] = (struct frame){
+		.fd = TAKE_FD(owned),
+		.device = st.st_dev,
+		.inode = st.st_ino,
+	};
+	return 0;
+}
+
+/* Goes back up, to the nearest parent that is still where it was. */
+static void pop(struct walk *w)
+{
+	_cleanup_close_ int child = -1;
+
+	do {
+		struct frame *f = &w->frames[--w->depth];
+		struct frame *parent = f - 1;
+		struct stat st;
+
+		buffer_free(&f->names);
+		if (f->fd >= 0) {
+			fd_close(child);
+			child = f->fd;
+		}
+		if (w->depth == 0 || parent->fd >= 0)
+			return;
+		parent->fd = openat(child, "..", O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+		if (parent->fd >= 0 &&
+		    (fstat(parent->fd, &st) < 0 || st.st_dev != parent->device || st.st_ino != parent->inode))
+			parent->fd = fd_close(parent->fd);
+	} while (w->frames[w->depth - 1].fd < 0);
+}
+
+static int visit_entry(struct walk *w, struct frame *f, const char *name)
+{
+	struct stat st;
+	int r;
+
+	if (strcmp(name, ".") == 0 || strcmp(name, "..") == 0)
+		return 0;
+	if (fstatat(f->fd, name, &st, AT_SYMLINK_NOFOLLOW | AT_NO_AUTOMOUNT) < 0)
+		return errno == ENOENT || errno == EACCES ? 0 : -errno;
+	if (st.st_dev != w->frames[0].device)
+		return 0;
+	r = w->fn(w->arg, f->fd, name, &st);
+	if (r == 0 && S_ISDIR(st.st_mode))
+		r = buffer_append(&f->names, name, strlen(name) + 1);
+	return r;
+}
+
+/* Reads the directory at the end of the stack whole. */
+static int visit(struct walk *w)
+{
+	struct frame *f = &w->frames[w->depth - 1];
+
+	for (;;) {
+		ssize_t n = getdents64(f->fd, w->chunk, CHUNK_SIZE);
+
+		/* ENOENT: the directory itself was removed meanwhile. */
+		if (n <= 0)
+			return n < 0 && errno != ENOENT ? -errno : 0;
+		for (ssize_t at = 0; at < n;) {
+			const struct dirent64 *e = (const struct dirent64 *)(w->chunk + at);
+			int r = visit_entry(w, f, e->d_name);
+
+			if (r != 0)
+				return r;
+			at += e->d_reclen;
+		}
+	}
+}
+
+static int descend(struct walk *w)
+{
+	struct frame *f = &w->frames[w->depth - 1];
+	const char *name = f->names.data + f->next;
+	size_t before = w->depth;
+	int fd, r;
+
+	f->next += strlen(name) + 1;
+	fd = w->unlock ? tree_open_directory(f->fd, name)
+		       : file_open_beneath(f->fd, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW, 0);
+	if (fd < 0)
+		return fd == -ENOMEM || fd == -EMFILE || fd == -ENFILE ? fd : 0;
+	r = push(w, fd);
+	if (r < 0 || w->depth == before)
+		return r;
+	r = visit(w);
+	f = &w->frames[w->depth - 2];
+	if (w->depth > WALK_OPEN)
+		f->fd = fd_close(f->fd);
+	return r;
+}
+
+int tree_walk(int fd, bool unlock, walk_fn fn, void *arg)
+{
+	_cleanup_(walk_done) struct walk w = {.unlock = unlock, .fn = fn, .arg = arg};
+	int top, r;
+
+	w.chunk = malloc(CHUNK_SIZE);
+	if (!w.chunk)
+		return -ENOMEM;
+	/* A description of its own: the caller's offset is the caller's. */
+	top = openat(fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	if (top < 0 && errno == EACCES && fchmod(fd, 0700) == 0)
+		top = openat(fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	if (top < 0)
+		return -errno;
+	r = push(&w, top);
+	if (r == 0)
+		r = visit(&w);
+	while (r == 0 && w.depth > 0) {
+		struct frame *f = &w.frames[w.depth - 1];
+
+		if (f->next < f->names.size)
+			r = descend(&w);
+		else
+			pop(&w);
+	}
+	return r < 0 ? r : 0;
+}

@@ -1,0 +1,400 @@
+#include "folder.h"
+#include "clock.h"
+#include "file.h"
+#include "tree.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+
+static int taken(const struct workspace *w, struct error *err)
+{
+	return error_set(err, ERROR_REFUSED,
+			 "'%s' exists and was not made for analysis '%s': move it away, or choose another id",
+			 w->record.path, w->record.id);
+}
+
+/* A fresh record, of this process on this boot. */
+static int record_begin(struct workspace *w, const char *id, const char *token, struct error *err)
+{
+	struct record *r = &w->record;
+	struct names n;
+
+	record_done(r);
+	names_make(&n, w->site, id, token);
+	snprintf(r->id, sizeof r->id, "%s", id);
+	snprintf(r->token, sizeof r->token, "%s", token);
+	machine_id(r->machine);
+	boot_id(r->boot);
+	r->uid = geteuid();
+	r->owner = OWNER_SUPERVISOR;
+	r->path = path_join(w->site->root, n.final);
+	r->scratch = path_join(w->site->root, n.scratch);
+	if (!r->path || !r->scratch)
+		return error_memory(err);
+	if (process_identify(getpid(), &r->process) < 0)
+		return error_set(err, ERROR_SYSTEM, "cannot read /proc/self/stat: is /proc mounted?");
+	return 0;
+}
+
+/* Gives the noted directory its name, if that is free. */
+static int rename_made(struct workspace *w, const struct names *n, struct error *err)
+{
+	int root = w->site->root_fd;
+
+	if (renameat2(root, n->making, root, n->final, RENAME_NOREPLACE) == 0)
+		return 0;
+	if (errno == EEXIST || errno == ENOTEMPTY)
+		return taken(w, err);
+	if (errno == EINVAL)
+		return error_set(
+			err, ERROR_REFUSED,
+			"the file system of '%s' cannot rename without replacing: choose another workspace root",
+			w->site->root);
+	return error_system(err, errno, "cannot make '%s'", w->record.path);
+}
+
+/* Under a name that nobody can guess, noted, then renamed: the workspace appears whole, or not at all. */
+static int make_directory(struct workspace *w, const struct names *n, uid_t uid, gid_t gid, struct error *err)
+{
+	_cleanup_close_ int fd = directory_make(w->site->root_fd, n->making, uid, gid);
+	struct stat st;
+	int r;
+
+	if (fd < 0)
+		return error_system(err, -fd, "cannot make a workspace in '%s'", w->site->root);
+	if (fstat(fd, &st) < 0)
+		return error_system(err, errno, "cannot look at the new workspace in '%s'", w->site->root);
+	w->record.device = st.st_dev;
+	w->record.inode = st.st_ino;
+	r = folder_save(w, false, err);
+	if (r == 0)
+		r = rename_made(w, n, err);
+	if (r < 0) {
+		w->record.inode = 0;
+		return r;
+	}
+	w->fd = TAKE_FD(fd);
+	return 0;
+}
+
+static int make_scratch(struct workspace *w, uid_t uid, gid_t gid, struct error *err)
+{
+	struct names n;
+	_cleanup_close_ int fd = -1;
+
+	names_make(&n, w->site, w->record.id, w->record.token);
+	fd = directory_make(w->site->root_fd, n.scratch, uid, gid);
+	return fd < 0 ? error_system(err, -fd, "cannot make '%s'", w->record.scratch) : 0;
+}
+
+/* Writes the record, makes what it names. On failure all is as before. */
+static int make_all(struct workspace *w, bool scratch, uid_t uid, gid_t gid, struct error *err)
+{
+	struct error ignored = ERROR_INIT;
+	struct names n;
+	struct stat st;
+	int r;
+
+	names_make(&n, w->site, w->record.id, w->record.token);
+	if (fstatat(w->site->root_fd, n.final, &st, AT_SYMLINK_NOFOLLOW) == 0)
+		r = taken(w, err);
+	else
+		r = folder_save(w, false, err);
+	if (r == 0)
+		r = make_directory(w, &n, uid, gid, err);
+	if (r == 0 && scratch)
+		r = make_scratch(w, uid, gid, err);
+	if (r == 0)
+		return 0;
+	(void)workspace_remove(w, &ignored);
+	return r;
+}
+
+static pid_t parent_of(pid_t pid)
+{
+	_cleanup_buffer_ struct buffer text = {0};
+	char path[32];
+	int parent = 0;
+	const char *p;
+
+	snprintf(path, sizeof path, "/proc/%d/stat", (int)pid);
+	if (file_load(AT_FDCWD, path, 4096, &text, NULL) < 0)
+		return 0;
+	p = strrchr(text.data, ')');
+	return p && sscanf(p + 1, " %*c %d", &parent) == 1 ? parent : 0;
+}
+
+static bool is_self_or_ancestor(const struct process_id *who)
+{
+	for (pid_t pid = getpid(); pid > 0; pid = parent_of(pid)) {
+		struct process_id now;
+
+		if (pid == who->pid)
+			return process_identify(pid, &now) == 0 && now.start == who->start;
+	}
+	return false;
+}
+
+/* The record is ours and not over. owner NULL: whoever this process acts for. */
+static int check_held_by(const struct record *r, const struct process_id *owner, struct error *err)
+{
+	char until[CLOCK_TEXT_SIZE];
+	bool same;
+
+	switch (r->owner) {
+	case OWNER_UNTIL:
+		return 0;
+	case OWNER_PROCESS:
+		same = owner ? owner->pid == r->process.pid && owner->start == r->process.start
+			     : is_self_or_ancestor(&r->process);
+		if (same)
+			return 0;
+		return error_set(
+			err, ERROR_REFUSED,
+			"'%s' is held by process %d: wait until it has ended, or remove it with: fumehood "
+			"workspace cleanup %s",
+			r->path, (int)r->process.pid, r->id);
+	default:
+		clock_format(r->until, until);
+		return error_set(err, ERROR_REFUSED,
+				 "'%s' was kept until %s: remove it with: fumehood workspace cleanup %s",
+				 r->path, until, r->id);
+	}
+}
+
+/* A dead owner left this: the callback settles it. */
+static int settle(struct workspace *w, workspace_recover_fn recover, void *arg, struct error *err)
+{
+	int r;
+
+	if (!recover)
+		return error_set(err, ERROR_REFUSED,
+				 "an earlier run of analysis '%s' has died: clean up with: fumehood gc",
+				 w->record.id);
+	r = record_kill(&w->record, err);
+	if (r == 0)
+		r = folder_attach(w, err);
+	return r == 0 ? recover(arg, w, err) : r;
+}
+
+/* Locks id for us. 0: there is no record, 1: a held workspace that the caller may have. */
+static int claim(struct workspace *w, const char *id, const struct process_id *owner,
+		 workspace_recover_fn recover, void *arg, struct error *err)
+{
+	const struct site *site = w->site;
+
+	for (;;) {
+		const char *why;
+		int r = folder_lock(w, id, true, err);
+
+		if (r == 1)
+			r = folder_load(w, err);
+		if (r <= 0)
+			return r;
+		switch (folder_judge(w, id, &why)) {
+		case STANDING_FOREIGN:
+			return error_set(err, ERROR_REFUSED, "the workspace of analysis '%s' is not ours: %s",
+					 id, why);
+		case STANDING_HELD:
+			r = check_held_by(&w->record, owner, err);
+			return r < 0 ? r : 1;
+		case STANDING_OVER:
+			break;
+		}
+		r = settle(w, recover, arg, err);
+		if (r < 0)
+			return r;
+		workspace_close(w);
+		workspace_blank(w, site);
+		recover = NULL; /* once: what is left after it needs a person */
+	}
+}
+
+/* A lock was taken for nothing: no folder stays behind. */
+static int give_up(struct workspace *w, int r)
+{
+	struct error ignored = ERROR_INIT;
+	struct stat st;
+
+	if (w->run_fd >= 0 && fstatat(w->run_fd, RECORD_NAME, &st, AT_SYMLINK_NOFOLLOW) < 0 &&
+	    errno == ENOENT)
+		(void)folder_remove(w, &ignored);
+	workspace_close(w);
+	return r;
+}
+
+/* The held workspace becomes this run's; on failure it is held as before. */
+static int adopt(struct workspace *w, const char *token, uid_t uid, gid_t gid, struct error *err)
+{
+	struct error ignored = ERROR_INIT;
+	struct record held = w->record;
+	struct stat st;
+	int r;
+
+	if (fstat(w->fd, &st) < 0)
+		return error_system(err, errno, "cannot look at '%s'", held.path);
+	record_init(&w->record);
+	r = record_begin(w, held.id, token, err);
+	w->record.device = st.st_dev;
+	w->record.inode = st.st_ino;
+	if (r == 0)
+		r = folder_save(w, false, err);
+	if (r == 0 && geteuid() == 0)
+		r = tree_chown(w->fd, uid, gid, err);
+	if (r == 0)
+		r = make_scratch(w, uid, gid, err);
+	if (r < 0) {
+		record_done(&w->record);
+		w->record = held;
+		(void)folder_save(w, true, &ignored);
+		return r;
+	}
+	record_done(&held);
+	w->adopted = true;
+	return 0;
+}
+
+int workspace_open(const struct site *site, const char *id, const char *token, uid_t uid, gid_t gid,
+		   workspace_recover_fn recover, void *arg, struct workspace *ret, struct error *err)
+{
+	int r = id_check(id, err);
+
+	workspace_blank(ret, site);
+	if (r == 0)
+		r = claim(ret, id, NULL, recover, arg, err);
+	if (r == 1)
+		r = folder_attach(ret, err);
+	if (r == 0 && ret->fd >= 0) {
+		r = adopt(ret, token, uid, gid, err);
+	} else if (r == 0) {
+		r = record_begin(ret, id, token, err);
+		if (r == 0)
+			r = make_all(ret, true, uid, gid, err);
+	}
+	return r < 0 ? give_up(ret, r) : 0;
+}
+
+/* What a dead process had held has no verdict that could be lost. */
+static int remove_held(void *arg UNUSED, struct workspace *dead, struct error *err)
+{
+	if (dead->record.owner == OWNER_SUPERVISOR)
+		return error_set(err, ERROR_REFUSED,
+				 "an earlier run of analysis '%s' has died: clean up with: fumehood gc",
+				 dead->record.id);
+	return workspace_remove(dead, err);
+}
+
+static int hold_locked(struct workspace *w, const char *id, const struct process_id *owner, int64_t until,
+		       struct error *err)
+{
+	bool there = w->fd >= 0;
+	char token[TOKEN_SIZE];
+	int r = 0;
+
+	if (!there) {
+		r = token_make(token, err);
+		if (r == 0)
+			r = record_begin(w, id, token, err);
+	}
+	if (r < 0)
+		return r;
+	w->record.owner = owner ? OWNER_PROCESS : OWNER_UNTIL;
+	if (owner)
+		w->record.process = *owner;
+	w->record.until = owner ? 0 : until;
+	if (!there)
+		r = make_all(w, false, geteuid(), getegid(), err);
+	return r < 0 ? r : folder_save(w, true, err);
+}
+
+int workspace_hold(const struct site *site, const char *id, const struct process_id *owner, int64_t until,
+		   char **ret_path, struct error *err)
+{
+	_cleanup_workspace_ struct workspace w;
+	int r = id_check(id, err);
+
+	workspace_blank(&w, site);
+	if (r == 0)
+		r = claim(&w, id, owner, remove_held, NULL, err);
+	if (r == 1)
+		r = folder_attach(&w, err);
+	if (r == 0)
+		r = hold_locked(&w, id, owner, until, err);
+	if (r < 0)
+		return give_up(&w, r);
+	*ret_path = strdup(w.record.path);
+	return *ret_path ? 0 : error_memory(err);
+}
+
+int workspace_save(struct workspace *w, struct error *err)
+{
+	return folder_save(w, false, err);
+}
+
+/* Emptied by its descriptor, which is known to be the one; only then is the name looked at again. */
+static int remove_directory(struct workspace *w, const char *name, struct error *err)
+{
+	struct stat now, held;
+	int r = w->fd < 0 ? folder_attach(w, err) : 0;
+
+	if (r < 0 || w->fd < 0)
+		return r;
+	r = tree_empty(w->fd, err);
+	if (r < 0)
+		return error_prefix(err, r, "cannot empty '%s'", w->record.path);
+	if (fstat(w->fd, &held) < 0 || fstatat(w->site->root_fd, name, &now, AT_SYMLINK_NOFOLLOW) < 0)
+		return errno == ENOENT ? 0 : error_system(err, errno, "cannot look at '%s'", w->record.path);
+	if (now.st_dev != held.st_dev || now.st_ino != held.st_ino)
+		return 0;
+	if (unlinkat(w->site->root_fd, name, AT_REMOVEDIR) < 0 && errno != ENOENT)
+		return error_system(err, errno, "cannot remove '%s'", w->record.path);
+	return 0;
+}
+
+int workspace_remove(struct workspace *w, struct error *err)
+{
+	struct names n;
+	int r;
+
+	if (w->run_fd < 0)
+		return 0;
+	names_make(&n, w->site, w->record.id, w->record.token);
+	r = tree_remove(w->site->root_fd, n.scratch, err);
+	if (r == 0)
+		r = tree_remove(w->site->root_fd, n.making, err);
+	if (r == 0)
+		r = remove_directory(w, n.final, err);
+	if (r < 0)
+		return r;
+	w->fd = fd_close(w->fd);
+	return folder_remove(w, err);
+}
+
+int workspace_keep(struct workspace *w, int64_t until, struct error *err)
+{
+	struct names n;
+	int r;
+
+	names_make(&n, w->site, w->record.id, w->record.token);
+	r = tree_remove(w->site->root_fd, n.scratch, err);
+	if (r == 0 && geteuid() == 0)
+		r = tree_chown(w->fd, geteuid(), getegid(), err);
+	if (r < 0)
+		return r;
+	if (fchmod(w->fd, 0700) < 0)
+		return error_system(err, errno, "cannot make '%s' private", w->record.path);
+	w->record.owner = OWNER_KEPT;
+	w->record.until = until;
+	w->record.init = (struct process_id){0};
+	return folder_save(w, true, err);
+}
+
+void workspace_close(struct workspace *w)
+{
+	w->fd = fd_close(w->fd);
+	w->run_fd = fd_close(w->run_fd);
+	w->lock_fd = fd_close(w->lock_fd);
+	record_done(&w->record);
+}
