@@ -16,6 +16,7 @@ const char *error_kind_name(enum error_kind kind)
 	return names[kind];
 }
 
+PRINTF_LIKE(4, 0)
 static void format_message(struct error *err, enum error_kind kind, int errnum, const char *format, va_list ap)
 {
 	err->kind = kind;

@@ -27,8 +27,11 @@ int shape_amount(const struct node *n, const char *file, const char *name,
 static int shape_text(const struct node *n, const char *file, const char *name, struct error *err)
 {
 	_cleanup_free_ char *text = NULL;
-	int r = node_read_text(n, file, name, &text, err);
+	int r;
 
+	if (n->kind != NODE_SCALAR)
+		return node_error(n, file, err, "%s must be text", name);
+	r = node_read_text(n, file, name, &text, err);
 	return r == 0 && !*text ? node_error(n, file, err, "%s is empty", name) : r;
 }
 
@@ -55,13 +58,11 @@ static int shape_fill(const struct node *map, const char *file, struct error *er
 static int shape_on_conflict(const struct node *n, const char *file, struct error *err)
 {
 	static const char *const known[] = {"update", "ignore", "fail"};
-	_cleanup_free_ char *text = NULL;
-	int r = node_read_text(n, file, "on_conflict", &text, err);
 
-	for (size_t i = 0; r == 0 && i < ARRAY_SIZE(known); i++)
-		if (strcmp(text, known[i]) == 0)
+	for (size_t i = 0; n->kind == NODE_SCALAR && i < ARRAY_SIZE(known); i++)
+		if (strcmp(n->text, known[i]) == 0)
 			return 0;
-	return r < 0 ? r : node_error(n, file, err, "on_conflict must be update, ignore or fail");
+	return node_error(n, file, err, "on_conflict must be update, ignore or fail");
 }
 
 static int shape_table(const struct node *n, const char *file, struct error *err)

@@ -86,6 +86,8 @@ static unsigned field_bit(const struct field *f)
 
 bool field_is_set(const struct field *f, const struct request *r)
 {
+	if (f->kind != FIELD_TEXT && (r->set & field_bit(f)))
+		return true;
 	switch (f->kind) {
 	case FIELD_TEXT:
 		return *FIELD_IN(char *, f, r) != NULL;
@@ -96,16 +98,21 @@ bool field_is_set(const struct field *f, const struct request *r)
 	case FIELD_QUERIES:
 		return COUNT_IN(f, r) > 0;
 	case FIELD_FLAG:
-		return *FIELD_IN(bool, f, r) || (r->set & field_bit(f));
+		return *FIELD_IN(bool, f, r);
 	case FIELD_CHOICE:
-		return *FIELD_IN(unsigned, f, r) != 0 || (r->set & field_bit(f));
+		return *FIELD_IN(unsigned, f, r) != 0;
 	case FIELD_LIMITS:
-		for (int i = 0; i < LIMIT_COUNT; i++)
-			if (r->limits.origin[i] != LIMIT_UNSET)
-				return true;
-		return false;
+		break;
 	}
+	for (int i = 0; i < LIMIT_COUNT; i++)
+		if (r->limits.origin[i] != LIMIT_UNSET)
+			return true;
 	return false;
+}
+
+void field_mark(const struct field *f, struct request *r)
+{
+	r->set |= field_bit(f);
 }
 
 void field_done(const struct field *f, struct request *r)
@@ -177,15 +184,16 @@ static int choice_parse(const struct field *f, struct request *r, const char *te
 	_cleanup_buffer_ struct buffer known = {0};
 	char shown[64];
 
-	for (unsigned i = 0; f->choices[i]; i++)
-		if (*text && strcmp(f->choices[i], text) == 0) {
+	for (unsigned i = 0; f->choices[i]; i++) {
+		if (!*f->choices[i])
+			continue;
+		if (strcmp(f->choices[i], text) == 0) {
 			*FIELD_AT(unsigned, f, r) = i;
-			r->set |= field_bit(f);
 			return 0;
-		} else if (*f->choices[i] &&
-			   buffer_printf(&known, "%s%s", known.size ? ", " : "", f->choices[i]) < 0) {
-			return error_memory(err);
 		}
+		if (buffer_printf(&known, "%s%s", known.size ? ", " : "", f->choices[i]) < 0)
+			return error_memory(err);
+	}
 	return error_set(err, ERROR_USAGE, "%s '%s' is not one of %s", f->key,
 			 text_escape_into(shown, sizeof shown, text, strlen(text)), known.data);
 }
@@ -194,6 +202,7 @@ int field_copy(const struct field *f, struct request *to, const struct request *
 {
 	const struct pair *pairs;
 
+	field_mark(f, to);
 	switch (f->kind) {
 	case FIELD_TEXT:
 		*FIELD_AT(char *, f, to) = strdup(*FIELD_IN(char *, f, from));
@@ -211,11 +220,9 @@ int field_copy(const struct field *f, struct request *to, const struct request *
 		return 0;
 	case FIELD_FLAG:
 		*FIELD_AT(bool, f, to) = *FIELD_IN(bool, f, from);
-		to->set |= field_bit(f);
 		return 0;
 	case FIELD_CHOICE:
 		*FIELD_AT(unsigned, f, to) = *FIELD_IN(unsigned, f, from);
-		to->set |= field_bit(f);
 		return 0;
 	case FIELD_LIMITS:
 		limits_inherit(&to->limits, &from->limits);
@@ -228,6 +235,7 @@ int field_from_option(const struct field *f, struct request *r, const char *valu
 {
 	char *text;
 
+	field_mark(f, r);
 	switch (f->kind) {
 	case FIELD_TEXT:
 		text = strdup(value);
@@ -243,7 +251,6 @@ int field_from_option(const struct field *f, struct request *r, const char *valu
 		return pair_parse(f, r, value, err);
 	case FIELD_FLAG:
 		*FIELD_AT(bool, f, r) = true;
-		r->set |= field_bit(f);
 		return 0;
 	case FIELD_CHOICE:
 		return choice_parse(f, r, value, err);

@@ -38,7 +38,9 @@ extern const struct field field_table[FIELD_COUNT];
 const struct field *field_by_key(const char *key, unsigned where); /* or NULL */
 const struct field *field_by_option(const char *option);	   /* or NULL */
 
+/* Given a value, by these functions (even one that equals "unset", such as false) or by hand. */
 bool field_is_set(const struct field *f, const struct request *r);
+void field_mark(const struct field *f, struct request *r);
 void field_done(const struct field *f, struct request *r);
 int field_copy(const struct field *f, struct request *to, const struct request *from); /* -ENOMEM */
 int field_from_option(const struct field *f, struct request *r, const char *value, struct error *err);

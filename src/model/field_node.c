@@ -49,13 +49,13 @@ static int flag_from_node(const struct field *f, struct request *r, const struct
 	if (k < 0)
 		return k;
 	*(bool *)(void *)((char *)r + f->offset) = value;
-	r->set |= 1U << (f - field_table);
 	return 0;
 }
 
 int field_from_node(const struct field *f, struct request *r, const struct node *n, const char *file,
 		    enum limit_origin origin, struct error *err)
 {
+	field_mark(f, r); /* an empty list is a value too */
 	switch (f->kind) {
 	case FIELD_COMMAND:
 		return command_from_node(r, n, file, err);

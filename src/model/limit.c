@@ -245,13 +245,13 @@ const char *limit_format_exact(enum limit which, uint64_t value, char out[LIMIT_
 {
 	const struct unit *u = units_of(limit_table[which].unit);
 
-	if (value == LIMIT_NONE) {
-		snprintf(out, LIMIT_TEXT_SIZE, "none");
+	if (value == LIMIT_NONE || value == 0) {
+		snprintf(out, LIMIT_TEXT_SIZE, "%s", value ? "none" : u == time_units ? "0s" : "0");
 		return out;
 	}
 	if (limit_table[which].unit == UNIT_CPUS)
 		return cpus_format(value, out);
-	while (u->factor > 1 && (value % u->factor || value == 0))
+	while (value % u->factor)
 		u++;
 	snprintf(out, LIMIT_TEXT_SIZE, "%llu%s", (unsigned long long)(value / u->factor), u->name);
 	return out;

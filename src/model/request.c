@@ -109,7 +109,7 @@ int request_from_json(struct request *r, const json_t *json, struct error *err)
 	return k;
 }
 
-/* Appends one character of a word, and with it the word itself once anything of it was seen. */
+/* Reads one word, without its quotes; returns where it ends. */
 static const char *word_scan(const char *p, struct buffer *word, int *ret)
 {
 	char quote = 0;

@@ -48,7 +48,7 @@ struct request {
 	struct pair *queries;
 	size_t n_queries;
 	bool explain;
-	unsigned set; /* private: which flags and choices were given, whatever their value */
+	unsigned set; /* private: which fields were given, whatever their value */
 };
 
 void request_init(struct request *r);

@@ -1,0 +1,356 @@
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "attempt.h"
+#include "plan.h"
+#include "text.h"
+
+/* An attempt in which every member has a value of its own. */
+static void fill(struct attempt *a)
+{
+	struct output o = {.path = (char *)"results/genes.csv",
+			   .sha256 = {1, 2, 0xfe},
+			   .size = 12345678901ULL,
+			   .media_type = "text/csv",
+			   .is_object = true};
+	struct output odd = {.path = (char *)"caf\xe9.bin", .media_type = "application/octet-stream"};
+	struct input in = {.path = (char *)"a.py",
+			   .source = (char *)"/src/\xff.py",
+			   .sha256 = {9},
+			   .size = 3,
+			   .mode = 0644};
+	struct error err = {.kind = ERROR_LEDGER, .stage = "commit", .message = "cannot reach it"};
+
+	attempt_init(a);
+	strcpy(a->id, "a42");
+	a->number = 3;
+	strcpy(a->token, "00112233445566778899aabbccddeeff");
+	a->verdict = VERDICT_OUT_OF_MEMORY;
+	a->signal = 9;
+	a->status = 137;
+	a->created = 1794709448123456789LL;
+	a->started = 1794709448123456790LL;
+	a->ended = 1794709449000000001LL;
+	a->workspace = strdup("/tmp/scidex-analysis-a42");
+	a->kept = true;
+	a->host = strdup("node1");
+	a->reason = strdup("used 2.0 GiB of 2 GiB");
+	a->request = json_pack("{s:s}", "id", "a42");
+	a->plan = json_pack("{s:i}", "attempt", 3);
+	a->result = json_pack("[i, n]", 1);
+	a->usage = (struct usage){1, 2, 3, 4, 5, 6, -1, 8, 9, 10, 11, 12, 0, 14};
+	a->timeline = calloc(1, sizeof *a->timeline);
+	timeline_add(a->timeline, &(struct sample){0, 1, 2, -1});
+	timeline_add(a->timeline, &(struct sample){100, 3, 4, 5});
+	assert_int_equal(receipt_add(&a->receipt, "landlock", true, "ABI %d", 7), 0);
+	assert_int_equal(receipt_add(&a->receipt, "limit disk", false, "%s", "no quota here"), 0);
+	assert_int_equal(receipt_warn(&a->receipt, "disk limit of %s dropped", "10G"), 0);
+	assert_int_equal(manifest_add(&a->manifest, &o), 0);
+	assert_int_equal(manifest_add(&a->manifest, &odd), 0);
+	assert_int_equal(manifest_reject(&a->manifest, "link\x80", REJECT_SYMLINK), 0);
+	a->manifest.n_rejected_more = 7;
+	assert_int_equal(strv_append(&a->manifest.missing, "*.png"), 0);
+	assert_int_equal(strv_append(&a->manifest.present, "plot.svg\xff"), 0);
+	assert_int_equal(inputs_add(&a->inputs, &in), 0);
+	a->logs[STREAM_STDERR].head = strdup("hello");
+	a->logs[STREAM_STDERR].head_size = 5;
+	a->logs[STREAM_STDERR].omitted = 77;
+	assert_int_equal(attempt_event(a, "sandbox", "raised %d walls", 8), 0);
+	assert_int_equal(attempt_set_error(a, &err), 0);
+	a->committed = true;
+}
+
+static void test_an_attempt_survives_json_and_back(void **state)
+{
+	_cleanup_attempt_ struct attempt a, back;
+	struct error err = ERROR_INIT;
+	json_auto_t *json = NULL, *read = NULL, *again = NULL;
+	char *text;
+
+	(void)state;
+	attempt_init(&back);
+	fill(&a);
+	json = attempt_to_json(&a);
+	assert_non_null(json);
+	text = json_dumps(json, 0);
+	read = json_loads(text, 0, NULL);
+	free(text);
+	if (attempt_from_json(&back, read, &err) < 0)
+		fail_msg("%s", err.message);
+	again = attempt_to_json(&back);
+	assert_true(json_equal(json, again));
+
+	assert_string_equal(back.id, "a42");
+	assert_string_equal(back.token, a.token);
+	assert_int_equal(back.verdict, a.verdict);
+	assert_int_equal(back.exit_code, -1);
+	assert_true(back.created == a.created && back.started == a.started && back.ended == a.ended);
+	assert_memory_equal(&back.usage, &a.usage, sizeof a.usage);
+	assert_memory_equal(back.timeline, a.timeline, sizeof *a.timeline);
+	assert_int_equal(back.receipt.count, 2);
+	assert_string_equal(back.receipt.layers[1].detail, "no quota here");
+	assert_string_equal(back.manifest.outputs[1].path, "caf\xe9.bin");
+	assert_memory_equal(back.manifest.outputs[0].sha256, a.manifest.outputs[0].sha256, DIGEST_SIZE);
+	assert_true(back.manifest.outputs[0].is_object);
+	assert_string_equal(back.manifest.outputs[0].media_type, "text/csv");
+	assert_string_equal(back.manifest.rejected[0].path, "link\x80");
+	assert_string_equal(back.manifest.rejected[0].reason, REJECT_SYMLINK);
+	assert_string_equal(back.manifest.present[0], "plot.svg\xff");
+	assert_string_equal(back.inputs.list[0].source, "/src/\xff.py");
+	assert_int_equal(back.inputs.list[0].mode, 0644);
+	assert_int_equal(back.logs[STREAM_STDERR].head_size, 5);
+	assert_null(back.logs[STREAM_STDERR].head);
+	assert_int_equal(back.logs[STREAM_STDERR].omitted, 77);
+	assert_string_equal(back.events[0].text, "raised 8 walls");
+	assert_string_equal(back.error_code, "ledger");
+}
+
+static void test_an_attempt_with_nothing_known_survives_too(void **state)
+{
+	_cleanup_attempt_ struct attempt a, back;
+	json_auto_t *json = NULL, *again = NULL;
+
+	(void)state;
+	attempt_init(&a);
+	attempt_init(&back);
+	strcpy(a.id, "x");
+	json = attempt_to_json(&a);
+	assert_int_equal(attempt_from_json(&back, json, NULL), 0);
+	again = attempt_to_json(&back);
+	assert_true(json_equal(json, again));
+	assert_true(json_is_null(json_object_get(json_object_get(json, "usage"), "wall_ms")));
+}
+
+/* Replaces one value of a good attempt, which must then be refused with nothing changed. */
+static void assert_not_read(const char *key, json_t *value)
+{
+	_cleanup_attempt_ struct attempt a, back;
+	struct error err = ERROR_INIT;
+	json_auto_t *json = NULL;
+
+	attempt_init(&back);
+	fill(&a);
+	json = attempt_to_json(&a);
+	assert_int_equal(json_object_set_new(json, key, value), 0);
+	if (attempt_from_json(&back, json, &err) == 0)
+		fail_msg("taken: a strange %s", key);
+	assert_string_not_equal(err.message, "");
+	assert_string_equal(back.id, "");
+}
+
+static void test_a_record_that_makes_no_sense_is_refused_whole(void **state)
+{
+	(void)state;
+	assert_not_read("id", json_string("../etc"));
+	assert_not_read("id", json_integer(1));
+	assert_not_read("token", json_string("000000000000000000000000000000000000000000000"));
+	assert_not_read("verdict", json_string("great"));
+	assert_not_read("verdict", json_null());
+	assert_not_read("attempt", json_integer(1LL << 40));
+	assert_not_read("created_ns", json_string("now"));
+	assert_not_read("kept", json_integer(1));
+	assert_not_read("usage", json_pack("{s:i}", "wall_ms", -5));
+	assert_not_read("usage", json_array());
+	assert_not_read("receipt", json_pack("{s:[{s:b}]}", "layers", "held", 1));
+	assert_not_read("manifest", json_pack("{s:[{s:s, s:s}]}", "outputs", "path", "a", "sha256", "zz"));
+	assert_not_read("manifest", json_pack("{s:[{s:i}]}", "outputs", "path", 1));
+	assert_not_read("manifest",
+			json_pack("{s:[{s:s, s:s}]}", "rejected", "path", "a", "path_b64", "AA=="));
+	assert_not_read("inputs", json_pack("[{s:s, s:i}]", "path", "a", "source", 3));
+	assert_not_read("logs", json_pack("[{s:i}]", "head_size", -1));
+	assert_not_read("events", json_pack("[{s:i}]", "at_ns", 1));
+	assert_not_read("timeline", json_pack("{s:i, s:i}", "interval_ms", 1, "samples", 2));
+}
+
+static void test_public_json_keeps_its_promise(void **state)
+{
+	static const char *const promised[] = {
+		"id",	   "attempt",	       "verdict", "exit_code", "signal",  "committed", "workspace",
+		"outputs", "rejected_outputs", "usage",	  "receipt",   "denials", "error"};
+	static const char *const added[] = {"request", "plan",	  "events", "result", "reason",
+					    "created", "started", "ended",  "inputs", "status"};
+	_cleanup_attempt_ struct attempt a;
+	json_auto_t *o = NULL, *full = NULL;
+	const json_t *output;
+
+	(void)state;
+	fill(&a);
+	o = attempt_to_public_json(&a, false);
+	full = attempt_to_public_json(&a, true);
+	for (size_t i = 0; i < ARRAY_SIZE(promised); i++)
+		assert_non_null(json_object_get(o, promised[i]));
+	for (size_t i = 0; i < ARRAY_SIZE(added); i++)
+		assert_non_null(json_object_get(full, added[i]));
+	assert_null(json_object_get(o, "plan"));
+	assert_null(json_object_get(full, "token"));
+	assert_true(json_is_null(json_object_get(o, "exit_code")));
+	assert_int_equal(json_integer_value(json_object_get(o, "signal")), 9);
+	assert_string_equal(json_string_value(json_object_get(o, "verdict")), "out_of_memory");
+	assert_string_equal(json_string_value(json_object_get(full, "created")),
+			    "2026-11-15T02:24:08.123456Z");
+	assert_string_equal(json_string_value(json_object_get(json_object_get(o, "error"), "code")),
+			    "ledger");
+
+	output = json_array_get(json_object_get(o, "outputs"), 1);
+	assert_string_equal(json_string_value(json_object_get(output, "path")), "caf\\xe9.bin");
+	assert_string_equal(json_string_value(json_object_get(output, "path_b64")), "Y2Fm6S5iaW4=");
+	output = json_array_get(json_object_get(o, "outputs"), 0);
+	assert_null(json_object_get(output, "path_b64"));
+	assert_int_equal(strlen(json_string_value(json_object_get(output, "sha256"))), 64);
+}
+
+static void test_a_refusal_is_an_object_too(void **state)
+{
+	_cleanup_attempt_ struct attempt a;
+	struct error err = {.kind = ERROR_REFUSED, .message = "no user namespaces here: \xff"};
+	json_auto_t *o = NULL;
+
+	(void)state;
+	attempt_init(&a);
+	strcpy(a.id, "a42");
+	a.verdict = VERDICT_REFUSED;
+	assert_int_equal(attempt_set_error(&a, &err), 0);
+	o = attempt_to_public_json(&a, true);
+	assert_non_null(o);
+	assert_true(json_is_integer(json_object_get(o, "attempt")));
+	assert_true(json_is_null(json_object_get(o, "workspace")));
+	assert_true(json_is_null(json_object_get(json_object_get(o, "usage"), "cpu_ms")));
+	assert_true(json_is_null(json_object_get(json_object_get(o, "error"), "stage")));
+	assert_string_equal(json_string_value(json_object_get(json_object_get(o, "error"), "message")),
+			    "no user namespaces here: \\xff");
+}
+
+static void test_paths_of_any_bytes_survive_json(void **state)
+{
+	(void)state;
+	for (int c = 1; c < 256; c++) {
+		char path[] = {'a', (char)c, 'b', 0};
+		json_auto_t *object = json_object();
+		_cleanup_free_ char *back = NULL;
+
+		assert_int_equal(json_set_path(object, path), 0);
+		back = json_get_path(object, NULL);
+		assert_string_equal(back, path);
+	}
+}
+
+static void test_the_manifest_is_sorted_by_bytes(void **state)
+{
+	_cleanup_manifest_ struct manifest m = {0};
+	const char *paths[] = {"b", "a\xff", "a/c", "a", "ab"};
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(paths); i++) {
+		assert_int_equal(manifest_add(&m, &(struct output){.path = (char *)paths[i]}), 0);
+		assert_int_equal(manifest_reject(&m, paths[i], REJECT_FIFO), 0);
+	}
+	manifest_sort(&m);
+	assert_string_equal(m.outputs[0].path, "a");
+	assert_string_equal(m.outputs[1].path, "a/c");
+	assert_string_equal(m.outputs[2].path, "ab");
+	assert_string_equal(m.outputs[3].path, "a\xff");
+	assert_string_equal(m.rejected[4].path, "b");
+}
+
+static void test_inputs_are_found_sorted_or_not(void **state)
+{
+	const char *paths[] = {"b", "a", "d", "c"};
+	struct inputs in = {0};
+
+	(void)state;
+	assert_null(inputs_find(&in, "a"));
+	for (size_t i = 0; i < ARRAY_SIZE(paths); i++)
+		assert_int_equal(inputs_add(&in, &(struct input){.path = (char *)paths[i], .size = i}), 0);
+	assert_int_equal(inputs_find(&in, "c")->size, 3);
+	inputs_sort(&in);
+	assert_int_equal(inputs_find(&in, "c")->size, 3);
+	assert_int_equal(inputs_find(&in, "b")->size, 0);
+	assert_null(inputs_find(&in, "x"));
+	inputs_done(&in);
+}
+
+static void test_media_types_go_by_the_last_ending(void **state)
+{
+	(void)state;
+	assert_string_equal(media_type_of("a/b.CSV"), "text/csv");
+	assert_string_equal(media_type_of("a.tar.gz"), "application/gzip");
+	assert_string_equal(media_type_of("a.png/b"), "application/octet-stream");
+	assert_string_equal(media_type_of("csv"), "application/octet-stream");
+	assert_string_equal(media_type_known("image/png"), "image/png");
+	assert_string_equal(media_type_known("x/y"), "application/octet-stream");
+	assert_string_equal(reject_reason_known("socket"), REJECT_SOCKET);
+	assert_string_equal(reject_reason_known("because"), REJECT_OTHER);
+}
+
+static void test_a_full_timeline_is_thinned_and_keeps_its_span(void **state)
+{
+	struct timeline t = {0};
+
+	(void)state;
+	for (int64_t ms = 0; ms <= 3600000; ms += 100)
+		timeline_add(&t, &(struct sample){.at_ms = ms});
+	assert_true(t.count > SAMPLES_MAX / 4 && t.count <= SAMPLES_MAX);
+	assert_int_equal(t.samples[0].at_ms, 0);
+	assert_true(t.samples[t.count - 1].at_ms > 3600000 - 2 * t.interval_ms);
+	for (int i = 1; i < t.count; i++)
+		assert_true(t.samples[i].at_ms - t.samples[i - 1].at_ms >= t.interval_ms);
+}
+
+static void test_a_plan_prints_every_limit_and_no_file_contents(void **state)
+{
+	_cleanup_plan_ struct plan p;
+	struct mount *m;
+	json_auto_t *json = NULL;
+	const json_t *limits;
+	char *text;
+
+	(void)state;
+	plan_init(&p);
+	strcpy(p.id, "a42");
+	strcpy(p.token, "secret-token");
+	limits_built_in(&p.limits);
+	p.keep = KEEP_NEVER;
+	assert_int_equal(strv_append(&p.command, "\xff"), 0);
+	m = plan_add_mount(&p, MOUNT_FILE, NULL, "/etc/passwd");
+	m->content = strdup("secret-content");
+	m->content_size = 14;
+	m = plan_add_mount(&p, MOUNT_OVERLAY, "/srv/data", "/srv/data");
+	assert_non_null(m);
+	assert_int_equal(plan_add_stage(&p, "/home/a.py", "a.py"), 0);
+	json = plan_to_json(&p);
+	assert_non_null(json);
+	limits = json_object_get(json, "limits");
+	for (int i = 0; i < LIMIT_COUNT; i++)
+		assert_string_equal(json_string_value(json_object_get(
+					    json_object_get(limits, limit_table[i].name), "origin")),
+				    "built_in");
+	assert_true(json_is_null(json_object_get(json_object_get(limits, "cpus"), "value")));
+	assert_int_equal(json_array_size(json_object_get(json, "mounts")), 2);
+	text = json_dumps(json, 0);
+	assert_null(strstr(text, "secret"));
+	free(text);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_an_attempt_survives_json_and_back),
+		cmocka_unit_test(test_an_attempt_with_nothing_known_survives_too),
+		cmocka_unit_test(test_a_record_that_makes_no_sense_is_refused_whole),
+		cmocka_unit_test(test_public_json_keeps_its_promise),
+		cmocka_unit_test(test_a_refusal_is_an_object_too),
+		cmocka_unit_test(test_paths_of_any_bytes_survive_json),
+		cmocka_unit_test(test_the_manifest_is_sorted_by_bytes),
+		cmocka_unit_test(test_inputs_are_found_sorted_or_not),
+		cmocka_unit_test(test_media_types_go_by_the_last_ending),
+		cmocka_unit_test(test_a_full_timeline_is_thinned_and_keeps_its_span),
+		cmocka_unit_test(test_a_plan_prints_every_limit_and_no_file_contents),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
