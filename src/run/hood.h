@@ -14,13 +14,14 @@
 #include "config.h"
 #include "ledger.h"
 #include "plan.h"
+#include "process.h"
 #include "request.h"
 
 struct hood;
 
 struct hood_options {
 	const char *config_file; /* --config, or NULL */
-	const char *ledger;	 /* --db, or NULL: FUMEHOOD_DB, configuration, $XDG_DATA_HOME/fumehood/ledger.db */
+	const char *ledger; /* --db, or NULL: FUMEHOOD_DB, configuration, $XDG_DATA_HOME/fumehood/ledger.db */
 };
 
 int hood_open(const struct hood_options *options, struct hood **ret, struct error *err);
@@ -39,7 +40,7 @@ struct progress {
 	int64_t elapsed_ms;
 	int64_t cpu_ms, memory_bytes, pids; /* -1: not known */
 	int64_t disk_files;		    /* in the workspace; -1 */
-	const char *stage;		    /* "workspace", "running", "collecting", "committing", "cleaning up" */
+	const char *stage; /* "workspace", "running", "collecting", "committing", "cleaning up" */
 };
 
 struct run_hooks {
@@ -77,8 +78,8 @@ struct gc_report {
 	unsigned removed;   /* workspaces removed: lost, held by the dead, kept and expired */
 	unsigned alive;	    /* left alone */
 	unsigned foreign;
-	unsigned failed;    /* err has the first reason */
-	uint64_t objects;   /* removed from the object store */
+	unsigned failed;  /* err has the first reason */
+	uint64_t objects; /* removed from the object store */
 };
 int hood_gc(struct hood *h, struct gc_report *ret, struct error *err);
 
@@ -87,8 +88,8 @@ struct live {
 	char id[ID_ROOM];
 	int attempt;
 	int64_t created;
-	bool alive;   /* its supervisor holds the lock */
-	bool held;    /* a held or kept workspace, not a run */
+	bool alive; /* its supervisor holds the lock */
+	bool held;  /* a held or kept workspace, not a run */
 	char *path;
 	int log_fd[STREAM_COUNT]; /* -1: none */
 };

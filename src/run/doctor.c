@@ -1,0 +1,194 @@
+/*
+ * What this host can enforce: each wall is raised around a harmless command, each limit is set on an empty cgroup.
+ */
+#include "private.h"
+#include "clock.h"
+#include "file.h"
+#include "sandbox.h"
+#include "tree.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/utsname.h>
+#include <sys/wait.h>
+
+struct examination {
+	struct hood *hood;
+	doctor_fn fn;
+	void *arg;
+	bool failed;
+};
+
+static void say(struct examination *x, const char *name, bool required, bool ok, const char *remedy,
+		const char *format, ...) PRINTF_LIKE(6, 7);
+static void say(struct examination *x, const char *name, bool required, bool ok, const char *remedy,
+		const char *format, ...)
+{
+	struct doctor_item item = {.name = name, .ok = ok, .required = required};
+	va_list ap;
+
+	va_start(ap, format);
+	vsnprintf(item.detail, sizeof item.detail, format, ap);
+	va_end(ap);
+	if (!ok && remedy)
+		snprintf(item.remedy, sizeof item.remedy, "%s", remedy);
+	if (required && !ok)
+		x->failed = true;
+	x->fn(x->arg, &item);
+}
+
+static void examine_kernel(struct examination *x)
+{
+	int abi = sandbox_landlock_abi();
+	struct utsname u;
+
+	uname(&u);
+	say(x, "kernel", false, true, NULL, "%s %s on %s", u.sysname, u.release, u.machine);
+	say(x, "landlock", false, abi >= 1,
+	    "boot a kernel with CONFIG_SECURITY_LANDLOCK and landlock in lsm=",
+	    abi ? "ABI %d" : "this kernel has none", abi);
+}
+
+/* A directory that looks like a workspace, for a command that does nothing. */
+struct trial {
+	char workspace[64], scratch[64];
+	struct plan plan;
+	struct receipt receipt;
+	struct slot slot;
+};
+
+static int trial_prepare(struct examination *x, struct trial *t, struct error *err)
+{
+	struct request request;
+	char *command[] = {(char *)"/bin/true", NULL};
+	int r;
+
+	snprintf(t->workspace, sizeof t->workspace, "%.30s/.fumehood-doctor-XXXXXX",
+		 x->hood->config.workspace_root);
+	snprintf(t->scratch, sizeof t->scratch, "%.30s/.fumehood-doctor-XXXXXX",
+		 x->hood->config.workspace_root);
+	if (!mkdtemp(t->workspace) || !mkdtemp(t->scratch))
+		return error_system(err, errno, "cannot make a directory in '%s'",
+				    x->hood->config.workspace_root);
+	request_init(&request);
+	request.command = strv_copy(command);
+	request.directory = strdup(t->workspace);
+	request.id = strdup("doctor");
+	r = hood_plan(x->hood, &request, &t->plan, err);
+	request_done(&request);
+	if (r < 0)
+		return r;
+	for (size_t i = 0; i < t->plan.n_mounts; i++) {
+		struct mount *m = &t->plan.mounts[i];
+
+		if (m->kind != MOUNT_BIND || !m->writable)
+			continue;
+		bool is_tmp = strcmp(m->target, "/tmp") == 0;
+
+		free(m->source);
+		m->source = strdup(is_tmp ? t->scratch : t->workspace);
+		if (!m->source)
+			return error_memory(err);
+	}
+	return 0;
+}
+
+static int trial_run(struct trial *t, struct error *err)
+{
+	_cleanup_close_ int null = open("/dev/null", O_RDWR | O_CLOEXEC);
+	_cleanup_sandbox_ struct sandbox *s = NULL;
+	struct sandbox_options o = {
+		.host_uid = geteuid(), .host_gid = getegid(), .stdio = {null, null, null}, .slot_fd = -1};
+	int r;
+
+	if (geteuid() == 0) {
+		r = slot_take(&t->slot, err);
+		if (r < 0)
+			return r;
+		o.host_uid = t->slot.uid;
+		o.host_gid = t->slot.gid;
+		o.slot_fd = t->slot.fd;
+		if (chown(t->workspace, o.host_uid, o.host_gid) < 0 ||
+		    chown(t->scratch, o.host_uid, o.host_gid) < 0)
+			return error_system(err, errno, "cannot give '%s' to another uid", t->workspace);
+	}
+	r = sandbox_start(&t->plan, &o, NULL, NULL, &t->receipt, &s, err);
+	if (r == 0 && s->exec_errno)
+		r = error_system(err, s->exec_errno, "cannot execute '%s' under the hood", t->plan.program);
+	if (r == 0)
+		pidfd_wait(s->pidfd, 10000);
+	return r;
+}
+
+static void examine_walls(struct examination *x)
+{
+	struct trial t = {.slot = {.fd = -1}};
+	struct error err = ERROR_INIT, ignored = ERROR_INIT;
+	int r;
+
+	plan_init(&t.plan);
+	r = trial_prepare(x, &t, &err);
+	if (r == 0)
+		r = trial_run(&t, &err);
+	for (size_t i = 0; i < t.receipt.count; i++)
+		if (strcmp(t.receipt.layers[i].name, "landlock") != 0)
+			say(x, t.receipt.layers[i].name, true, t.receipt.layers[i].held, NULL, "%s",
+			    t.receipt.layers[i].detail);
+	for (size_t i = 0; t.receipt.warnings && t.receipt.warnings[i]; i++)
+		say(x, "inputs", false, false, "nothing is less safe; it is slower or reads less", "%s",
+		    t.receipt.warnings[i]);
+	say(x, "the whole hood", true, r == 0, err.message,
+	    r == 0 ? "a command ran under it" : "no command can run under it");
+	tree_remove(AT_FDCWD, t.workspace, &ignored);
+	tree_remove(AT_FDCWD, t.scratch, &ignored);
+	slot_release(&t.slot);
+	receipt_done(&t.receipt);
+	plan_done(&t.plan);
+}
+
+static void examine_limits(struct examination *x)
+{
+	const struct cgroup_host *host;
+	struct error err = ERROR_INIT;
+
+	if (hood_cgroups(x->hood, &host, &err) < 0) {
+		say(x, "cgroups", false, false, err.message, "cannot be examined");
+		return;
+	}
+	say(x, "cgroups", false, host->way != CGROUP_NONE, host->why, "%s", cgroup_way_name(host->way));
+	say(x, "limit memory", false, host->memory, host->why,
+	    host->memory ? (host->swap ? "swap included" : "swap not counted") : "cannot be held");
+	say(x, "limit pids", false, host->pids, host->why, host->pids ? "held" : "cannot be held");
+	say(x, "limit cpus", false, host->cpu, host->why, host->cpu ? "held" : "cannot be held");
+}
+
+static void examine_places(struct examination *x)
+{
+	struct error err = ERROR_INIT;
+	struct ledger *ledger;
+	struct site *site;
+	int r = hood_site(x->hood, &site, &err);
+
+	say(x, "state directory", true, r == 0, err.message, "%.200s", x->hood->state_dir);
+	err = (struct error)ERROR_INIT;
+	r = hood_ledger(x->hood, LEDGER_CREATE, &ledger, &err);
+	{
+		_cleanup_free_ char *url = ledger_url_redacted(x->hood->ledger_url);
+
+		say(x, "ledger", true, r == 0, err.message, "%.200s", url ? url : "");
+	}
+}
+
+int hood_doctor(struct hood *h, doctor_fn fn, void *arg, UNUSED struct error *err)
+{
+	struct examination x = {.hood = h, .fn = fn, .arg = arg};
+
+	examine_kernel(&x);
+	examine_walls(&x);
+	examine_limits(&x);
+	examine_places(&x);
+	return x.failed ? 1 : 0;
+}

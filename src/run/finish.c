@@ -1,0 +1,166 @@
+/*
+ * What becomes of an attempt whose command is dead: written down, committed, copied out. Shared by the story and by
+ * recovery, which takes it up where a crash ended the story.
+ */
+#include "private.h"
+#include "capture.h"
+#include "collect.h"
+#include "file.h"
+#include "text.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+
+static const char finished_name[] = "finished.json";
+enum { FINISHED_MAX = 256 * 1024 * 1024 };
+
+static int attempt_content_open(void *arg, const struct output *o, struct error *err)
+{
+	const struct content_source *source = arg;
+
+	return collect_open(source->workspace_fd, o, err);
+}
+
+int attempt_commit(struct ledger *l, struct attempt *a, int workspace_fd, struct error *err)
+{
+	struct content_source source = {workspace_fd};
+	int number = a->number, r;
+
+	r = ledger_commit(l, a, attempt_content_open, &source, &number, err);
+	if (r < 0)
+		return r;
+	a->number = number;
+	a->committed = true;
+	return 0;
+}
+
+int finished_save(struct workspace *w, const struct attempt *a, bool sync, struct error *err)
+{
+	json_t *json = attempt_to_json(a);
+	_cleanup_free_ char *text = json ? json_dumps(json, JSON_COMPACT) : NULL;
+
+	json_decref(json);
+	if (!text)
+		return error_memory(err);
+	return file_replace(w->run_fd, finished_name, text, strlen(text), 0600, sync, err);
+}
+
+/* The logs lie beside the record as they were captured. */
+static int logs_load(struct workspace *w, struct attempt *a, uint64_t log_max, struct error *err)
+{
+	static const char *const names[] = {[STREAM_STDOUT] = "stdout", [STREAM_STDERR] = "stderr"};
+
+	for (int i = 0; i < STREAM_COUNT; i++) {
+		_cleanup_close_ int fd = openat(w->run_fd, names[i], O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
+		struct captured *log = &a->logs[i];
+		int r;
+
+		if (fd < 0)
+			continue;
+		if (log->head_size || log->tail_size) {
+			struct capture c = {.fd = fd, .head = log->head_size, .tail = log->tail_size};
+
+			/* Sizes are known from the record: the total tells where the ring begins. */
+			c.total = log->head_size + log->tail_size + log->omitted;
+			if (log->tail_size == 0)
+				c.tail = 0;
+			r = capture_finish(&c, log, err);
+		} else {
+			r = capture_recover(fd, log_max, log, err);
+		}
+		if (r < 0)
+			return r;
+	}
+	return 0;
+}
+
+int finished_load(struct workspace *w, struct attempt *a, struct error *err)
+{
+	_cleanup_buffer_ struct buffer text = {0};
+	json_error_t where;
+	json_t *json;
+	int r;
+
+	if (faccessat(w->run_fd, finished_name, F_OK, AT_SYMLINK_NOFOLLOW) < 0)
+		return 0;
+	r = file_load(w->run_fd, finished_name, FINISHED_MAX, &text, err);
+	if (r < 0)
+		return r;
+	json = json_loadb(text.data ? text.data : "", text.size, JSON_REJECT_DUPLICATES, &where);
+	if (!json)
+		return error_set(err, ERROR_SYSTEM, "the finished attempt's record '%s' is damaged: %s",
+				 finished_name, where.text);
+	r = attempt_from_json(a, json, err);
+	json_decref(json);
+	if (r == 0)
+		r = logs_load(w, a, limit_table[LIMIT_LOG_MAX].built_in, err);
+	return r < 0 ? r : 1;
+}
+
+/* Makes the directories of path below fd; the descriptor of the last one, and where the file's own name begins. */
+static int open_parent(int fd, const char *path, const char **ret_name, struct error *err)
+{
+	_cleanup_close_ int at = fcntl(fd, F_DUPFD_CLOEXEC, 3);
+
+	for (;;) {
+		const char *slash = strchr(path, '/');
+		_cleanup_free_ char *part = NULL;
+		int next;
+
+		if (!slash) {
+			*ret_name = path;
+			return TAKE_FD(at);
+		}
+		part = strndup(path, (size_t)(slash - path));
+		if (!part)
+			return error_memory(err);
+		if (mkdirat(at, part, 0755) < 0 && errno != EEXIST)
+			return error_system(err, errno, "cannot create directory '%s'", part);
+		next = file_open_beneath(at, part, O_RDONLY | O_DIRECTORY | O_NOFOLLOW, 0);
+		if (next < 0)
+			return error_system(err, -next, "cannot enter directory '%s'", part);
+		fd_close(at);
+		at = next;
+		path = slash + 1;
+	}
+}
+
+static int copy_one(struct ledger *l, const struct output *o, int directory, struct error *err)
+{
+	_cleanup_close_ int parent = -1, fd = -1;
+	_cleanup_free_ char *temporary = NULL;
+	const char *name = NULL;
+	int r;
+
+	parent = open_parent(directory, o->path, &name, err);
+	if (parent < 0)
+		return parent;
+	if (asprintf(&temporary, ".%s.fumehood~", name) < 0)
+		return error_memory(err);
+	unlinkat(parent, temporary, 0);
+	fd = openat(parent, temporary, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0644);
+	if (fd < 0)
+		return error_system(err, errno, "cannot create '%s'", temporary);
+	r = ledger_copy_output(l, o, fd, err);
+	if (r == 0 && renameat(parent, temporary, parent, name) < 0)
+		r = error_system(err, errno, "cannot name '%s'", name);
+	if (r < 0)
+		unlinkat(parent, temporary, 0);
+	return r;
+}
+
+int outputs_copy_into(struct ledger *l, const struct attempt *a, const char *directory, struct error *err)
+{
+	_cleanup_close_ int fd = -1;
+	int r = 0;
+
+	if (mkdir(directory, 0755) < 0 && errno != EEXIST)
+		return error_system(err, errno, "cannot create '%s'", directory);
+	fd = open(directory, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	if (fd < 0)
+		return error_system(err, errno, "cannot open '%s'", directory);
+	for (size_t i = 0; r == 0 && i < a->manifest.n_outputs; i++)
+		r = copy_one(l, &a->manifest.outputs[i], fd, err);
+	return r < 0 ? error_prefix(err, r, "cannot copy the outputs into '%s'", directory) : 0;
+}

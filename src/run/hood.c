@@ -1,0 +1,191 @@
+#include "private.h"
+#include "file.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdio.h>
+#include <string.h>
+
+enum { CONFIG_MAX = 1024 * 1024 };
+static const char site_config[] = "/etc/fumehood/config.yaml";
+
+/* $NAME/rest, or $HOME/fallback/rest; NULL if neither is known. */
+static char *xdg_path(const char *name, const char *fallback, const char *rest)
+{
+	const char *base = getenv(name), *home = getenv("HOME");
+	_cleanup_free_ char *directory = NULL;
+
+	if (base && *base == '/')
+		return path_join(base, rest);
+	if (!home || *home != '/')
+		return NULL;
+	directory = path_join(home, fallback);
+	return directory ? path_join(directory, rest) : NULL;
+}
+
+static int config_load(struct config *c, const char *path, bool required, bool is_site, struct error *err)
+{
+	_cleanup_buffer_ struct buffer text = {0};
+
+	if (!required && access(path, F_OK) < 0 && errno == ENOENT)
+		return 0;
+	if (file_load(AT_FDCWD, path, CONFIG_MAX, &text, err) < 0)
+		return error_prefix(err, -EINVAL, "cannot read the configuration");
+	return config_parse(c, text.data ? text.data : "", text.size, path, is_site, err);
+}
+
+static int config_load_all(struct hood *h, const struct hood_options *o, struct error *err)
+{
+	_cleanup_free_ char *user = xdg_path("XDG_CONFIG_HOME", ".config", "fumehood/config.yaml");
+	int r = 0;
+
+	if (o->config_file)
+		r = config_load(&h->config, o->config_file, true, false, err);
+	if (r == 0 && user)
+		r = config_load(&h->config, user, false, false, err);
+	if (r == 0)
+		r = config_load(&h->config, site_config, false, true, err);
+	return r < 0 ? r : config_finish(&h->config, err);
+}
+
+/* A bare path means SQLite; relative ones start here and are made absolute, so that the record can name them. */
+static char *ledger_normal(const char *url, const char *directory)
+{
+	_cleanup_free_ char *path = NULL;
+	char *full = NULL;
+
+	if (strncmp(url, "postgresql://", 13) == 0 || strncmp(url, "postgres://", 11) == 0)
+		return strdup(url);
+	if (strncmp(url, "sqlite:", 7) == 0)
+		url += 7;
+	path = *url == '/' ? strdup(url) : path_join(directory, url);
+	return path && asprintf(&full, "sqlite:%s", path) >= 0 ? full : NULL;
+}
+
+static int resolve_places(struct hood *h, const struct hood_options *o, struct error *err)
+{
+	const char *env = getenv("FUMEHOOD_DB"), *url = o->ledger;
+	_cleanup_free_ char *fallback = NULL;
+
+	h->directory = getcwd(NULL, 0);
+	if (!h->directory)
+		return error_system(err, errno, "cannot tell the current directory");
+	if (!url && env && *env)
+		url = env;
+	if (!url)
+		url = h->config.ledger;
+	if (!url)
+		url = fallback = xdg_path("XDG_DATA_HOME", ".local/share", "fumehood/ledger.db");
+	if (!url)
+		return error_set(err, ERROR_USAGE,
+				 "no ledger is named and HOME is not set: give --db sqlite:PATH");
+	h->ledger_url = ledger_normal(url, h->directory);
+	h->state_dir = h->config.state_dir ? strdup(h->config.state_dir)
+					   : xdg_path("XDG_STATE_HOME", ".local/state", "fumehood");
+	if (!h->state_dir && (!getenv("HOME") || getenv("HOME")[0] != '/'))
+		return error_set(err, ERROR_USAGE,
+				 "no state directory is named and HOME is not set: set XDG_STATE_HOME");
+	return h->ledger_url && h->state_dir ? 0 : error_memory(err);
+}
+
+int hood_open(const struct hood_options *options, struct hood **ret, struct error *err)
+{
+	_cleanup_hood_ struct hood *h = calloc(1, sizeof *h);
+	int r;
+
+	if (!h)
+		return error_memory(err);
+	config_init(&h->config);
+	r = config_load_all(h, options, err);
+	if (r == 0)
+		r = resolve_places(h, options, err);
+	if (r < 0)
+		return r;
+	*ret = TAKE_PTR(h);
+	return 0;
+}
+
+struct hood *hood_close(struct hood *h)
+{
+	if (!h)
+		return NULL;
+	ledger_close(h->ledger);
+	if (h->site_is_open)
+		site_close(&h->site);
+	config_done(&h->config);
+	free(h->ledger_url);
+	free(h->state_dir);
+	free(h->directory);
+	free(h);
+	return NULL;
+}
+
+const struct config *hood_config(const struct hood *h)
+{
+	return &h->config;
+}
+
+const char *hood_ledger_url(const struct hood *h)
+{
+	return h->ledger_url;
+}
+
+const char *hood_state_dir(const struct hood *h)
+{
+	return h->state_dir;
+}
+
+int hood_ledger(struct hood *h, unsigned flags, struct ledger **ret, struct error *err)
+{
+	int r;
+
+	if (h->ledger && h->ledger_flags & LEDGER_READ_ONLY && !(flags & LEDGER_READ_ONLY))
+		h->ledger = ledger_close(h->ledger);
+	if (!h->ledger) {
+		r = ledger_open(h->ledger_url, flags, &h->ledger, err);
+		if (r < 0)
+			return r;
+		h->ledger_flags = flags;
+	}
+	*ret = h->ledger;
+	return 0;
+}
+
+int hood_site(struct hood *h, struct site **ret, struct error *err)
+{
+	int r;
+
+	if (!h->site_is_open) {
+		r = dir_make_private(h->state_dir, err);
+		if (r == 0)
+			r = site_open(&h->site, h->state_dir, h->config.workspace_root,
+				      h->config.workspace_prefix, err);
+		if (r < 0)
+			return r;
+		h->site_is_open = true;
+	}
+	*ret = &h->site;
+	return 0;
+}
+
+int hood_cgroups(struct hood *h, const struct cgroup_host **ret, struct error *err)
+{
+	int r;
+
+	if (!h->cgroups_probed) {
+		r = cgroup_host_probe(&h->cgroups, err);
+		if (r < 0)
+			return r;
+		h->cgroups_probed = true;
+	}
+	*ret = &h->cgroups;
+	return 0;
+}
+
+int hood_plan(struct hood *h, const struct request *r, struct plan *ret, struct error *err)
+{
+	plan_init(ret);
+	ret->attempt = 1;
+	return plan_resolve(h, r, ret, err);
+}

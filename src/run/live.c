@@ -1,0 +1,107 @@
+/*
+ * Runs that are going on and workspaces that are held, from their records. Only looks: takes no lock, so that looking
+ * never makes a run fail.
+ */
+#include "private.h"
+#include "file.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+
+enum { RECORD_MAX = 64 * 1024 * 1024 };
+
+void live_done(struct live *l)
+{
+	free(l->path);
+	for (int i = 0; i < STREAM_COUNT; i++)
+		fd_close(l->log_fd[i]);
+	*l = (struct live){.log_fd = {-1, -1}};
+}
+
+static bool process_lives(const struct process_id *id)
+{
+	_cleanup_close_ int fd = process_open(id);
+
+	return fd >= 0;
+}
+
+static int live_fill(int run_fd, const struct record *r, struct live *ret, struct error *err)
+{
+	static const char *const names[] = {[STREAM_STDOUT] = "stdout", [STREAM_STDERR] = "stderr"};
+
+	*ret = (struct live){
+		.attempt = (int)json_integer_value(json_object_get(r->extra, "attempt")),
+		.created = json_integer_value(json_object_get(r->extra, "created")),
+		.alive = r->owner == OWNER_SUPERVISOR && process_lives(&r->process),
+		.held = r->owner != OWNER_SUPERVISOR,
+		.path = strdup(r->path ? r->path : ""),
+	};
+	snprintf(ret->id, sizeof ret->id, "%s", r->id);
+	for (int i = 0; i < STREAM_COUNT; i++)
+		ret->log_fd[i] = openat(run_fd, names[i], O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
+	return ret->path ? 0 : error_memory(err);
+}
+
+static int live_load(int runs, const char *id, struct live *ret, struct error *err)
+{
+	_cleanup_close_ int fd = file_open_beneath(runs, id, O_RDONLY | O_DIRECTORY | O_NOFOLLOW, 0);
+	_cleanup_buffer_ struct buffer text = {0};
+	struct record record;
+	int r;
+
+	if (fd < 0 || faccessat(fd, "record.json", F_OK, 0) < 0)
+		return error_set(err, ERROR_NOT_FOUND, "'%s' has no workspace now", id);
+	r = file_load(fd, "record.json", RECORD_MAX, &text, err);
+	if (r < 0)
+		return r;
+	record_init(&record);
+	r = record_parse(&record, text.data ? text.data : "", text.size, err);
+	if (r == 0)
+		r = live_fill(fd, &record, ret, err);
+	record_done(&record);
+	return r;
+}
+
+int hood_live(struct hood *h, const char *id, struct live *ret, struct error *err)
+{
+	struct site *site;
+	int r = id_check(id, err);
+
+	if (r == 0)
+		r = hood_site(h, &site, err);
+	return r < 0 ? r : live_load(site->runs, id, ret, err);
+}
+
+int hood_live_each(struct hood *h, int (*fn)(void *arg, const struct live *l), void *arg, struct error *err)
+{
+	struct error ignored = ERROR_INIT;
+	struct dirent *e;
+	struct site *site;
+	DIR *dir;
+	int r = hood_site(h, &site, err), fd;
+
+	if (r < 0)
+		return r;
+	fd = openat(site->runs, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	dir = fd < 0 ? NULL : fdopendir(fd);
+	if (!dir) {
+		r = errno;
+		fd_close(fd);
+		return error_system(err, r, "cannot list the runs in '%s'", h->state_dir);
+	}
+	while (r == 0 && (e = readdir(dir))) {
+		struct live live;
+
+		/* What vanishes between the listing and the look has ended; what is none of ours is gc's business. */
+		if (id_check(e->d_name, &ignored) < 0 ||
+		    live_load(site->runs, e->d_name, &live, &ignored) < 0)
+			continue;
+		r = fn(arg, &live);
+		live_done(&live);
+	}
+	closedir(dir);
+	return r;
+}

@@ -1,0 +1,55 @@
+/* What the files of run share: the hood itself, and the stages that story.c calls. */
+#ifndef RUN_PRIVATE_H
+#define RUN_PRIVATE_H
+
+#include "cgroup.h"
+#include "hood.h"
+#include "workspace.h"
+
+struct hood {
+	struct config config;
+	char *ledger_url;
+	char *state_dir;
+	char *directory; /* where it was opened: relative paths of configuration do not exist, of requests do */
+	struct site site;
+	bool site_is_open;
+	struct ledger *ledger;
+	unsigned ledger_flags;
+	struct cgroup_host cgroups;
+	bool cgroups_probed;
+};
+
+/* The state directory, made on first use. */
+int hood_site(struct hood *h, struct site **ret, struct error *err);
+int hood_cgroups(struct hood *h, const struct cgroup_host **ret, struct error *err);
+
+/* resolve.c: request + configuration → plan, without mounts. */
+int plan_resolve(struct hood *h, const struct request *r, struct plan *plan, struct error *err);
+/* scene.c: the array of mounts. */
+int plan_add_scene(struct hood *h, const struct request *r, struct plan *plan, struct error *err);
+/* staging.c: which files of the submitter are copied in. */
+int plan_add_stages(const struct request *r, struct plan *plan, struct error *err);
+
+/* Where an input may not lie or what it may not contain: the state directory, the ledger, the workspace root. */
+int input_check(const struct hood *h, const char *path, const char *option, struct error *err);
+
+/* finish.c: what happens to an attempt whose command is dead, shared by story.c and recover.c. */
+struct content_source {
+	int workspace_fd;
+};
+int attempt_commit(struct ledger *l, struct attempt *a, int workspace_fd, struct error *err);
+/* finished.json: written before the commit, so that whoever comes after a crash can commit it. */
+int finished_save(struct workspace *w, const struct attempt *a, bool sync, struct error *err);
+int finished_load(struct workspace *w, struct attempt *a,
+		  struct error *err); /* 1, 0: there is none, negative */
+/* Copies outputs from the ledger into a directory. */
+int outputs_copy_into(struct ledger *l, const struct attempt *a, const char *directory, struct error *err);
+
+/* recover.c: what a dead owner left, finished or removed; a workspace_recover_fn. */
+struct recovery {
+	struct hood *hood;
+	struct gc_report report;
+};
+int recover_workspace(void *arg, struct workspace *w, struct error *err);
+
+#endif

@@ -1,0 +1,265 @@
+#include "program.h"
+#include "file.h"
+#include "text.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdio.h>
+#include <string.h>
+
+void program_done(struct program *p)
+{
+	free(p->path);
+	free(p->relative);
+	strv_free(p->prefixes);
+	*p = (struct program){0};
+}
+
+bool path_is_system(const char *path)
+{
+	static const char *const system[] = {"/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32"};
+
+	for (size_t i = 0; i < ARRAY_SIZE(system); i++)
+		if (path_is_below(path, system[i]))
+			return true;
+	return false;
+}
+
+static bool exists_in(const char *directory, const char *name)
+{
+	_cleanup_free_ char *path = path_join(directory, name);
+
+	return path && access(path, F_OK) == 0;
+}
+
+/* Does lib/ hold a Python's or an R's own library? */
+static bool has_language(const char *prefix)
+{
+	static const char *const marks[] = {"pyvenv.cfg",  "conda-meta",  "lib/R",     "lib/node_modules",
+					    "share/julia", "lib/python3", "lib/perl5", "lib/ruby"};
+	char name[64];
+
+	for (size_t i = 0; i < ARRAY_SIZE(marks); i++)
+		if (exists_in(prefix, marks[i]))
+			return true;
+	for (int minor = 0; minor < 40; minor++) {
+		snprintf(name, sizeof name, "lib/python3.%d/os.py", minor);
+		if (exists_in(prefix, name))
+			return true;
+	}
+	return false;
+}
+
+/* "/x/bin/python3" → "/x", newly allocated; NULL if it is not in a bin directory. */
+static char *prefix_of(const char *path)
+{
+	const char *slash = strrchr(path, '/');
+	char *prefix;
+
+	if (!slash || slash - path < 5 || strncmp(slash - 4, "/bin", 4) != 0)
+		return NULL;
+	prefix = strndup(path, (size_t)(slash - 4 - path));
+	return prefix;
+}
+
+static int prefix_add(struct program *p, const char *prefix, struct error *err);
+
+/* A venv names the directory of its base interpreter: "home = /opt/python/bin". */
+static int venv_add_base(struct program *p, const char *prefix, struct error *err)
+{
+	_cleanup_free_ char *path = path_join(prefix, "pyvenv.cfg"), *base = NULL;
+	_cleanup_buffer_ struct buffer text = {0};
+	struct error ignored = ERROR_INIT;
+	char *rest, *line;
+
+	if (!path)
+		return error_memory(err);
+	if (file_load(AT_FDCWD, path, 65536, &text, &ignored) < 0)
+		return 0;
+	rest = text.data;
+	while ((line = strsep(&rest, "\n"))) {
+		char *value = strchr(line, '=');
+
+		if (!value || strncmp(line, "home", 4) != 0)
+			continue;
+		value += 1 + strspn(value + 1, " \t");
+		value[strcspn(value, "\r")] = 0;
+		/* home is the bin directory itself. */
+		if (strlen(value) > 4 && strcmp(value + strlen(value) - 4, "/bin") == 0) {
+			base = strndup(value, strlen(value) - 4);
+			return base ? prefix_add(p, base, err) : error_memory(err);
+		}
+	}
+	return 0;
+}
+
+static int prefix_add(struct program *p, const char *prefix, struct error *err)
+{
+	const char *home = getenv("HOME");
+	char real[PATH_MAX];
+
+	if (!realpath(prefix, real) || path_is_system(real) || strcmp(real, "/") == 0)
+		return 0;
+	/* Never somebody's whole home, whatever lies in its bin and lib. */
+	if ((home && path_is_below(home, real)) || !has_language(real))
+		return 0;
+	for (size_t i = 0; p->prefixes && p->prefixes[i]; i++)
+		if (strcmp(p->prefixes[i], real) == 0)
+			return 0;
+	if (strv_append(&p->prefixes, real) < 0)
+		return error_memory(err);
+	return venv_add_base(p, real, err);
+}
+
+/* The prefixes that a program at this path needs: by its name as found, and by where its links lead. */
+static int prefixes_for(struct program *p, const char *path, struct error *err)
+{
+	_cleanup_free_ char *prefix = prefix_of(path), *real_prefix = NULL;
+	char real[PATH_MAX];
+	int r = prefix ? prefix_add(p, prefix, err) : 0;
+
+	if (r == 0 && realpath(path, real) && (real_prefix = prefix_of(real)))
+		r = prefix_add(p, real_prefix, err);
+	return r;
+}
+
+static bool is_program(const char *path)
+{
+	struct stat st;
+
+	return stat(path, &st) == 0 && S_ISREG(st.st_mode) && access(path, X_OK) == 0;
+}
+
+/* The version that pyenv would choose: its variable, the nearest .python-version, the global one. */
+static int pyenv_version(const char *root, const char *directory, char *out, size_t room)
+{
+	const char *chosen = getenv("PYENV_VERSION");
+	_cleanup_free_ char *at = strdup(directory), *global = path_join(root, "version");
+	struct error ignored = ERROR_INIT;
+	_cleanup_buffer_ struct buffer text = {0};
+
+	if (!at || !global)
+		return -ENOMEM;
+	if (chosen && *chosen) {
+		snprintf(out, room, "%s", chosen);
+	} else {
+		for (;;) {
+			_cleanup_free_ char *file = path_join(*at ? at : "/", ".python-version");
+			char *slash = strrchr(at, '/');
+
+			if (file && file_load(AT_FDCWD, file, 4096, &text, &ignored) == 0)
+				break;
+			if (!slash)
+				break;
+			*slash = 0;
+		}
+		if (text.size == 0 && file_load(AT_FDCWD, global, 4096, &text, &ignored) < 0)
+			return -ENOENT;
+		snprintf(out, room, "%s", text.data ? text.data : "");
+	}
+	out[strcspn(out, ": \t\r\n")] = 0; /* the first of several */
+	return *out && !strchr(out, '/') ? 0 : -ENOENT;
+}
+
+/* "/root/.pyenv/shims/python3" is a script that looks up the real one: do as it does. NULL: not a shim, or "system". */
+static char *pyenv_target(const char *path, const char *directory)
+{
+	const char *name = strrchr(path, '/');
+	_cleanup_free_ char *root = NULL;
+	char version[64], *target = NULL;
+
+	if (!name || name - path < 7 || strncmp(name - 6, "/shims", 6) != 0)
+		return NULL;
+	root = strndup(path, (size_t)(name - 6 - path));
+	if (!root || !exists_in(root, "versions") ||
+	    pyenv_version(root, directory, version, sizeof version) < 0)
+		return NULL;
+	if (asprintf(&target, "%s/versions/%s/bin%s", root, version, name) < 0)
+		return NULL;
+	if (is_program(target))
+		return target;
+	free(target);
+	return NULL;
+}
+
+static bool is_shim(const char *path)
+{
+	const char *name = strrchr(path, '/');
+
+	return name && name - path >= 7 && strncmp(name - 6, "/shims", 6) == 0;
+}
+
+/* The first program of this name along a PATH; NULL if there is none. */
+static char *search_path(const char *name, const char *search, const char *directory)
+{
+	_cleanup_free_ char *copy = strdup(search);
+	char *rest = copy, *dir;
+
+	while (rest && (dir = strsep(&rest, ":"))) {
+		_cleanup_free_ char *path = *dir == '/' ? path_join(dir, name) : NULL;
+		char *target;
+
+		if (!path || !is_program(path))
+			continue;
+		if (!is_shim(path))
+			return TAKE_PTR(path);
+		target = pyenv_target(path, directory);
+		if (target)
+			return target;
+	}
+	return NULL;
+}
+
+/* A script's interpreter needs its prefix as well: "#!/srv/venv/bin/python", "#!/usr/bin/env python3". */
+static int follow_shebang(struct program *p, const char *path, const char *directory, const char *search,
+			  struct error *err)
+{
+	_cleanup_close_ int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+	_cleanup_free_ char *found = NULL;
+	char line[512], *word, *rest = line + 2;
+	ssize_t n = fd < 0 ? -1 : read(fd, line, sizeof line - 1);
+
+	if (n < 4 || strncmp(line, "#!", 2) != 0)
+		return 0;
+	line[n] = 0;
+	line[strcspn(line, "\n")] = 0;
+	do
+		word = strsep(&rest, " \t");
+	while (word && !*word);
+	if (!word)
+		return 0;
+	if (strcmp(word, "/usr/bin/env") != 0)
+		return prefixes_for(p, word, err);
+	do
+		word = strsep(&rest, " \t");
+	while (word && (!*word || *word == '-'));
+	found = word ? search_path(word, search, directory) : NULL;
+	return found ? prefixes_for(p, found, err) : 0;
+}
+
+int program_find(const char *command, const char *directory, const char *search, struct program *ret,
+		 struct error *err)
+{
+	_cleanup_free_ char *path = NULL;
+	int r;
+
+	if (!strchr(command, '/')) {
+		ret->path = search_path(command, search, directory);
+	} else if (*command == '/') {
+		ret->path = is_shim(command) ? pyenv_target(command, directory) : NULL;
+		if (!ret->path)
+			ret->path = strdup(command);
+	} else {
+		ret->relative = strdup(command);
+		path = path_join(directory, command);
+		if (!ret->relative || !path)
+			return error_memory(err);
+	}
+	if (!path && ret->path)
+		path = strdup(ret->path);
+	if (!path)
+		return 0;
+	r = ret->path ? prefixes_for(ret, path, err) : 0;
+	return r < 0 ? r : follow_shebang(ret, path, directory, search, err);
+}

@@ -1,0 +1,29 @@
+/*
+ * Which program a command means, and what must be shown for it to run. `python3` may be a venv's, conda's, or a pyenv
+ * shim: the real interpreter is found, and its prefix (a venv's and its base) is shown read-only by itself.
+ */
+#ifndef RUN_PROGRAM_H
+#define RUN_PROGRAM_H
+
+#include <stdbool.h>
+
+#include "error.h"
+
+struct program {
+	char *path;	 /* absolute, on the host; NULL: relative to the workspace, staged */
+	char *relative;	 /* as it was given, when it is staged: "./fit.sh" */
+	char **prefixes; /* canonical directories to show */
+};
+
+void program_done(struct program *p);
+#define _cleanup_program_ _cleanup_(program_done)
+
+/* command is argv[0]; directory is where it was given; search is a PATH. Not found: ret->path stays NULL with relative
+ * NULL too: that is the analysis's failure (127), not ours. */
+int program_find(const char *command, const char *directory, const char *search, struct program *ret,
+		 struct error *err);
+
+/* True for what every analysis sees without asking: /usr and its friends. */
+bool path_is_system(const char *path);
+
+#endif

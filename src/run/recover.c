@@ -1,0 +1,146 @@
+/*
+ * What dead owners left, finished or removed: gc, and the first thing a run does when it finds its own id abandoned.
+ * The workspace's processes are dead already (workspace_each_dead has killed and awaited them).
+ */
+#include "private.h"
+#include "capture.h"
+#include "clock.h"
+#include "file.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/utsname.h>
+
+static int cgroups_remove(const struct record *r, struct error *err)
+{
+	int first = 0;
+
+	for (size_t i = 0; r->cgroups && r->cgroups[i]; i++) {
+		int e = cgroup_remove_path(r->cgroups[i], first ? NULL : err);
+
+		first = first ? first : e;
+	}
+	return first;
+}
+
+/* The ledger that the attempt was meant for, which need not be the one that gc was given. */
+static int recovery_ledger(struct recovery *rec, const struct record *r, struct ledger **ret,
+			   struct ledger **owned, struct error *err)
+{
+	*owned = NULL;
+	if (!r->ledger || strcmp(r->ledger, rec->hood->ledger_url) == 0)
+		return hood_ledger(rec->hood, LEDGER_CREATE, ret, err);
+	if (ledger_open(r->ledger, LEDGER_CREATE, owned, err) < 0)
+		return -EINVAL;
+	*ret = *owned;
+	return 0;
+}
+
+/* What is known of an attempt whose supervisor died before there was a verdict. */
+static int lost_describe(const struct workspace *w, struct attempt *a, struct error *err)
+{
+	const struct record *r = &w->record;
+	const json_t *extra = r->extra;
+	static const char *const names[] = {[STREAM_STDOUT] = "stdout", [STREAM_STDERR] = "stderr"};
+	json_int_t log_max = json_integer_value(json_object_get(extra, "log_max"));
+	struct utsname host;
+
+	snprintf(a->id, sizeof a->id, "%s", r->id);
+	memcpy(a->token, r->token, sizeof a->token);
+	a->number = (int)json_integer_value(json_object_get(extra, "attempt"));
+	a->created = json_integer_value(json_object_get(extra, "created"));
+	a->started = a->created;
+	a->ended = clock_utc();
+	a->verdict = VERDICT_LOST;
+	a->exit_code = -1;
+	a->status = 125;
+	a->request = json_incref(json_object_get(extra, "request"));
+	a->plan = json_incref(json_object_get(extra, "plan"));
+	a->workspace = strdup(r->path);
+	a->reason = strdup("its supervisor ended without a verdict");
+	uname(&host);
+	a->host = strdup(host.nodename);
+	if (a->number < 1)
+		a->number = 1;
+	for (int i = 0; i < STREAM_COUNT; i++) {
+		_cleanup_close_ int fd = openat(w->run_fd, names[i], O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
+
+		if (fd >= 0 && log_max > 0 && capture_recover(fd, (uint64_t)log_max, &a->logs[i], err) < 0)
+			a->logs[i] = (struct captured){0};
+	}
+	if (attempt_event(a, "lost", "recorded by recovery") < 0 || !a->workspace || !a->reason || !a->host)
+		return error_memory(err);
+	return 0;
+}
+
+/* A run that came to a verdict is committed; one that had started is recorded as lost; one that had not is nothing. */
+static int attempt_recover(struct recovery *rec, struct workspace *w, struct error *err)
+{
+	_cleanup_attempt_ struct attempt a;
+	_cleanup_ledger_ struct ledger *owned = NULL;
+	struct ledger *ledger;
+	bool finished;
+	int r;
+
+	attempt_init(&a);
+	r = finished_load(w, &a, err);
+	if (r < 0)
+		return r;
+	finished = r == 1;
+	if (!finished && w->record.init.pid == 0)
+		return 0;
+	r = finished ? 0 : lost_describe(w, &a, err);
+	if (r == 0)
+		r = recovery_ledger(rec, &w->record, &ledger, &owned, err);
+	if (r == 0)
+		r = attempt_commit(ledger, &a, w->fd, err);
+	if (r < 0)
+		return r;
+	if (finished)
+		rec->report.committed++;
+	else
+		rec->report.lost++;
+	return 0;
+}
+
+int recover_workspace(void *arg, struct workspace *w, struct error *err)
+{
+	struct recovery *rec = arg;
+	int r = cgroups_remove(&w->record, err);
+
+	if (r == 0 && w->record.owner == OWNER_SUPERVISOR)
+		r = attempt_recover(rec, w, err);
+	if (r == 0)
+		r = workspace_remove(w, err);
+	if (r == 0)
+		rec->report.removed++;
+	return r;
+}
+
+int hood_gc(struct hood *h, struct gc_report *ret, struct error *err)
+{
+	struct recovery rec = {.hood = h};
+	struct workspace_gc_counts counts = {0};
+	struct error object_error = ERROR_INIT;
+	struct ledger *ledger;
+	struct site *site;
+	int r = hood_site(h, &site, err);
+
+	if (r == 0)
+		r = workspace_each_dead(site, recover_workspace, &rec, &counts, err);
+	if (r < 0)
+		return r;
+	*ret = rec.report;
+	ret->alive = counts.alive;
+	ret->foreign = counts.foreign;
+	ret->failed = counts.failed;
+	if (hood_ledger(h, LEDGER_CREATE, &ledger, &object_error) < 0 ||
+	    ledger_sweep(ledger, &ret->objects, &object_error) < 0) {
+		if (!ret->failed)
+			*err = object_error;
+		ret->failed++;
+	}
+	return 0;
+}

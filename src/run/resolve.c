@@ -1,0 +1,357 @@
+/*
+ * Request → plan: every default resolved against configuration and host. Looks, touches nothing.
+ */
+#include "private.h"
+#include "file.h"
+#include "program.h"
+#include "sandbox.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+static const char default_search[] = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
+
+static int refuse_later(const char *what, struct error *err)
+{
+	return error_set(err, ERROR_REFUSED, "%s is not part of this version of fumehood (%s)", what,
+			 FUMEHOOD_VERSION);
+}
+
+/* What the contract names and this version does not do yet is refused, never ignored. */
+static int check_supported(const struct request *r, struct error *err)
+{
+	if (r->post_process)
+		return refuse_later("--post-process", err);
+	if (r->n_queries)
+		return refuse_later("--query", err);
+	if (r->strength == STRENGTH_LANDLOCK)
+		return refuse_later("--strength landlock", err);
+	if (r->explain)
+		return refuse_later("--explain", err);
+	return 0;
+}
+
+int input_check(const struct hood *h, const char *path, const char *option, struct error *err)
+{
+	static const char *const never[] = {"/", "/proc", "/sys", "/dev", "/run"};
+	_cleanup_free_ char *ledger = NULL;
+	const char *root = h->config.workspace_root;
+	char real[PATH_MAX];
+
+	for (size_t i = 0; i < ARRAY_SIZE(never); i++)
+		if (strcmp(path, never[i]) == 0 || (i > 0 && path_is_below(path, never[i])))
+			return error_set(err, ERROR_REFUSED,
+					 "%s '%s' is refused: '%s' is the machine's, not an input", option,
+					 path, never[i]);
+	if (path_is_below(root, path))
+		return error_set(
+			err, ERROR_REFUSED,
+			"%s '%s' is refused: it contains '%s', where the workspaces of all analyses lie",
+			option, path, root);
+	if (realpath(h->state_dir, real) && (path_is_below(real, path) || path_is_below(path, real)))
+		return error_set(err, ERROR_REFUSED,
+				 "%s '%s' is refused: it contains fumehood's state directory '%s'", option,
+				 path, real);
+	if (strncmp(h->ledger_url, "sqlite:", 7) == 0) {
+		ledger = strdup(h->ledger_url + 7);
+		if (!ledger)
+			return error_memory(err);
+		/* It may not exist yet; its directory decides then. */
+		if (!realpath(ledger, real)) {
+			char *slash = strrchr(ledger, '/');
+
+			if (slash)
+				*slash = 0;
+			if (!slash || !realpath(ledger, real))
+				return 0;
+		}
+		if (path_is_below(real, path) &&
+		    !(strcmp(real, path) == 0 && access(h->ledger_url + 7, F_OK) < 0))
+			return error_set(err, ERROR_REFUSED,
+					 "%s '%s' is refused: it contains the ledger '%s'", option, path,
+					 h->ledger_url + 7);
+	}
+	return 0;
+}
+
+/* A directory of the request: canonical. Missing: an error if it was asked for, NULL if it was only a default. */
+static int resolve_directory(struct hood *h, const char *base, const char *asked, const char *fallback,
+			     const char *option, char **ret, struct error *err)
+{
+	_cleanup_free_ char *path = NULL;
+	char real[PATH_MAX];
+	struct stat st;
+	int r;
+
+	path = (asked ? asked : fallback)[0] == '/' ? strdup(asked ? asked : fallback)
+						    : path_join(base, asked ? asked : fallback);
+	if (!path)
+		return error_memory(err);
+	if (!realpath(path, real)) {
+		if (!asked && errno == ENOENT)
+			return 0;
+		return error_system(err, errno, "cannot use %s '%s'", option, path);
+	}
+	if (stat(real, &st) < 0 || !S_ISDIR(st.st_mode))
+		return asked ? error_set(err, ERROR_REFUSED, "%s '%s' is not a directory", option, path) : 0;
+	r = input_check(h, real, option, err);
+	if (r < 0)
+		return r;
+	*ret = strdup(real);
+	return *ret ? 0 : error_memory(err);
+}
+
+static int resolve_limits(const struct hood *h, const struct request *r, struct plan *plan, struct error *err)
+{
+	plan->limits = r->limits;
+	limits_inherit(&plan->limits, &h->config.defaults.limits);
+	limits_built_in(&plan->limits);
+	return limits_cap(&plan->limits, &h->config.maximum, err);
+}
+
+/* Threads that numerical libraries start by themselves: as many as there are CPUs for this analysis. */
+static unsigned thread_count(const struct limits *l)
+{
+	long online = sysconf(_SC_NPROCESSORS_ONLN);
+	unsigned n = online > 0 ? (unsigned)online : 1;
+	uint64_t limit = l->value[LIMIT_CPUS];
+
+	if (limit != LIMIT_NONE && (limit + 999) / 1000 < n)
+		n = (unsigned)((limit + 999) / 1000);
+	return n > 0 ? n : 1;
+}
+
+static int env_set(struct plan *plan, const char *name, const char *format, ...) PRINTF_LIKE(3, 4);
+static int env_set(struct plan *plan, const char *name, const char *format, ...)
+{
+	_cleanup_free_ char *value = NULL, *entry = NULL;
+	size_t n = strlen(name);
+	va_list ap;
+	int r;
+
+	va_start(ap, format);
+	r = vasprintf(&value, format, ap);
+	va_end(ap);
+	if (r < 0 || asprintf(&entry, "%s=%s", name, value) < 0)
+		return -ENOMEM;
+	for (size_t i = 0; plan->env && plan->env[i]; i++)
+		if (strncmp(plan->env[i], name, n) == 0 && plan->env[i][n] == '=') {
+			free(plan->env[i]);
+			plan->env[i] = TAKE_PTR(entry);
+			return 0;
+		}
+	return strv_append(&plan->env, entry);
+}
+
+static char *search_inside(const struct plan *plan)
+{
+	_cleanup_buffer_ struct buffer b = {0};
+
+	for (size_t i = 0; plan->prefixes && plan->prefixes[i]; i++)
+		if (buffer_printf(&b, "%s/bin:", plan->prefixes[i]) < 0)
+			return NULL;
+	return buffer_puts(&b, default_search) < 0 ? NULL : buffer_take(&b);
+}
+
+/* A small allow-list, then what was asked for. */
+static int resolve_env(const struct request *r, struct plan *plan, struct error *err)
+{
+	static const char *const threads[] = {"OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS",
+					      "NUMEXPR_NUM_THREADS"};
+	const char *lang = getenv("LANG"), *tz = getenv("TZ");
+	_cleanup_free_ char *search = search_inside(plan);
+	unsigned n = thread_count(&plan->limits);
+	int e = search ? 0 : -ENOMEM;
+
+	if (e == 0)
+		e = env_set(plan, "PATH", "%s", search);
+	if (e == 0)
+		e = env_set(plan, "HOME", "%s", plan->workspace);
+	if (e == 0)
+		e = env_set(plan, "TMPDIR", "/tmp");
+	if (e == 0)
+		e = env_set(plan, "XDG_CACHE_HOME", "/tmp/.cache");
+	if (e == 0)
+		e = env_set(plan, "MPLCONFIGDIR", "/tmp/.matplotlib");
+	if (e == 0)
+		e = env_set(plan, "MPLBACKEND", "Agg");
+	if (e == 0)
+		e = env_set(plan, "LANG", "%s", lang && *lang ? lang : "C.UTF-8");
+	if (e == 0 && tz && *tz)
+		e = env_set(plan, "TZ", "%s", tz);
+	if (e == 0)
+		e = env_set(plan, "USER", "analysis");
+	if (e == 0)
+		e = env_set(plan, "LOGNAME", "analysis");
+	for (size_t i = 0; e == 0 && i < ARRAY_SIZE(threads); i++)
+		e = env_set(plan, threads[i], "%u", n);
+	if (e == 0)
+		e = env_set(plan, "FUMEHOOD_ID", "%s", plan->id);
+	if (e == 0)
+		e = env_set(plan, "FUMEHOOD_ATTEMPT", "%d", plan->attempt);
+	for (size_t i = 0; e == 0 && r->env && r->env[i]; i++) {
+		_cleanup_free_ char *name = strndup(r->env[i], strcspn(r->env[i], "="));
+		const char *value = strchr(r->env[i], '=');
+
+		if (!name)
+			return error_memory(err);
+		value = value ? value + 1 : getenv(name);
+		if (value)
+			e = env_set(plan, name, "%s", value);
+	}
+	return e < 0 ? error_memory(err) : 0;
+}
+
+static bool is_shown(const struct plan *plan, const struct request *r, const char *path)
+{
+	if (path_is_system(path) || (plan->data && path_is_below(path, plan->data)) ||
+	    (plan->docs && path_is_below(path, plan->docs)) || path_is_below(path, plan->workspace))
+		return true;
+	for (size_t i = 0; plan->prefixes && plan->prefixes[i]; i++)
+		if (path_is_below(path, plan->prefixes[i]))
+			return true;
+	for (size_t i = 0; i < r->n_ro; i++)
+		if (path_is_below(path, r->ro[i].to ? r->ro[i].to : r->ro[i].from))
+			return true;
+	return false;
+}
+
+/* What is executed, as a path inside. What is not found is left to the exec: 127 is the analysis's own failure. */
+static int resolve_program(const struct request *r, struct plan *plan, struct error *err)
+{
+	_cleanup_program_ struct program p = {0};
+	const char *search = getenv("PATH");
+	int e = program_find(r->command[0], r->directory, search && *search ? search : default_search, &p,
+			     err);
+
+	if (e < 0)
+		return e;
+	plan->prefixes = TAKE_PTR(p.prefixes);
+	plan->command = strv_copy(r->command);
+	if (p.path && access(p.path, F_OK) == 0 && !is_shown(plan, r, p.path)) {
+		char real[PATH_MAX], *slash;
+
+		/* Its directory, or what its links lead to, may be visible under the real name. */
+		if (!realpath(p.path, real) || !is_shown(plan, r, real)) {
+			slash = strrchr(p.path, '/');
+			return error_set(
+				err, ERROR_REFUSED,
+				"the program '%s' is not visible to the analysis: add --ro %.*s (read-only)",
+				p.path, slash == p.path ? 1 : (int)(slash - p.path), p.path);
+		}
+		plan->program = strdup(real);
+	} else if (p.path) {
+		plan->program = strdup(p.path);
+	} else if (p.relative) {
+		plan->program = path_join(plan->workspace, p.relative);
+	} else {
+		plan->program = strdup(r->command[0]);
+	}
+	return plan->program && plan->command ? 0 : error_memory(err);
+}
+
+/* --ro paths are made canonical in a copy of the request that the scene uses. */
+static int resolve_ro(struct hood *h, struct request *r, struct error *err)
+{
+	for (size_t i = 0; i < r->n_ro; i++) {
+		_cleanup_free_ char *path = r->ro[i].from[0] == '/' ? strdup(r->ro[i].from)
+								    : path_join(r->directory, r->ro[i].from);
+		char real[PATH_MAX];
+		int e;
+
+		if (!path)
+			return error_memory(err);
+		if (!realpath(path, real))
+			return error_system(err, errno, "cannot use --ro '%s'", path);
+		e = input_check(h, real, "--ro", err);
+		if (e < 0)
+			return e;
+		/* Its own path: as it was given too, where links lead elsewhere. */
+		if (!r->ro[i].to)
+			r->ro[i].to = TAKE_PTR(path);
+		if (r->ro[i].to[0] != '/')
+			return error_set(err, ERROR_USAGE,
+					 "--ro '%s:%s': the place inside must be an absolute path",
+					 r->ro[i].from, r->ro[i].to);
+		free(r->ro[i].from);
+		r->ro[i].from = strdup(real);
+		if (!r->ro[i].from)
+			return error_memory(err);
+	}
+	return 0;
+}
+
+static int resolve_identity(struct hood *h, const struct request *r, struct plan *plan, struct error *err)
+{
+	int e = 0;
+
+	if (r->id)
+		snprintf(plan->id, sizeof plan->id, "%s", r->id);
+	else
+		e = id_make(plan->id, err);
+	if (e == 0)
+		e = token_make(plan->token, err);
+	if (e < 0)
+		return e;
+	if (asprintf(&plan->workspace, "%s/%s%s", h->config.workspace_root, h->config.workspace_prefix,
+		     plan->id) < 0 ||
+	    asprintf(&plan->scratch, "%s/.%s%s.%s", h->config.workspace_root, h->config.workspace_prefix,
+		     plan->id, plan->token) < 0)
+		return error_memory(err);
+	return 0;
+}
+
+int plan_resolve(struct hood *h, const struct request *asked, struct plan *plan, struct error *err)
+{
+	_cleanup_request_ struct request r;
+	json_t *copy = request_to_json(asked);
+	int e;
+
+	request_init(&r);
+	e = copy ? request_from_json(&r, copy, err) : error_memory(err);
+	json_decref(copy);
+	if (e == 0 && request_inherit(&r, &h->config.defaults) < 0)
+		e = error_memory(err);
+	if (e == 0 && !r.directory)
+		r.directory = strdup(h->directory);
+	if (e == 0)
+		e = request_check(&r, err);
+	if (e == 0)
+		e = check_supported(&r, err);
+	if (e == 0)
+		e = resolve_identity(h, &r, plan, err);
+	if (e == 0)
+		e = resolve_limits(h, &r, plan, err);
+	if (e == 0)
+		e = resolve_directory(h, r.directory, r.data, "data", "--data", &plan->data, err);
+	if (e == 0)
+		e = resolve_directory(h, r.directory, r.docs, "docs", "--docs", &plan->docs, err);
+	if (e == 0)
+		e = resolve_ro(h, &r, err);
+	if (e == 0)
+		e = resolve_program(&r, plan, err);
+	if (e == 0)
+		e = resolve_env(&r, plan, err);
+	if (e == 0)
+		e = plan_add_stages(&r, plan, err);
+	if (e < 0)
+		return e;
+	plan->use_userns_first = geteuid() != 0;
+	plan->allow_unlimited = r.allow_unlimited;
+	plan->stdin_open = r.stdin_open;
+	plan->strength = r.strength;
+	plan->keep = r.keep == KEEP_UNSET ? KEEP_NEVER : r.keep;
+	plan->outputs = strv_copy(r.outputs);
+	plan->optional_outputs = strv_copy(r.optional_outputs);
+	plan->into = r.into ? (r.into[0] == '/' ? strdup(r.into) : path_join(r.directory, r.into)) : NULL;
+	plan->ledger = ledger_url_redacted(h->ledger_url);
+	plan->submitter_directory = strdup(r.directory);
+	if (!plan->outputs || !plan->optional_outputs || (r.into && !plan->into) || !plan->ledger ||
+	    !plan->submitter_directory)
+		return error_memory(err);
+	return plan_add_scene(h, &r, plan, err);
+}

@@ -1,0 +1,347 @@
+/*
+ * The scene: what an analysis sees when it looks around, as one array of mounts. Everything that is not in it does not
+ * exist. The order is the order in which init puts them up.
+ */
+#include "private.h"
+#include "file.h"
+#include "program.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdio.h>
+#include <string.h>
+
+enum { COPY_MAX = 4 * 1024 * 1024 };
+
+/* Notes what the source is now, so that the child can refuse another. */
+static int note_identity(struct mount *m, struct error *err)
+{
+	struct stat st;
+
+	if (stat(m->source, &st) < 0)
+		return m->optional ? 0 : error_system(err, errno, "cannot look at '%s'", m->source);
+	m->device = st.st_dev;
+	m->inode = st.st_ino;
+	return 0;
+}
+
+static int add_directory(struct plan *p, const char *target, unsigned mode, struct error *err)
+{
+	struct mount *m = plan_add_mount(p, MOUNT_DIR, NULL, target);
+
+	if (!m)
+		return error_memory(err);
+	m->mode = mode;
+	return 0;
+}
+
+static int add_link(struct plan *p, const char *text, const char *target, struct error *err)
+{
+	return plan_add_mount(p, MOUNT_LINK, text, target) ? 0 : error_memory(err);
+}
+
+static int add_file(struct plan *p, const char *target, const char *content, size_t size, struct error *err)
+{
+	struct mount *m = plan_add_mount(p, MOUNT_FILE, NULL, target);
+
+	if (!m || !(m->content = malloc(size + 1)))
+		return error_memory(err);
+	memcpy(m->content, content, size);
+	m->content_size = size;
+	m->mode = 0644;
+	return 0;
+}
+
+static int add_text(struct plan *p, const char *target, const char *text, struct error *err)
+{
+	return add_file(p, target, text, strlen(text), err);
+}
+
+/* A small file of the host as a copy: its inode, and so its locks, stay the host's own. Missing: passed over. */
+static int add_copy(struct plan *p, const char *path, struct error *err)
+{
+	_cleanup_buffer_ struct buffer b = {0};
+	struct error ignored = ERROR_INIT;
+
+	if (file_load(AT_FDCWD, path, COPY_MAX, &b, &ignored) < 0)
+		return 0;
+	return add_file(p, path, b.data ? b.data : "", b.size, err);
+}
+
+/* A directory of the host's own: real directories through an overlay, links as links, missing ones not at all. */
+static int add_system(struct plan *p, const char *path, struct error *err)
+{
+	char text[PATH_MAX];
+	struct mount *m;
+	struct stat st;
+	ssize_t n;
+
+	if (lstat(path, &st) < 0)
+		return 0;
+	if (S_ISLNK(st.st_mode)) {
+		n = readlink(path, text, sizeof text - 1);
+		if (n < 0)
+			return 0;
+		text[n] = 0;
+		return add_link(p, text, path, err);
+	}
+	m = S_ISDIR(st.st_mode) ? plan_add_mount(p, MOUNT_OVERLAY, path, path) : NULL;
+	if (!S_ISDIR(st.st_mode))
+		return 0;
+	if (!m)
+		return error_memory(err);
+	m->system = true;
+	return note_identity(m, err);
+}
+
+static int add_system_directories(struct plan *p, struct error *err)
+{
+	static const char *const directories[] = {
+		"/usr",
+		"/bin",
+		"/sbin",
+		"/lib",
+		"/lib32",
+		"/lib64",
+		"/libx32",
+		/* of /etc only what programs need to find their own files */
+		"/etc/alternatives",
+		"/etc/fonts",
+		"/etc/R",
+		"/etc/python3",
+		"/etc/python3.11",
+		"/etc/ImageMagick-6",
+		"/etc/java-17-openjdk",
+		"/etc/OpenCL",
+		"/etc/ssl/certs",
+		"/etc/ld.so.conf.d",
+		"/etc/perl",
+		"/etc/octave.conf.d",
+		"/etc/texmf",
+		"/etc/gss",
+		"/etc/openmpi",
+	};
+	static const char *const copies[] = {
+		"/etc/ld.so.cache",  "/etc/ld.so.conf",	     "/etc/localtime",	"/etc/timezone",
+		"/etc/protocols",    "/etc/services",	     "/etc/mime.types", "/etc/matplotlibrc",
+		"/etc/papersize",    "/etc/magic",	     "/etc/os-release", "/etc/debian_version",
+		"/etc/locale.alias", "/etc/ssl/openssl.cnf",
+	};
+	int r = 0;
+
+	for (size_t i = 0; r == 0 && i < ARRAY_SIZE(directories); i++)
+		r = add_system(p, directories[i], err);
+	for (size_t i = 0; r == 0 && i < ARRAY_SIZE(copies); i++)
+		r = add_copy(p, copies[i], err);
+	return r;
+}
+
+/* Who is who, the same on every host. */
+static int add_identity_files(struct plan *p, struct error *err)
+{
+	_cleanup_free_ char *passwd = NULL;
+	int r;
+
+	if (asprintf(&passwd,
+		     "root:x:0:0:root:/root:/usr/sbin/nologin\n"
+		     "analysis:x:1000:1000:the analysis:%s:/bin/sh\n"
+		     "nobody:x:65534:65534:nobody:/nonexistent:/usr/sbin/nologin\n",
+		     p->workspace) < 0)
+		return error_memory(err);
+	r = add_text(p, "/etc/passwd", passwd, err);
+	if (r == 0)
+		r = add_text(p, "/etc/group", "root:x:0:\nanalysis:x:1000:\nnogroup:x:65534:\n", err);
+	if (r == 0)
+		r = add_text(
+			p, "/etc/nsswitch.conf",
+			"passwd: files\ngroup: files\nshadow: files\nhosts: files\nnetworks: files\nprotocols: files\nservices: files\n",
+			err);
+	if (r == 0)
+		r = add_text(p, "/etc/hosts", "127.0.0.1 localhost hood\n::1 localhost ip6-localhost hood\n",
+			     err);
+	if (r == 0)
+		r = add_text(p, "/etc/hostname", "hood\n", err);
+	if (r == 0)
+		r = add_text(p, "/etc/resolv.conf", "", err);
+	return r;
+}
+
+static int add_devices(struct plan *p, struct error *err)
+{
+	static const char *const devices[] = {"/dev/null", "/dev/zero", "/dev/full", "/dev/random",
+					      "/dev/urandom"};
+	uint64_t memory = p->limits.value[LIMIT_MEMORY];
+	struct mount *m;
+	int r = add_directory(p, "/dev", 0755, err);
+
+	for (size_t i = 0; r == 0 && i < ARRAY_SIZE(devices); i++)
+		if (!plan_add_mount(p, MOUNT_DEVICE, devices[i], devices[i]))
+			r = error_memory(err);
+	if (r == 0)
+		r = add_link(p, "/proc/self/fd", "/dev/fd", err);
+	if (r == 0)
+		r = add_link(p, "/proc/self/fd/0", "/dev/stdin", err);
+	if (r == 0)
+		r = add_link(p, "/proc/self/fd/1", "/dev/stdout", err);
+	if (r == 0)
+		r = add_link(p, "/proc/self/fd/2", "/dev/stderr", err);
+	if (r < 0)
+		return r;
+	/* As large as the memory limit: memory is what holds it, and multiprocessing wants room. */
+	m = plan_add_mount(p, MOUNT_TMPFS, NULL, "/dev/shm");
+	if (!m)
+		return error_memory(err);
+	m->mode = 01777;
+	m->size = memory;
+	m->writable = true;
+	return 0;
+}
+
+/* What numerical libraries count CPUs and memory nodes with. */
+static int add_sys(struct plan *p, struct error *err)
+{
+	static const char *const parts[] = {"/sys/devices/system/cpu", "/sys/devices/system/node"};
+
+	for (size_t i = 0; i < ARRAY_SIZE(parts); i++) {
+		struct mount *m = plan_add_mount(p, MOUNT_BIND, parts[i], parts[i]);
+
+		if (!m)
+			return error_memory(err);
+		m->optional = true;
+	}
+	return 0;
+}
+
+/* Scratch and workspace exist only when the story has made them: their identity is noted there. */
+static int add_workspace(struct plan *p, struct error *err)
+{
+	struct mount *scratch = plan_add_mount(p, MOUNT_BIND, p->scratch, "/tmp"), *workspace;
+
+	if (!scratch)
+		return error_memory(err);
+	scratch->writable = true;
+	workspace = plan_add_mount(p, MOUNT_BIND, p->workspace, p->workspace);
+	if (!workspace)
+		return error_memory(err);
+	workspace->writable = true;
+	return 0;
+}
+
+struct view {
+	const char *source, *target;
+};
+
+static int view_compare(const void *a, const void *b)
+{
+	const struct view *x = a, *y = b;
+	int r = (int)strlen(x->target) - (int)strlen(y->target);
+
+	return r ? r : strcmp(x->target, y->target);
+}
+
+static int add_view(struct plan *p, const char *source, const char *target, struct error *err)
+{
+	struct stat st;
+	struct mount *m;
+
+	if (stat(source, &st) < 0)
+		return error_system(err, errno, "cannot look at '%s'", source);
+	if (!S_ISDIR(st.st_mode) && !S_ISREG(st.st_mode))
+		return error_set(err, ERROR_REFUSED, "'%s' is neither a directory nor a regular file",
+				 source);
+	m = plan_add_mount(p, S_ISDIR(st.st_mode) ? MOUNT_OVERLAY : MOUNT_BIND, source, target);
+	return m ? note_identity(m, err) : error_memory(err);
+}
+
+/* As root an overlay shows nothing of what is mounted below its layer: each such mount gets one of its own. As an
+ * ordinary user the kernel refuses the overlay, and a bind takes everything along. */
+static int add_submounts(struct plan *p, const char *source, const char *target, struct error *err)
+{
+	FILE *f = fopen("/proc/self/mountinfo", "re");
+	char *line = NULL, at[PATH_MAX];
+	size_t room = 0, n = strlen(source);
+	int r = 0;
+
+	while (f && r == 0 && getline(&line, &room, f) > 0) {
+		_cleanup_free_ char *inside = NULL;
+
+		if (sscanf(line, "%*d %*d %*s %*s %4095s", at) != 1 || strchr(at, '\\') || strlen(at) <= n ||
+		    !path_is_below(at, source))
+			continue;
+		inside = path_join(target, at + n + 1);
+		r = inside ? add_view(p, at, inside, err) : error_memory(err);
+	}
+	free(line);
+	if (f)
+		fclose(f);
+	return r;
+}
+
+/* data, docs, --ro and the interpreters' prefixes at their own paths, outer ones first. */
+static int add_inputs(const struct request *r, struct plan *p, struct error *err)
+{
+	size_t n = 0, room = 2 + r->n_ro + strv_length(p->prefixes);
+	_cleanup_free_ struct view *views = calloc(room, sizeof *views);
+	int e = 0;
+
+	if (!views)
+		return error_memory(err);
+	if (p->data)
+		views[n++] = (struct view){p->data, p->data};
+	if (p->docs)
+		views[n++] = (struct view){p->docs, p->docs};
+	for (size_t i = 0; i < r->n_ro; i++)
+		views[n++] = (struct view){r->ro[i].from, r->ro[i].to};
+	for (size_t i = 0; p->prefixes && p->prefixes[i]; i++)
+		views[n++] = (struct view){p->prefixes[i], p->prefixes[i]};
+	qsort(views, n, sizeof *views, view_compare);
+	for (size_t i = 0; e == 0 && i < n; i++) {
+		if (i > 0 && strcmp(views[i].target, views[i - 1].target) == 0) {
+			if (strcmp(views[i].source, views[i - 1].source) != 0)
+				e = error_set(err, ERROR_USAGE, "two inputs want the same place '%s'",
+					      views[i].target);
+			continue;
+		}
+		e = add_view(p, views[i].source, views[i].target, err);
+		if (e == 0 && !p->use_userns_first)
+			e = add_submounts(p, views[i].source, views[i].target, err);
+	}
+	return e;
+}
+
+/* data/ and docs/ in the working directory: the same overlay a second time. */
+static int add_again(struct plan *p, const char *source, const char *name, struct error *err)
+{
+	_cleanup_free_ char *target = NULL;
+
+	if (!source)
+		return 0;
+	target = path_join(p->workspace, name);
+	return target && plan_add_mount(p, MOUNT_SAME, source, target) ? 0 : error_memory(err);
+}
+
+int plan_add_scene(UNUSED struct hood *h, const struct request *r, struct plan *p, struct error *err)
+{
+	int e = add_system_directories(p, err);
+
+	if (e == 0)
+		e = add_identity_files(p, err);
+	if (e == 0)
+		e = add_devices(p, err);
+	if (e == 0 && !plan_add_mount(p, MOUNT_PROC, NULL, "/proc"))
+		e = error_memory(err);
+	if (e == 0)
+		e = add_sys(p, err);
+	if (e == 0)
+		e = add_workspace(p, err);
+	if (e == 0)
+		e = add_inputs(r, p, err);
+	if (e == 0)
+		e = add_again(p, p->data, "data", err);
+	if (e == 0)
+		e = add_again(p, p->docs, "docs", err);
+	if (e == 0)
+		e = add_link(p, "/tmp", "/var/tmp", err);
+	return e;
+}

@@ -1,0 +1,174 @@
+/*
+ * Which of the submitter's files go into the workspace: relative arguments that name files below the current
+ * directory, and --input. Looks, copies nothing: that is workspace_stage()'s work.
+ */
+#include "private.h"
+#include "file.h"
+#include "text.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <string.h>
+
+enum { STAGE_DEPTH_MAX = 32, STAGE_FILES_MAX = 100000 };
+
+static bool below_inputs(const struct plan *plan, const struct request *r, const char *real)
+{
+	if ((plan->data && path_is_below(real, plan->data)) ||
+	    (plan->docs && path_is_below(real, plan->docs)))
+		return true;
+	for (size_t i = 0; i < r->n_ro; i++)
+		if (path_is_below(real, r->ro[i].from))
+			return true;
+	return false;
+}
+
+/* "./a//b" → "a/b" in place; false if it climbs with "..". */
+static bool clean_relative(const char *path, char *out, size_t room)
+{
+	size_t n = 0;
+
+	while (*path) {
+		size_t part = strcspn(path, "/");
+
+		if (part == 2 && strncmp(path, "..", 2) == 0)
+			return false;
+		if (part && !(part == 1 && *path == '.')) {
+			if (n + part + 2 > room)
+				return false;
+			if (n)
+				out[n++] = '/';
+			memcpy(out + n, path, part);
+			n += part;
+		}
+		path += part;
+		path += strspn(path, "/");
+	}
+	out[n] = 0;
+	return n > 0;
+}
+
+static int add(struct plan *plan, const char *source, const char *as, struct error *err)
+{
+	for (size_t i = 0; i < plan->n_stages; i++)
+		if (strcmp(plan->stages[i].as, as) == 0 && strcmp(plan->stages[i].source, source) == 0)
+			return 0;
+	if (plan->n_stages >= STAGE_FILES_MAX)
+		return error_set(err, ERROR_REFUSED,
+				 "more than %d files to stage: show the directory with --ro instead",
+				 STAGE_FILES_MAX);
+	return plan_add_stage(plan, source, as) < 0 ? error_memory(err) : 0;
+}
+
+static int refuse_link(const char *path, struct error *err)
+{
+	char shown[512];
+
+	text_escape_into(shown, sizeof shown, path, strlen(path));
+	return error_set(
+		err, ERROR_REFUSED,
+		"'%s' is a symbolic link, and links are not staged: name the file that it leads to, with --input FILE:NAME",
+		shown);
+}
+
+/* A directory given with --input: everything below it. */
+static int add_tree(struct plan *plan, const char *source, const char *as, int depth, struct error *err)
+{
+	DIR *dir = opendir(source);
+	struct dirent *e;
+	int r = 0;
+
+	if (!dir)
+		return error_system(err, errno, "cannot list --input '%s'", source);
+	while (r == 0 && (e = readdir(dir))) {
+		_cleanup_free_ char *path = NULL, *name = NULL;
+		struct stat st;
+
+		if (strcmp(e->d_name, ".") == 0 || strcmp(e->d_name, "..") == 0)
+			continue;
+		path = path_join(source, e->d_name);
+		name = path_join(as, e->d_name);
+		if (!path || !name)
+			r = error_memory(err);
+		else if (lstat(path, &st) < 0)
+			r = error_system(err, errno, "cannot look at --input '%s'", path);
+		else if (S_ISLNK(st.st_mode))
+			r = refuse_link(path, err);
+		else if (S_ISDIR(st.st_mode) && depth < STAGE_DEPTH_MAX)
+			r = add_tree(plan, path, name, depth + 1, err);
+		else if (S_ISREG(st.st_mode))
+			r = add(plan, path, name, err);
+		else
+			r = error_set(err, ERROR_REFUSED,
+				      "--input '%s' is neither a file nor a directory, or lies too deep",
+				      path);
+	}
+	closedir(dir);
+	return r;
+}
+
+static int add_input(const struct request *r, struct plan *plan, const struct pair *input, struct error *err)
+{
+	_cleanup_free_ char *path =
+		input->from[0] == '/' ? strdup(input->from) : path_join(r->directory, input->from);
+	const char *slash = strrchr(input->from, '/'), *base = slash && slash[1] ? slash + 1 : input->from;
+	const char *wanted = input->to ? input->to : input->from[0] == '/' ? base : input->from;
+	char as[PATH_MAX], real[PATH_MAX];
+	struct stat st;
+
+	if (!path)
+		return error_memory(err);
+	if (wanted[0] == '/' || !clean_relative(wanted, as, sizeof as)) {
+		if (input->to || !clean_relative(base, as, sizeof as))
+			return error_set(
+				err, ERROR_USAGE,
+				"--input '%s': its name in the workspace must be relative, without '..'",
+				wanted);
+	}
+	if (lstat(path, &st) < 0)
+		return error_system(err, errno, "cannot use --input '%s'", path);
+	if (S_ISLNK(st.st_mode))
+		return refuse_link(path, err);
+	if (!realpath(path, real))
+		return error_system(err, errno, "cannot use --input '%s'", path);
+	return S_ISDIR(st.st_mode) ? add_tree(plan, real, as, 0, err) : add(plan, real, as, err);
+}
+
+/* An argument that names a file below the current directory. Anything else is just a word. */
+static int add_argument(const struct request *r, struct plan *plan, const char *word, struct error *err)
+{
+	char as[PATH_MAX], real[PATH_MAX], base[PATH_MAX];
+	_cleanup_free_ char *path = NULL;
+	struct stat st;
+
+	if (!*word || *word == '/' || *word == '-' || strlen(word) >= PATH_MAX ||
+	    !clean_relative(word, as, sizeof as))
+		return 0;
+	path = path_join(r->directory, as);
+	if (!path)
+		return error_memory(err);
+	if (lstat(path, &st) < 0 || (!S_ISREG(st.st_mode) && !S_ISLNK(st.st_mode)) || !realpath(path, real))
+		return 0;
+	if (below_inputs(plan, r, real))
+		return 0;
+	if (S_ISLNK(st.st_mode))
+		return stat(path, &st) == 0 && S_ISREG(st.st_mode) ? refuse_link(path, err) : 0;
+	/* A directory on the way may be a link out of the current one: then it is not below it. */
+	if (!realpath(r->directory, base) || !path_is_below(real, base))
+		return 0;
+	return add(plan, real, as, err);
+}
+
+int plan_add_stages(const struct request *r, struct plan *plan, struct error *err)
+{
+	int e = 0;
+
+	for (size_t i = 0; e == 0 && i < r->n_inputs; i++)
+		e = add_input(r, plan, &r->inputs[i], err);
+	for (size_t i = 0; e == 0 && !r->no_stage && r->command[i]; i++)
+		if (i > 0 || strchr(r->command[0], '/'))
+			e = add_argument(r, plan, r->command[i], err);
+	return e;
+}

@@ -1,0 +1,697 @@
+/*
+ * The story of one analysis, from top to bottom:
+ *
+ *   plan ─► workspace ─► limits ─► sandbox ─► supervise ─► collect ─► finished ─► commit ─► clean up
+ *
+ * Each stage is one function below, in this order; hood_run() at the end calls them. Whatever goes wrong before the
+ * command has run ends the story with an error and nothing left behind. Once it has run there is a verdict: it is
+ * written to disk before the commit, so that whoever comes after a crash (recover.c) can finish the story.
+ */
+#include "private.h"
+#include "capture.h"
+#include "clock.h"
+#include "collect.h"
+#include "file.h"
+#include "sandbox.h"
+#include "supervise.h"
+#include "tree.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/utsname.h>
+
+struct story {
+	struct hood *hood;
+	const struct request *request;
+	const struct run_hooks *hooks;
+	struct plan plan;
+	struct ledger *ledger;
+	struct workspace workspace;
+	bool has_workspace;
+	struct slot slot; /* as root: the uid of this analysis */
+	uid_t uid;
+	gid_t gid;
+	struct cgroup *cgroup;
+	int out[STREAM_COUNT][2]; /* pipes */
+	int log[STREAM_COUNT];
+	int null;
+	struct sandbox *sandbox;
+	struct evidence evidence;
+	struct attempt *attempt; /* what it all ends in */
+	uint64_t started;
+};
+
+static void tell(const struct story *s, const char *stage)
+{
+	struct progress p = {.cpu_ms = -1, .memory_bytes = -1, .pids = -1, .disk_files = -1, .stage = stage};
+
+	if (s->started)
+		p.elapsed_ms = (int64_t)((clock_now() - s->started) / NSEC_PER_MSEC);
+	if (s->hooks->progress && s->hooks->progress_interval_ms)
+		s->hooks->progress(s->hooks->arg, &p);
+}
+
+/* ---- plan ---- */
+
+static int stage_plan(struct story *s, struct error *err)
+{
+	struct analysis_state known;
+	int r = hood_ledger(s->hood, LEDGER_CREATE, &s->ledger, err);
+
+	if (r == 0 && s->request->id)
+		r = id_check(s->request->id, err);
+	if (r < 0)
+		return r;
+	if (s->request->id) {
+		r = ledger_analysis(s->ledger, s->request->id, &known, err);
+		if (r < 0)
+			return r;
+		if (known.succeeded && !s->request->again)
+			return error_set(
+				err, ERROR_REFUSED,
+				"'%s' has already succeeded: --again makes another attempt, `fumehood show %s` "
+				"shows the last one",
+				s->request->id, s->request->id);
+		s->plan.attempt = known.last_attempt;
+	}
+	s->plan.attempt++;
+	r = plan_resolve(s->hood, s->request, &s->plan, err);
+	if (r < 0)
+		return r;
+	snprintf(s->attempt->id, sizeof s->attempt->id, "%s", s->plan.id);
+	memcpy(s->attempt->token, s->plan.token, sizeof s->plan.token);
+	s->attempt->number = s->plan.attempt;
+	s->attempt->request = request_to_json(s->request);
+	s->attempt->workspace = strdup(s->plan.workspace);
+	return s->attempt->request && s->attempt->workspace ? 0 : error_memory(err);
+}
+
+/* ---- workspace ---- */
+
+/* What recovery needs to know if we die: enough to write down a lost attempt. */
+static int note_extra(struct story *s, struct error *err)
+{
+	json_t *extra = json_pack("{s:i, s:I, s:I, s:O, s:O}", "attempt", s->plan.attempt, "created",
+				  (json_int_t)s->attempt->created, "log_max",
+				  (json_int_t)s->plan.limits.value[LIMIT_LOG_MAX], "request",
+				  s->attempt->request, "plan", s->attempt->plan);
+
+	if (!extra)
+		return error_memory(err);
+	json_decref(s->workspace.record.extra);
+	s->workspace.record.extra = extra;
+	return 0;
+}
+
+static int open_logs(struct story *s, struct error *err)
+{
+	static const char *const names[] = {[STREAM_STDOUT] = "stdout", [STREAM_STDERR] = "stderr"};
+
+	for (int i = 0; i < STREAM_COUNT; i++) {
+		s->log[i] = openat(s->workspace.run_fd, names[i],
+				   O_RDWR | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, 0600);
+		if (s->log[i] < 0)
+			return error_system(err, errno, "cannot create the log '%s'", names[i]);
+		if (pipe2(s->out[i], O_CLOEXEC) < 0)
+			return error_system(err, errno, "cannot make a pipe");
+		fcntl(s->out[i][0], F_SETFL, O_NONBLOCK);
+	}
+	s->null = open("/dev/null", O_RDONLY | O_CLOEXEC);
+	return s->null < 0 ? error_system(err, errno, "cannot open '/dev/null'") : 0;
+}
+
+/* The mount points of data/ and docs/ in the working directory. */
+static int make_mount_points(struct story *s, struct error *err)
+{
+	const char *names[] = {s->plan.data ? "data" : NULL, s->plan.docs ? "docs" : NULL};
+	struct stat st;
+
+	for (size_t i = 0; i < ARRAY_SIZE(names); i++) {
+		if (!names[i])
+			continue;
+		if (mkdirat(s->workspace.fd, names[i], 0755) < 0 && errno != EEXIST)
+			return error_system(err, errno, "cannot create '%s' in the workspace", names[i]);
+		if (fstatat(s->workspace.fd, names[i], &st, AT_SYMLINK_NOFOLLOW) < 0 || !S_ISDIR(st.st_mode))
+			return error_set(
+				err, ERROR_REFUSED,
+				"'%s' in the workspace must be a directory: it is where --%s appears",
+				names[i], names[i]);
+		if (geteuid() == 0 &&
+		    fchownat(s->workspace.fd, names[i], s->uid, s->gid, AT_SYMLINK_NOFOLLOW) < 0)
+			return error_system(err, errno, "cannot give '%s' to the analysis", names[i]);
+	}
+	return 0;
+}
+
+/* The plan was made before these two existed: now the child can be told which ones they are. */
+static int note_workspace_identity(struct story *s, struct error *err)
+{
+	for (size_t i = 0; i < s->plan.n_mounts; i++) {
+		struct mount *m = &s->plan.mounts[i];
+		struct stat st;
+
+		if (m->kind != MOUNT_BIND || !m->writable)
+			continue;
+		if (strcmp(m->source, s->plan.workspace) == 0 ? fstat(s->workspace.fd, &st) < 0
+							      : lstat(m->source, &st) < 0)
+			return error_system(err, errno, "cannot look at '%s'", m->source);
+		m->device = st.st_dev;
+		m->inode = st.st_ino;
+	}
+	return 0;
+}
+
+static int stage_workspace(struct story *s, struct error *err)
+{
+	struct recovery recovery = {.hood = s->hood};
+	uint64_t max = s->plan.limits.value[LIMIT_DISK];
+	struct site *site;
+	int r = hood_site(s->hood, &site, err);
+
+	tell(s, "workspace");
+	s->uid = geteuid();
+	s->gid = getegid();
+	if (r == 0 && s->uid == 0) {
+		r = slot_take(&s->slot, err);
+		if (r == 0) {
+			s->uid = s->slot.uid;
+			s->gid = s->slot.gid;
+		}
+	}
+	if (r == 0)
+		r = workspace_open(site, s->plan.id, s->plan.token, s->uid, s->gid, recover_workspace,
+				   &recovery, &s->workspace, err);
+	if (r < 0)
+		return r;
+	s->has_workspace = true;
+	for (size_t i = 0; r == 0 && i < s->plan.n_stages; i++)
+		r = workspace_stage(&s->workspace, s->plan.stages[i].source, s->plan.stages[i].as, max,
+				    s->uid, s->gid, &s->attempt->inputs, err);
+	if (r == 0)
+		r = make_mount_points(s, err);
+	if (r == 0)
+		r = note_workspace_identity(s, err);
+	if (r == 0)
+		r = open_logs(s, err);
+	return r;
+}
+
+/* ---- limits ---- */
+
+static int stage_limits(struct story *s, struct error *err)
+{
+	struct record *record = &s->workspace.record;
+	const struct cgroup_host *host;
+	int r = hood_cgroups(s->hood, &host, err);
+
+	if (r == 0)
+		r = cgroup_create(host, s->plan.token, &s->plan.limits, s->plan.allow_unlimited,
+				  &s->attempt->receipt, &s->cgroup, err);
+	if (r < 0)
+		return r;
+	s->attempt->plan = plan_to_json(&s->plan);
+	if (!s->attempt->plan)
+		return error_memory(err);
+	strv_free(record->cgroups);
+	record->cgroups = s->cgroup ? strv_copy(cgroup_paths(s->cgroup)) : NULL;
+	free(record->ledger);
+	record->ledger = strdup(s->hood->ledger_url);
+	if ((s->cgroup && !record->cgroups) || !record->ledger)
+		return error_memory(err);
+	return note_extra(s, err);
+}
+
+/* ---- sandbox ---- */
+
+/* PID 1 exists and waits: from now on a crash leaves somebody to be killed, so the record names it first. */
+static int on_init(void *arg, const struct process_id *init, struct error *err)
+{
+	struct story *s = arg;
+	int r;
+
+	s->workspace.record.init = *init;
+	r = workspace_save(&s->workspace, err);
+	if (r == 0 && s->slot.fd >= 0)
+		slot_bind(&s->slot, init);
+	return r < 0 || !s->cgroup ? r : cgroup_adopt(s->cgroup, init->pid, err);
+}
+
+static int stage_sandbox(struct story *s, struct error *err)
+{
+	struct sandbox_options o = {
+		.host_uid = s->uid,
+		.host_gid = s->gid,
+		.stdio = {s->plan.stdin_open && s->hooks->stdin_fd >= 0 ? s->hooks->stdin_fd : s->null,
+			  s->out[STREAM_STDOUT][1], s->out[STREAM_STDERR][1]},
+		.slot_fd = s->slot.fd,
+	};
+	int r;
+
+	if (s->cgroup)
+		o.n_join = cgroup_join_fds(s->cgroup, o.join_fds);
+	s->started = clock_now();
+	s->attempt->started = clock_utc();
+	r = sandbox_start(&s->plan, &o, on_init, s, &s->attempt->receipt, &s->sandbox, err);
+	for (int i = 0; i < STREAM_COUNT; i++)
+		s->out[i][1] = fd_close(s->out[i][1]);
+	return r;
+}
+
+/* ---- supervise ---- */
+
+static int job_report(void *arg, struct supervise_report *ret)
+{
+	struct story *s = arg;
+	struct sandbox_report r;
+	int n = sandbox_read_report(s->sandbox, &r);
+
+	if (n == 1)
+		*ret = (struct supervise_report){
+			.deadline = r.deadline,
+			.ended = r.ended,
+			.status = r.status,
+			.cpu_user_ns = (int64_t)(r.cpu_user_us * NSEC_PER_USEC),
+			.cpu_system_ns = (int64_t)(r.cpu_system_us * NSEC_PER_USEC),
+			.maxrss_bytes = (int64_t)(r.maxrss_kib * 1024),
+		};
+	return n;
+}
+
+static void job_terminate(void *arg)
+{
+	sandbox_terminate(((struct story *)arg)->sandbox);
+}
+
+static void job_kill(void *arg)
+{
+	sandbox_kill(((struct story *)arg)->sandbox);
+}
+
+static int job_measure(void *arg, uint64_t *ret_bytes, uint64_t *ret_files)
+{
+	struct story *s = arg;
+	struct tree_size most = {s->plan.limits.value[LIMIT_DISK], s->plan.limits.value[LIMIT_FILES]},
+			 workspace, scratch;
+	_cleanup_close_ int fd = open(s->plan.scratch, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	int r = tree_measure(s->workspace.fd, &most, &workspace);
+
+	if (r == 0 && fd >= 0)
+		r = tree_measure(fd, &most, &scratch);
+	else
+		scratch = (struct tree_size){0};
+	*ret_bytes = workspace.bytes + scratch.bytes;
+	*ret_files = workspace.files + scratch.files;
+	return r;
+}
+
+static void job_output(void *arg, int stream, const char *data, size_t size)
+{
+	struct story *s = arg;
+
+	s->hooks->output(s->hooks->arg, stream, data, size);
+}
+
+static void job_progress(void *arg, const struct sample *now, int64_t files)
+{
+	struct story *s = arg;
+	struct progress p = {
+		.elapsed_ms = now->at_ms,
+		.cpu_ms = now->cpu_ms,
+		.memory_bytes = now->memory_bytes,
+		.pids = now->pids,
+		.disk_files = files,
+		.stage = "running",
+	};
+
+	s->hooks->progress(s->hooks->arg, &p);
+}
+
+/* What the watch over plain directories can and cannot hold is part of the receipt. */
+static int note_watched_limits(struct story *s)
+{
+	const struct limits *l = &s->plan.limits;
+	char text[LIMIT_TEXT_SIZE];
+	int r = 0;
+
+	if (l->value[LIMIT_WALL] != LIMIT_NONE)
+		r = receipt_add(&s->attempt->receipt, "limit wall", true, "%s, kept by PID 1",
+				limit_format(LIMIT_WALL, l->value[LIMIT_WALL], text));
+	if (r == 0 && l->value[LIMIT_CPU_TIME] != LIMIT_NONE)
+		r = receipt_add(&s->attempt->receipt, "limit cpu_time", s->cgroup != NULL, "%s, sampled",
+				limit_format(LIMIT_CPU_TIME, l->value[LIMIT_CPU_TIME], text));
+	if (r == 0 && l->value[LIMIT_DISK] != LIMIT_NONE)
+		r = receipt_add(
+			&s->attempt->receipt, "limit disk", true,
+			"%s, watched: what is written between two looks (0.2 to 5 s apart) may exceed it",
+			limit_format(LIMIT_DISK, l->value[LIMIT_DISK], text));
+	return r;
+}
+
+/* The command could not be executed: a verdict like any other, with a shell's exit status. */
+static void not_executed(struct story *s)
+{
+	s->evidence = (struct evidence){
+		.exec_errno = s->sandbox->exec_errno,
+		.exit_code = -1,
+		.oom_kills = -1,
+		.pids_hits = -1,
+		.disk_hits = -1,
+	};
+	pidfd_wait(s->sandbox->pidfd, -1);
+}
+
+static int stage_supervise(struct story *s, struct error *err)
+{
+	struct attempt *a = s->attempt;
+	struct supervise_job job = {
+		.pidfd = s->sandbox->pidfd,
+		.report_fd = s->sandbox->report_fd,
+		.out_fd = {s->out[STREAM_STDOUT][0], s->out[STREAM_STDERR][0]},
+		.log_fd = {s->log[STREAM_STDOUT], s->log[STREAM_STDERR]},
+		.cancel_fd = s->hooks->cancel_fd,
+		.limits = &s->plan.limits,
+		.cgroup = s->cgroup,
+		.started = s->started,
+		.arg = s,
+		.read_report = job_report,
+		.terminate = job_terminate,
+		.kill = job_kill,
+		.measure = job_measure,
+		.output = s->hooks->output ? job_output : NULL,
+		.progress = s->hooks->progress && s->hooks->progress_interval_ms ? job_progress : NULL,
+		.progress_interval_ms = s->hooks->progress_interval_ms,
+	};
+	struct supervise_result result;
+	int r;
+
+	if (s->sandbox->exec_errno) {
+		not_executed(s);
+		r = 0;
+	} else {
+		tell(s, "running");
+		r = supervise(&job, &result, err);
+		s->evidence = result.evidence;
+		a->usage = result.usage;
+		a->timeline = TAKE_PTR(result.timeline);
+		memcpy(a->logs, result.logs, sizeof a->logs);
+	}
+	a->ended = clock_utc();
+	sandbox_reap(s->sandbox);
+	if (r == 0 && note_watched_limits(s) < 0)
+		r = error_memory(err);
+	return r;
+}
+
+/* ---- collect ---- */
+
+static int put_object(void *arg, int fd, uint64_t size, uint8_t ret_sha256[DIGEST_SIZE], struct error *err)
+{
+	struct story *s = arg;
+
+	return ledger_put_object(s->ledger, fd, size, ret_sha256, err);
+}
+
+static int stage_collect(struct story *s, struct error *err)
+{
+	const char *ours[3] = {0};
+	int n_ours = 0;
+	struct tree_size never = {UINT64_MAX, UINT64_MAX}, size;
+	struct collect_rules rules = {
+		.outputs = s->plan.outputs,
+		.optional_outputs = s->plan.optional_outputs,
+		.inputs = &s->attempt->inputs,
+		.ignore = ours,
+		.max_bytes = s->plan.limits.value[LIMIT_OUTPUT_MAX],
+		.max_files = s->plan.limits.value[LIMIT_FILES],
+		.object_min = ledger_blob_max(s->ledger),
+		.owner = s->uid,
+	};
+	int r;
+
+	if (s->plan.data)
+		ours[n_ours++] = "data";
+	if (s->plan.docs)
+		ours[n_ours++] = "docs";
+	tell(s, "collecting");
+	r = collect(s->workspace.fd, &rules, put_object, s, &s->attempt->manifest, err);
+	if (r == 0 && tree_measure(s->workspace.fd, &never, &size) == 0) {
+		s->attempt->usage.disk_bytes = (int64_t)size.bytes;
+		s->attempt->usage.disk_files = (int64_t)size.files;
+	}
+	s->evidence.output_missing = s->attempt->manifest.missing && s->attempt->manifest.missing[0];
+	return r;
+}
+
+/* ---- finished ---- */
+
+static int list_some(struct buffer *b, char *const *list, size_t most)
+{
+	char shown[128];
+	int r = 0;
+
+	for (size_t i = 0; r == 0 && list && list[i]; i++) {
+		if (i == most)
+			return buffer_puts(b, ", …");
+		r = buffer_printf(b, "%s'%s'", i ? ", " : "",
+				  text_escape_into(shown, sizeof shown, list[i], strlen(list[i])));
+	}
+	return r;
+}
+
+static int reason_missing(const struct story *s, struct buffer *b)
+{
+	const struct manifest *m = &s->attempt->manifest;
+	int r = buffer_puts(b, "no output matches ");
+
+	if (r == 0)
+		r = list_some(b, m->missing, 5);
+	if (r == 0)
+		r = buffer_puts(b,
+				m->present && m->present[0] ? "; there was " : "; there was no file at all");
+	return r == 0 && m->present ? list_some(b, m->present, 8) : r;
+}
+
+static int reason_memory(const struct story *s, struct buffer *b)
+{
+	char limit[LIMIT_TEXT_SIZE], peak[LIMIT_TEXT_SIZE];
+	const struct usage *u = &s->attempt->usage;
+
+	limit_format(LIMIT_MEMORY, s->plan.limits.value[LIMIT_MEMORY], limit);
+	if (u->memory_peak_bytes < 0)
+		return buffer_printf(b, "the limit is %s; the kernel killed %lld of its processes", limit,
+				     (long long)u->oom_kills);
+	return buffer_printf(b, "it used %s of %s; the kernel killed %lld of its processes",
+			     limit_format(LIMIT_MEMORY, (uint64_t)u->memory_peak_bytes, peak), limit,
+			     (long long)u->oom_kills);
+}
+
+/* One line of evidence for people. */
+static int reason(const struct story *s, struct buffer *b)
+{
+	const struct evidence *e = &s->evidence;
+	const struct limits *l = &s->plan.limits;
+	char text[LIMIT_TEXT_SIZE], shown[256];
+
+	switch (s->attempt->verdict) {
+	case VERDICT_FAILED:
+		if (e->exec_errno)
+			return buffer_printf(
+				b, "cannot execute '%s': %s%s",
+				text_escape_into(shown, sizeof shown, s->plan.program,
+						 strlen(s->plan.program)),
+				strerror(e->exec_errno),
+				e->exec_errno == ENOENT
+					? " (it, or the interpreter that it names, is not there; --ro shows more)"
+					: "");
+		return e->signal
+			       ? buffer_printf(b, "ended by signal %d (%s)", e->signal, strsignal(e->signal))
+			       : buffer_printf(b, "exit status %d", e->exit_code);
+	case VERDICT_TIMED_OUT:
+		return e->cpu_reached
+			       ? buffer_printf(b, "cpu time: the limit is %s",
+					       limit_format(LIMIT_CPU_TIME, l->value[LIMIT_CPU_TIME], text))
+			       : buffer_printf(b, "the limit is %s",
+					       limit_format(LIMIT_WALL, l->value[LIMIT_WALL], text));
+	case VERDICT_OUTPUT_MISSING:
+		return reason_missing(s, b);
+	case VERDICT_OUT_OF_MEMORY:
+		return reason_memory(s, b);
+	case VERDICT_OUT_OF_PROCESSES:
+		return buffer_printf(b, "the limit is %s; %lld starts of processes or threads were refused",
+				     limit_format(LIMIT_PIDS, l->value[LIMIT_PIDS], text),
+				     (long long)e->pids_hits);
+	case VERDICT_OUT_OF_DISK:
+		return buffer_printf(b, "the limit is %s",
+				     limit_format(LIMIT_DISK, l->value[LIMIT_DISK], text));
+	case VERDICT_CANCELLED:
+		return buffer_printf(b, "by %s",
+				     e->cancel_signal == SIGINT ? "Ctrl-C" : strsignal(e->cancel_signal));
+	default:
+		return 0;
+	}
+}
+
+static int stage_finish(struct story *s, struct error *err)
+{
+	_cleanup_buffer_ struct buffer text = {0};
+	struct attempt *a = s->attempt;
+	struct utsname host;
+
+	a->verdict = verdict_decide(&s->evidence);
+	a->status = verdict_exit_status(a->verdict, &s->evidence);
+	a->exit_code = s->evidence.exit_code;
+	a->signal = s->evidence.signal;
+	uname(&host);
+	a->host = strdup(host.nodename);
+	if (!a->host || reason(s, &text) < 0)
+		return error_memory(err);
+	a->reason = text.size ? buffer_take(&text) : NULL;
+	if (attempt_event(a, "finished", "%s%s%s", verdict_name(a->verdict), a->reason ? ": " : "",
+			  a->reason ? a->reason : "") < 0)
+		return error_memory(err);
+	return finished_save(&s->workspace, a, false, err);
+}
+
+/* ---- commit ---- */
+
+static int stage_commit(struct story *s, struct error *err)
+{
+	int r;
+
+	tell(s, "committing");
+	r = attempt_commit(s->ledger, s->attempt, s->workspace.fd, err);
+	if (r == 0 && s->plan.into && s->attempt->verdict == VERDICT_SUCCEEDED)
+		r = outputs_copy_into(s->ledger, s->attempt, s->plan.into, err);
+	return r;
+}
+
+/* ---- clean up ---- */
+
+static bool wants_keeping(const struct story *s)
+{
+	return s->plan.keep == KEEP_ALWAYS ||
+	       (s->plan.keep == KEEP_ON_FAILURE && s->attempt->verdict != VERDICT_SUCCEEDED);
+}
+
+/* Nothing is alive any more. keep: the attempt has a verdict and the user wants to look at it; finished but not
+ * committed: everything stays as it is, for gc. */
+static int clean_up(struct story *s, bool has_verdict, struct error *err)
+{
+	int r = 0;
+
+	tell(s, "cleaning up");
+	sandbox_free(s->sandbox);
+	s->sandbox = NULL;
+	if (s->cgroup)
+		r = cgroup_remove(TAKE_PTR(s->cgroup), err);
+	for (int i = 0; i < STREAM_COUNT; i++) {
+		s->out[i][0] = fd_close(s->out[i][0]);
+		s->out[i][1] = fd_close(s->out[i][1]);
+		s->log[i] = fd_close(s->log[i]);
+	}
+	s->null = fd_close(s->null);
+	if (s->has_workspace) {
+		int e = 0;
+
+		if (has_verdict && !s->attempt->committed) {
+			e = finished_save(&s->workspace, s->attempt, true, err);
+		} else if (has_verdict && wants_keeping(s)) {
+			e = workspace_keep(&s->workspace, clock_utc() + (int64_t)s->hood->config.keep_for_ns,
+					   err);
+			s->attempt->kept = e == 0;
+		} else {
+			e = workspace_remove(&s->workspace, err);
+		}
+		workspace_close(&s->workspace);
+		s->has_workspace = false;
+		r = r < 0 ? r : e;
+	}
+	slot_release(&s->slot);
+	return r;
+}
+
+/* ---- the story ---- */
+
+static int to_the_start(struct story *s, struct error *err)
+{
+	int r;
+
+	err->stage = "plan";
+	r = stage_plan(s, err);
+	if (r < 0)
+		return r;
+	err->stage = "workspace";
+	r = stage_workspace(s, err);
+	if (r < 0)
+		return r;
+	err->stage = "limits";
+	r = stage_limits(s, err);
+	if (r < 0)
+		return r;
+	err->stage = "sandbox";
+	return stage_sandbox(s, err);
+}
+
+static int to_the_verdict(struct story *s, struct error *err)
+{
+	int r;
+
+	err->stage = "supervise";
+	r = stage_supervise(s, err);
+	if (r < 0)
+		return r;
+	err->stage = "collect";
+	r = stage_collect(s, err);
+	if (r < 0)
+		return r;
+	err->stage = "finish";
+	return stage_finish(s, err);
+}
+
+static void story_init(struct story *s, struct hood *h, const struct request *r,
+		       const struct run_hooks *hooks, struct attempt *ret)
+{
+	*s = (struct story){.hood = h, .request = r, .hooks = hooks, .attempt = ret, .null = -1};
+	plan_init(&s->plan);
+	s->slot.fd = -1;
+	for (int i = 0; i < STREAM_COUNT; i++)
+		s->out[i][0] = s->out[i][1] = s->log[i] = -1;
+	ret->created = clock_utc();
+	ret->exit_code = -1;
+	ret->verdict = VERDICT_REFUSED;
+	if (r->id)
+		snprintf(ret->id, sizeof ret->id, "%s", r->id);
+}
+
+int hood_run(struct hood *h, const struct request *request, const struct run_hooks *hooks,
+	     struct attempt *ret, struct error *err)
+{
+	struct error later = ERROR_INIT;
+	struct story s;
+	int r;
+
+	attempt_init(ret);
+	story_init(&s, h, request, hooks, ret);
+	r = to_the_start(&s, err);
+	if (r == 0)
+		r = to_the_verdict(&s, err);
+	if (r < 0) {
+		/* Nothing is recorded: the caller hears why, and all that was made is unmade. */
+		clean_up(&s, false, &later);
+		ret->verdict = VERDICT_REFUSED;
+		plan_done(&s.plan);
+		return r;
+	}
+	err->stage = NULL;
+	later.stage = "commit";
+	if (stage_commit(&s, &later) < 0)
+		attempt_set_error(ret, &later);
+	later = (struct error){.stage = "clean up"};
+	if (clean_up(&s, true, &later) < 0 && !ret->error_message)
+		attempt_set_error(ret, &later);
+	plan_done(&s.plan);
+	return 0;
+}

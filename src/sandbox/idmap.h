@@ -1,0 +1,19 @@
+/*
+ * User namespaces that exist only to translate one owner: as root, an input's owner becomes the analysis, so that what
+ * only the owner may read stays readable. Maps are one to one: everybody else is "other". Private to the sandbox.
+ */
+#ifndef SANDBOX_IDMAP_H
+#define SANDBOX_IDMAP_H
+
+#include <sys/types.h>
+
+#include "error.h"
+
+/* A descriptor of a user namespace in which from_uid/from_gid of a file system appear as to_uid/to_gid. */
+int idmap_open(uid_t from_uid, gid_t from_gid, uid_t to_uid, gid_t to_gid, struct error *err);
+
+/* Writes /proc/PID/{setgroups,uid_map,gid_map}: one identity, inside ↔ outside. */
+int identity_map(pid_t pid, uid_t inside_uid, uid_t outside_uid, gid_t inside_gid, gid_t outside_gid,
+		 struct error *err);
+
+#endif

@@ -1,0 +1,45 @@
+/*
+ * Init: PID 1 of every analysis. A static program without a C library, embedded in fumehood and executed from a
+ * memfd. It raises the walls that the spec describes (mounts.c, walls.c), starts the one command, and then only
+ * waits: for the command, for the deadline, for the supervisor's death.
+ *
+ * Why there is a PID 1 of ours at all: the kernel treats PID 1 in a special way (signals without a handler are
+ * ignored, orphans are handed to it), and its death is what empties the namespace. The command is never PID 1.
+ *
+ * Every failure before the command runs ends in fail(), which reports and exits: half a wall is never used.
+ */
+#ifndef INIT_INIT_H
+#define INIT_INIT_H
+
+#include "spec.h"
+#include "sys.h"
+
+extern const struct spec *spec;
+
+static inline const char *spec_string(uint32_t offset)
+{
+	return offset ? (const char *)spec + offset : NULL;
+}
+
+static inline const void *spec_at(uint32_t offset)
+{
+	return (const char *)spec + offset;
+}
+
+/* Reports. layer() says what stands; fail() ends everything: "cannot <what>[ '<name>']". r is -errno. */
+void layer(int held, const char *name, const char *detail);
+void fail(const char *what, const char *name, long r) __attribute__((noreturn));
+/* Reports and waits for the supervisor's answer; its byte. Dies if the supervisor is gone. */
+char ask(uint32_t kind, int32_t value, long r);
+
+/* mounts.c: the new root, whole, then pivot_root; nothing of the old one is left. */
+void mounts_make(void);
+
+/* walls.c: in the process that becomes the command, in this order. */
+int landlock_prepare(void); /* the ruleset's descriptor, or -1 where the kernel has none */
+void landlock_apply(int ruleset);
+void identity_assume(void); /* groups, user namespace, uid, gid */
+void privileges_drop(void); /* capabilities of every set, bounding set, securebits */
+void filter_apply(void);
+
+#endif

@@ -1,0 +1,527 @@
+/*
+ * The root of an analysis: a tmpfs on which the spec's mounts are put one by one, then pivot_root.
+ *
+ * All sources are opened first, by canonical path, following no link, and compared with what the supervisor saw: once
+ * the new root covers /tmp, paths below it could not be reached any more, and nobody can swap a directory for a link
+ * in between. Targets lie in a tmpfs that only we write, or in the workspace, where no link is followed either.
+ */
+#include "init.h"
+
+#include <asm/stat.h>
+#include <linux/fcntl.h>
+#include <linux/mman.h>
+#include <linux/mount.h>
+#include <linux/openat2.h>
+#include <linux/stat.h>
+
+#ifndef MOUNT_ATTR_NOSYMFOLLOW
+#define MOUNT_ATTR_NOSYMFOLLOW 0x00200000
+#endif
+#define ENOENT_ 2L
+#define EEXIST_ 17L
+
+enum { MOUNTS_MAX = 256 };
+
+static int sources[MOUNTS_MAX];
+static int root = -1; /* the new root */
+
+static long open_how(int dirfd, const char *path, uint64_t flags, uint64_t resolve)
+{
+	struct open_how how = {.flags = flags | O_CLOEXEC, .resolve = resolve};
+	long fd;
+
+	do
+		fd = SYS4(__NR_openat2, dirfd, path, &how, sizeof how);
+	while (fd == -11 /* EAGAIN: a rename elsewhere */ || fd == -4);
+	return fd;
+}
+
+static long open_inside(const char *path, uint64_t flags)
+{
+	while (*path == '/')
+		path++;
+	return open_how(root, *path ? path : ".", flags,
+			RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS | RESOLVE_NO_MAGICLINKS);
+}
+
+static void sources_open(void)
+{
+	const struct spec_mount *m = spec_at(spec->mounts);
+
+	if (spec->n_mounts > MOUNTS_MAX)
+		fail("mount more than 256 things", NULL, -7);
+	for (uint32_t i = 0; i < spec->n_mounts; i++) {
+		const char *source = spec_string(m[i].source);
+		struct stat st;
+		long fd, r;
+
+		sources[i] = -1;
+		if (m[i].kind != SPEC_BIND && m[i].kind != SPEC_OVERLAY && m[i].kind != SPEC_DEVICE)
+			continue;
+		fd = open_how(AT_FDCWD, source, O_PATH, RESOLVE_NO_SYMLINKS | RESOLVE_NO_MAGICLINKS);
+		if (fd == -ENOENT_ && m[i].flags & SPEC_OPTIONAL)
+			continue;
+		if (fd < 0)
+			fail("open", source, fd);
+		r = SYS2(__NR_fstat, fd, &st);
+		if (r < 0)
+			fail("look at", source, r);
+		if (m[i].inode && (st.st_ino != m[i].inode || st.st_dev != m[i].device))
+			fail("use a path that was replaced by another file a moment ago:", source,
+			     -116 /* ESTALE */);
+		sources[i] = (int)fd;
+	}
+}
+
+/* Makes every directory of path below the new root; the last one too if whole. */
+static void directories_make(const char *path, int whole)
+{
+	char part[4096];
+	size_t n = 0;
+
+	for (; *path; path++) {
+		if (n + 1 >= sizeof part)
+			fail("make a directory for", path, -36);
+		if (*path == '/' && n) {
+			part[n] = 0;
+			SYS3(__NR_mkdirat, root, part, 0755);
+		}
+		if (*path != '/' || n)
+			part[n++] = *path;
+	}
+	part[n] = 0;
+	if (whole && n)
+		SYS3(__NR_mkdirat, root, part, 0755);
+}
+
+/* fsopen … fsmount; data is a list of "key=value" or "flag" strings. Returns the detached mount or -errno. */
+static long filesystem_make(const char *type, const char *data, uint64_t attributes)
+{
+	long fs = SYS2(__NR_fsopen, type, FSOPEN_CLOEXEC), r = 0, fd;
+
+	if (fs < 0)
+		return fs;
+	for (; data && *data && r >= 0; data += strlen(data) + 1) {
+		char key[32];
+		size_t n = 0;
+
+		while (data[n] && data[n] != '=' && n + 1 < sizeof key) {
+			key[n] = data[n];
+			n++;
+		}
+		key[n] = 0;
+		if (data[n] == '=')
+			r = SYS5(__NR_fsconfig, fs, FSCONFIG_SET_STRING, key, data + n + 1, 0);
+		else
+			r = SYS5(__NR_fsconfig, fs, FSCONFIG_SET_FLAG, key, 0, 0);
+	}
+	if (r >= 0)
+		r = SYS5(__NR_fsconfig, fs, FSCONFIG_CMD_CREATE, 0, 0, 0);
+	fd = r < 0 ? r : SYS3(__NR_fsmount, fs, FSMOUNT_CLOEXEC, attributes);
+	SYS1(__NR_close, fs);
+	return fd;
+}
+
+static long attributes_set(int fd, uint64_t set, int recursive)
+{
+	struct mount_attr attr = {.attr_set = set};
+
+	return SYS5(__NR_mount_setattr, fd, "", AT_EMPTY_PATH | (recursive ? 0x8000 /* AT_RECURSIVE */ : 0),
+		    &attr, sizeof attr);
+}
+
+/* Puts a detached mount on an existing target. Closes it. */
+static void attach(long mount, const char *target)
+{
+	long at = open_inside(target, O_PATH), r;
+
+	if (at < 0)
+		fail("open the mount point", target, at);
+	r = SYS5(__NR_move_mount, mount, "", at, "", MOVE_MOUNT_F_EMPTY_PATH | MOVE_MOUNT_T_EMPTY_PATH);
+	if (r < 0)
+		fail("mount", target, r);
+	SYS1(__NR_close, at);
+	SYS1(__NR_close, mount);
+}
+
+static long tree_clone(int fd, int recursive)
+{
+	return SYS3(__NR_open_tree, fd, "",
+		    AT_EMPTY_PATH | OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC | (recursive ? 0x8000 : 0));
+}
+
+static int is_directory(int fd)
+{
+	struct stat st;
+
+	return SYS2(__NR_fstat, fd, &st) == 0 && (st.st_mode & S_IFMT) == S_IFDIR;
+}
+
+/* A mount point of the source's own kind. */
+static void target_make(const struct spec_mount *m, int source)
+{
+	const char *target = spec_string(m->target);
+
+	if (source < 0 || is_directory(source)) {
+		directories_make(target, 1);
+		return;
+	}
+	directories_make(target, 0);
+	while (*target == '/')
+		target++;
+	SYS4(__NR_mknodat, root, target, S_IFREG | 0644, 0);
+}
+
+static void bind_mount(const struct spec_mount *m, int source)
+{
+	const char *target = spec_string(m->target);
+	uint64_t set = MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV;
+	long fd, r;
+
+	target_make(m, source);
+	fd = tree_clone(source, 1);
+	if (fd < 0)
+		fail("bind", target, fd);
+	if (!(m->flags & SPEC_WRITABLE))
+		set |= MOUNT_ATTR_RDONLY;
+	r = attributes_set((int)fd, set, 1);
+	if (r < 0)
+		fail("make read-only", target, r);
+	attach(fd, target);
+}
+
+static void number_put(char **at, long n)
+{
+	char digits[20];
+	int k = 0;
+
+	do
+		digits[k++] = (char)('0' + n % 10);
+	while (n /= 10);
+	while (k)
+		*(*at)++ = digits[--k];
+}
+
+static void string_put(char **at, const char *s)
+{
+	while (*s)
+		*(*at)++ = *s++;
+}
+
+/*
+ * The lower layer with the input's owner mapped to the analysis: what only the owner may read stays readable. It must
+ * be attached while the overlay is made (before 6.2 a detached idmapped mount cannot be a layer), so it lies on
+ * /.lower for a moment. Returns a descriptor on it, or -errno where the file system cannot be idmapped.
+ */
+static long lower_idmapped(int source, int idmap)
+{
+	struct mount_attr attr = {.attr_set = MOUNT_ATTR_IDMAP,
+				  .userns_fd = (uint64_t)(INIT_FD_IDMAP + idmap)};
+	long fd = tree_clone(source, 0), r;
+
+	if (fd < 0)
+		return fd;
+	r = SYS5(__NR_mount_setattr, fd, "", AT_EMPTY_PATH, &attr, sizeof attr);
+	if (r < 0) {
+		SYS1(__NR_close, fd);
+		return r;
+	}
+	directories_make("/.lower", 1);
+	attach(fd, "/.lower");
+	return open_inside("/.lower", O_PATH);
+}
+
+static void lower_forget(void)
+{
+	SYS1(__NR_fchdir, root);
+	SYS2(__NR_umount2, ".lower", 2 /* MNT_DETACH */);
+	SYS3(__NR_unlinkat, root, ".lower", AT_REMOVEDIR);
+	SYS1(__NR_chdir, "/");
+}
+
+static long overlay_make(int lower, int empty)
+{
+	char data[128], *p = data;
+
+	string_put(&p, "lowerdir=/proc/self/fd/");
+	number_put(&p, lower);
+	string_put(&p, ":/proc/self/fd/");
+	number_put(&p, empty);
+	*p++ = 0;
+	/* user.overlay.* instead of trusted.*: as an ordinary user nothing else is allowed, and as root an input with
+	 * trusted.overlay.redirect would lead out of the layer. */
+	string_put(&p, "userxattr");
+	*p++ = 0;
+	*p = 0;
+	return filesystem_make("overlay", data, MOUNT_ATTR_RDONLY | MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV);
+}
+
+/*
+ * An input through an overlay of this analysis alone. Its inodes are its own: connect() to a socket that lies there,
+ * FIFOs, locks and leases end at the overlay instead of at the host.
+ */
+static void overlay_mount(const struct spec_mount *m, uint32_t index)
+{
+	const char *target = spec_string(m->target);
+	long empty, lower = -1, fd = -22;
+	int source = sources[index];
+
+	if (!is_directory(source)) {
+		bind_mount(m, source);
+		return;
+	}
+	target_make(m, source);
+	empty = open_inside("/mnt", O_PATH);
+	if (empty < 0)
+		fail("open the empty layer", "/mnt", empty);
+	if (m->idmap >= 0) {
+		lower = lower_idmapped(source, m->idmap);
+		if (lower >= 0) {
+			fd = overlay_make((int)lower, (int)empty);
+			lower_forget();
+			SYS1(__NR_close, lower);
+		}
+		if (fd < 0)
+			layer(0, "idmap", target);
+	}
+	if (fd < 0)
+		fd = overlay_make(source, (int)empty);
+	SYS1(__NR_close, empty);
+	if (fd >= 0) {
+		attach(fd, target);
+		return;
+	}
+	if (!(m->flags & SPEC_SYSTEM) && ask(REPORT_NEED_WALK, (int32_t)index, fd) != CONTROL_GO)
+		fail("lay an overlay over", target, fd);
+	layer(0, "overlay", target);
+	bind_mount(m, source);
+}
+
+static void tmpfs_mount(const struct spec_mount *m)
+{
+	const char *target = spec_string(m->target);
+	long fd;
+
+	directories_make(target, 1);
+	fd = filesystem_make("tmpfs", spec_string(m->data), MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV);
+	if (fd < 0)
+		fail("mount a tmpfs at", target, fd);
+	attach(fd, target);
+}
+
+/* What of /proc no analysis needs, and some kernels let anybody read. */
+static const char *const masked[] = {
+	"acpi",	    "asound",  "bus",		"driver",     "fs",	     "irq",
+	"scsi",	    "tty",     "kcore",		"keys",	      "key-users",   "kmsg",
+	"kallsyms", "modules", "sysrq-trigger", "timer_list", "locks",	     "sched_debug",
+	"slabinfo", "swaps",   "partitions",	"diskstats",  "vmallocinfo", "interrupts",
+};
+
+static void proc_mask(const char *target)
+{
+	long dir = open_inside(target, O_PATH), null = open_inside("/dev/null", O_PATH),
+	     empty = open_inside("/mnt", O_PATH);
+
+	for (size_t i = 0; i < sizeof masked / sizeof masked[0]; i++) {
+		long at = open_how((int)dir, masked[i], O_PATH, RESOLVE_NO_SYMLINKS), fd, r;
+
+		if (at == -ENOENT_)
+			continue;
+		if (at < 0)
+			fail("open in /proc", masked[i], at);
+		fd = tree_clone(is_directory((int)at) ? (int)empty : (int)null, 0);
+		if (fd < 0)
+			fail("mask in /proc", masked[i], fd);
+		attributes_set((int)fd, MOUNT_ATTR_RDONLY | MOUNT_ATTR_NOSUID | MOUNT_ATTR_NOEXEC, 0);
+		r = SYS5(__NR_move_mount, fd, "", at, "", MOVE_MOUNT_F_EMPTY_PATH | MOVE_MOUNT_T_EMPTY_PATH);
+		if (r < 0)
+			fail("mask in /proc", masked[i], r);
+		SYS1(__NR_close, fd);
+		SYS1(__NR_close, at);
+	}
+	SYS1(__NR_close, dir);
+	SYS1(__NR_close, null);
+	SYS1(__NR_close, empty);
+}
+
+/* Fresh, read-only, without what no analysis needs. Needs a procfs of the host that is not itself masked: the kernel
+ * refuses a new one in a user namespace otherwise. */
+static void proc_mount(const struct spec_mount *m)
+{
+	const char *target = spec_string(m->target);
+	long fd;
+
+	directories_make(target, 1);
+	fd = filesystem_make("proc", NULL,
+			     MOUNT_ATTR_RDONLY | MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV | MOUNT_ATTR_NOEXEC);
+	if (fd < 0)
+		fail("mount a fresh /proc (is the host's own masked, as in a container?) at", target, fd);
+	attach(fd, target);
+	proc_mask(target);
+}
+
+/* As root a node of its own, so that not even its lock is shared; else the host's, bound. */
+static void device_mount(const struct spec_mount *m, int source)
+{
+	const char *target = spec_string(m->target), *relative = target;
+	struct stat st;
+	long r, fd;
+
+	while (*relative == '/')
+		relative++;
+	r = SYS2(__NR_fstat, source, &st);
+	if (r < 0 || (st.st_mode & S_IFMT) != S_IFCHR)
+		fail("use as a device", target, r < 0 ? r : -19);
+	if (!spec->userns_first && SYS4(__NR_mknodat, root, relative, S_IFCHR | 0666, st.st_rdev) == 0) {
+		SYS4(__NR_fchmodat, root, relative, 0666, 0);
+		return;
+	}
+	SYS4(__NR_mknodat, root, relative, S_IFREG | 0644, 0);
+	fd = tree_clone(source, 0);
+	if (fd < 0)
+		fail("bind", target, fd);
+	attributes_set((int)fd, MOUNT_ATTR_NOSUID | MOUNT_ATTR_NOEXEC, 0);
+	attach(fd, target);
+}
+
+static void file_make(const struct spec_mount *m)
+{
+	const char *target = spec_string(m->target), *at = spec_at(m->content);
+	uint32_t left = m->content_size;
+	long fd, n;
+
+	directories_make(target, 0);
+	while (*target == '/')
+		target++;
+	fd = SYS4(__NR_openat, root, target, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, m->mode);
+	if (fd < 0)
+		fail("create", target, fd);
+	for (; left; left -= (uint32_t)n, at += n) {
+		n = SYS3(__NR_write, fd, at, left);
+		if (n <= 0)
+			fail("write", target, n);
+	}
+	SYS1(__NR_close, fd);
+}
+
+static void link_make(const struct spec_mount *m)
+{
+	const char *target = spec_string(m->target);
+	long r;
+
+	directories_make(target, 0);
+	while (*target == '/')
+		target++;
+	r = SYS3(__NR_symlinkat, spec_string(m->source), root, target);
+	if (r < 0 && r != -EEXIST_)
+		fail("link", target, r);
+}
+
+static void same_mount(const struct spec_mount *m)
+{
+	const char *target = spec_string(m->target);
+	long source = open_inside(spec_string(m->source), O_PATH), fd;
+
+	if (source < 0)
+		fail("open inside", spec_string(m->source), source);
+	target_make(m, (int)source);
+	fd = tree_clone((int)source, 1);
+	if (fd < 0)
+		fail("show a second time", target, fd);
+	attach(fd, target);
+	SYS1(__NR_close, source);
+}
+
+static void directory_make(const struct spec_mount *m)
+{
+	const char *target = spec_string(m->target);
+
+	directories_make(target, 1);
+	while (*target == '/')
+		target++;
+	if (*target)
+		SYS4(__NR_fchmodat, root, target, m->mode, 0);
+}
+
+static void root_make(void)
+{
+	static const char data[] = "mode=0755\0size=32m\0nr_inodes=4096\0";
+	long fd, r;
+
+	r = SYS5(__NR_mount, 0, "/", 0, 0x4000 /* MS_REC */ | 0x40000 /* MS_PRIVATE */, 0);
+	if (r < 0)
+		fail("make the mounts private", NULL, r);
+	/* Devices may lie in /dev, which is part of it; nothing else can make any. */
+	fd = filesystem_make("tmpfs", data, MOUNT_ATTR_NOSUID);
+	if (fd < 0)
+		fail("mount a tmpfs for the new root", NULL, fd);
+	r = SYS5(__NR_move_mount, fd, "", AT_FDCWD, "/tmp", MOVE_MOUNT_F_EMPTY_PATH);
+	if (r < 0)
+		fail("mount the new root at", "/tmp", r);
+	root = (int)fd;
+	directories_make("/mnt", 1);
+}
+
+static void root_enter(void)
+{
+	long r = SYS1(__NR_fchdir, root);
+
+	if (r >= 0)
+		r = SYS2(__NR_pivot_root, ".", ".");
+	if (r >= 0)
+		r = SYS2(__NR_umount2, ".", 2 /* MNT_DETACH */);
+	if (r >= 0)
+		r = SYS1(__NR_chdir, "/");
+	if (r >= 0)
+		r = attributes_set(root, MOUNT_ATTR_RDONLY, 0);
+	if (r < 0)
+		fail("enter the new root", NULL, r);
+	SYS1(__NR_close, root);
+}
+
+void mounts_make(void)
+{
+	const struct spec_mount *m = spec_at(spec->mounts);
+
+	sources_open();
+	root_make();
+	for (uint32_t i = 0; i < spec->n_mounts; i++, m++) {
+		int host = m->kind == SPEC_BIND || m->kind == SPEC_OVERLAY || m->kind == SPEC_DEVICE;
+
+		if (host && sources[i] < 0)
+			continue;
+		switch (m->kind) {
+		case SPEC_DIR:
+			directory_make(m);
+			break;
+		case SPEC_FILE:
+			file_make(m);
+			break;
+		case SPEC_LINK:
+			link_make(m);
+			break;
+		case SPEC_TMPFS:
+			tmpfs_mount(m);
+			break;
+		case SPEC_PROC:
+			proc_mount(m);
+			break;
+		case SPEC_DEVICE:
+			device_mount(m, sources[i]);
+			break;
+		case SPEC_BIND:
+			bind_mount(m, sources[i]);
+			break;
+		case SPEC_OVERLAY:
+			overlay_mount(m, i);
+			break;
+		case SPEC_SAME:
+			same_mount(m);
+			break;
+		}
+		if (host)
+			SYS1(__NR_close, sources[i]);
+	}
+	root_enter();
+	layer(1, "mount namespace", "a root of its own, read-only");
+}

@@ -1,0 +1,355 @@
+/*
+ * The system call policy: one table, a reason per row. This program runs at build time and prints the table as a BPF
+ * program; libseccomp only translates names into numbers. What no row names does not exist (ENOSYS), so that a
+ * system call which a later kernel adds is refused until somebody has thought about it.
+ *
+ * The program is a binary search over ranges of numbers, then the checks of the one call: about ten instructions for
+ * most calls. Arguments are compared by their lower half, as the kernel itself truncates them: a flag hidden with
+ * high bits set (TIOCSTI | 1 << 32) is the same flag.
+ */
+#include <errno.h>
+#include <linux/audit.h>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
+#include <seccomp.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#define ALLOW	  SECCOMP_RET_ALLOW
+#define REFUSE(e) (SECCOMP_RET_ERRNO | (e))
+
+/* arg & mask == value; negated by `unless`. */
+struct check {
+	int arg;
+	uint32_t mask, value;
+};
+
+/* If all its checks hold, the action. The first clause that holds decides; a clause without checks always holds. */
+struct clause {
+	uint32_t action;
+	int n;
+	struct check checks[3];
+};
+
+struct row {
+	const char *calls; /* names; "name:number" for what is newer than libseccomp */
+	const char *reason;
+	uint32_t action;
+	struct clause clauses[12]; /* before `action`; the first with n = -1 ends them */
+};
+
+#define END                             \
+	{                               \
+		0, -1,                  \
+		{                       \
+			{               \
+				0, 0, 0 \
+			}               \
+		}                       \
+	}
+#define INT(arg, value)                 \
+	{                               \
+		arg, 0xffffffffU, value \
+	}
+#define SUID	   (S_ISUID | S_ISGID)
+#define NAMESPACES 0x7e020000U /* every CLONE_NEW* that clone() knows */
+#define TMPFILE	   020000000U
+
+static const struct row policy[] = {
+	{"read write readv writev pread64 pwrite64 preadv pwritev preadv2 pwritev2 lseek close close_range dup dup2 dup3 "
+	 "pipe pipe2 fcntl poll ppoll select pselect6 epoll_create epoll_create1 epoll_ctl epoll_wait epoll_pwait "
+	 "epoll_pwait2 eventfd eventfd2 signalfd signalfd4 timerfd_create timerfd_settime timerfd_gettime sendfile "
+	 "splice tee vmsplice copy_file_range inotify_init inotify_init1 inotify_add_watch inotify_rm_watch readahead "
+	 "fadvise64 ftruncate fallocate fsync fdatasync syncfs sync_file_range flock io_setup io_submit io_getevents "
+	 "io_pgetevents io_cancel io_destroy cachestat:451",
+	 "descriptors: what may be opened is decided elsewhere",
+	 ALLOW,
+	 {END}},
+	{"stat fstat lstat newfstatat statx access faccessat faccessat2 readlink readlinkat getdents getdents64 statfs "
+	 "fstatfs getcwd chdir fchdir getxattr lgetxattr fgetxattr listxattr llistxattr flistxattr getxattrat:464 "
+	 "listxattrat:465 file_getattr:468",
+	 "looking at files: the mounts decide what there is",
+	 ALLOW,
+	 {END}},
+	{"mkdir mkdirat rmdir unlink unlinkat rename renameat renameat2 link linkat symlink symlinkat truncate utime utimes "
+	 "utimensat futimesat chown fchown lchown fchownat setxattr lsetxattr fsetxattr removexattr lremovexattr "
+	 "fremovexattr setxattrat:463 removexattrat:466 umask",
+	 "changing files: only the workspace can be written",
+	 ALLOW,
+	 {END}},
+	{"open",
+	 "no set-uid file is born: other users of the host could execute it",
+	 REFUSE(EPERM),
+	 {{ALLOW, 1, {{2, SUID, 0}}}, {ALLOW, 1, {{1, 0100 | TMPFILE, 0}}}, END}},
+	{"openat",
+	 "as open",
+	 REFUSE(EPERM),
+	 {{ALLOW, 1, {{3, SUID, 0}}}, {ALLOW, 1, {{2, 0100 | TMPFILE, 0}}}, END}},
+	{"creat chmod fchmod", "as open", REFUSE(EPERM), {{ALLOW, 1, {{1, SUID, 0}}}, END}},
+	{"fchmodat fchmodat2:452", "as open", REFUSE(EPERM), {{ALLOW, 1, {{2, SUID, 0}}}, END}},
+	{"openat2",
+	 "its mode and flags lie in memory, out of a filter's sight; programs fall back to openat",
+	 REFUSE(ENOSYS),
+	 {END}},
+	{"mknod",
+	 "files, FIFOs and sockets; no devices, no set-uid bits",
+	 REFUSE(EPERM),
+	 {{ALLOW, 1, {{1, S_IFMT | SUID, 0}}},
+	  {ALLOW, 1, {{1, S_IFMT | SUID, S_IFREG}}},
+	  {ALLOW, 1, {{1, S_IFMT | SUID, S_IFIFO}}},
+	  {ALLOW, 1, {{1, S_IFMT | SUID, S_IFSOCK}}},
+	  END}},
+	{"mknodat",
+	 "as mknod",
+	 REFUSE(EPERM),
+	 {{ALLOW, 1, {{2, S_IFMT | SUID, 0}}},
+	  {ALLOW, 1, {{2, S_IFMT | SUID, S_IFREG}}},
+	  {ALLOW, 1, {{2, S_IFMT | SUID, S_IFIFO}}},
+	  {ALLOW, 1, {{2, S_IFMT | SUID, S_IFSOCK}}},
+	  END}},
+	{"ioctl",
+	 "no typing into terminals, no inode flags, no line disciplines",
+	 ALLOW,
+	 {{REFUSE(EPERM), 1, {INT(1, 0x5412) /* TIOCSTI */}},
+	  {REFUSE(EPERM), 1, {INT(1, 0x541c) /* TIOCLINUX */}},
+	  {REFUSE(EPERM), 1, {INT(1, 0x5423) /* TIOCSETD */}},
+	  {REFUSE(EPERM), 1, {INT(1, 0x40086602) /* FS_IOC_SETFLAGS */}},
+	  {REFUSE(EPERM), 1, {INT(1, 0x401c5820) /* FS_IOC_FSSETXATTR */}},
+	  {REFUSE(EPERM), 1, {INT(1, 0x40806685) /* FS_IOC_ENABLE_VERITY */}},
+	  END}},
+	{"file_setattr:469", "inode flags, as ioctl", REFUSE(EPERM), {END}},
+
+	{"mmap mprotect munmap mremap brk madvise mincore msync mlock mlock2 munlock mlockall munlockall remap_file_pages "
+	 "pkey_alloc pkey_free pkey_mprotect mbind set_mempolicy get_mempolicy set_mempolicy_home_node:450 membarrier "
+	 "memfd_create mseal:462 map_shadow_stack:453 shmget shmat shmdt shmctl",
+	 "memory, its own and within its own ipc namespace",
+	 ALLOW,
+	 {END}},
+	{"memfd_secret", "memory that nobody can account for or inspect", REFUSE(ENOSYS), {END}},
+	{"migrate_pages move_pages process_madvise process_mrelease",
+	 "other processes' memory",
+	 REFUSE(EPERM),
+	 {END}},
+
+	{"fork vfork execve execveat exit exit_group wait4 waitid getpid getppid gettid getpgid setpgid getpgrp getsid "
+	 "setsid getuid geteuid getgid getegid getresuid getresgid getgroups setuid setgid setreuid setregid setresuid "
+	 "setresgid setfsuid setfsgid setgroups capget capset getrlimit setrlimit getrusage times getpriority "
+	 "setpriority ioprio_get ioprio_set sched_yield sched_getaffinity sched_setaffinity sched_getparam "
+	 "sched_setparam sched_getscheduler sched_setscheduler sched_getattr sched_setattr sched_get_priority_max "
+	 "sched_get_priority_min sched_rr_get_interval arch_prctl set_tid_address set_robust_list get_robust_list rseq "
+	 "getcpu prctl seccomp landlock_create_ruleset landlock_add_rule landlock_restrict_self pidfd_open "
+	 "pidfd_send_signal restart_syscall",
+	 "processes: without rights, in a namespace of their own; more walls may always be added",
+	 ALLOW,
+	 {END}},
+	{"clone",
+	 "no new namespaces: each would be a new view on the kernel's privileged code",
+	 REFUSE(EPERM),
+	 {{ALLOW, 1, {{0, NAMESPACES, 0}}}, END}},
+	{"clone3", "its flags lie in memory; the C library falls back to clone", REFUSE(ENOSYS), {END}},
+	{"prlimit64",
+	 "its own limits; PID 1 has the same uid and must keep its own",
+	 REFUSE(EPERM),
+	 {{ALLOW, 1, {INT(0, 0)}}, END}},
+	{"personality",
+	 "only what debuggers and old programs ask: standard, no randomisation, a question",
+	 REFUSE(EPERM),
+	 {{ALLOW, 1, {INT(0, 0)}}, {ALLOW, 1, {INT(0, 0x40000)}}, {ALLOW, 1, {INT(0, 0xffffffffU)}}, END}},
+	{"kill tkill tgkill rt_sigaction rt_sigprocmask rt_sigpending rt_sigtimedwait rt_sigqueueinfo rt_tgsigqueueinfo "
+	 "rt_sigsuspend rt_sigreturn sigaltstack pause alarm getitimer setitimer",
+	 "signals: nobody outside can be named",
+	 ALLOW,
+	 {END}},
+	{"futex futex_waitv futex_wake:454 futex_wait:455 futex_requeue:456 nanosleep clock_nanosleep clock_gettime "
+	 "clock_getres gettimeofday time timer_create timer_settime timer_gettime timer_getoverrun timer_delete semget "
+	 "semop semctl semtimedop msgget msgsnd msgrcv msgctl mq_open mq_unlink mq_timedsend mq_timedreceive mq_notify "
+	 "mq_getsetattr",
+	 "waiting and speaking with each other",
+	 ALLOW,
+	 {END}},
+	{"uname sysinfo getrandom", "harmless questions", ALLOW, {END}},
+
+	{"socket",
+	 "unix, IPv4, IPv6 (TCP and UDP) within its own network namespace; netlink for getifaddrs; AF_VSOCK and "
+	 "AF_ALG know no namespaces",
+	 REFUSE(EAFNOSUPPORT),
+	 {{ALLOW, 1, {INT(0, 1)}},
+	  {ALLOW, 3, {INT(0, 2), {1, 0xf, 1}, INT(2, 0)}},
+	  {ALLOW, 3, {INT(0, 2), {1, 0xf, 1}, INT(2, 6)}},
+	  {ALLOW, 3, {INT(0, 2), {1, 0xf, 2}, INT(2, 0)}},
+	  {ALLOW, 3, {INT(0, 2), {1, 0xf, 2}, INT(2, 17)}},
+	  {ALLOW, 3, {INT(0, 10), {1, 0xf, 1}, INT(2, 0)}},
+	  {ALLOW, 3, {INT(0, 10), {1, 0xf, 1}, INT(2, 6)}},
+	  {ALLOW, 3, {INT(0, 10), {1, 0xf, 2}, INT(2, 0)}},
+	  {ALLOW, 3, {INT(0, 10), {1, 0xf, 2}, INT(2, 17)}},
+	  {ALLOW, 2, {INT(0, 16), INT(2, 0)}},
+	  END}},
+	{"socketpair", "unix only", REFUSE(EAFNOSUPPORT), {{ALLOW, 1, {INT(0, 1)}}, END}},
+	{"connect accept accept4 bind listen sendto recvfrom sendmsg recvmsg sendmmsg recvmmsg shutdown getsockname "
+	 "getpeername setsockopt getsockopt",
+	 "whom they reach is decided by namespaces and mounts",
+	 ALLOW,
+	 {END}},
+
+	{"ptrace process_vm_readv process_vm_writev kcmp pidfd_getfd",
+	 "looking into other processes",
+	 REFUSE(EPERM),
+	 {END}},
+	{"mount umount2 pivot_root chroot open_tree open_tree_attr:467 move_mount fsopen fsconfig fsmount fspick mount_setattr "
+	 "statmount:457 listmount:458 unshare setns",
+	 "the shape of the hood",
+	 REFUSE(EPERM),
+	 {END}},
+	{"name_to_handle_at open_by_handle_at", "files without paths", REFUSE(EPERM), {END}},
+	{"io_uring_setup io_uring_enter io_uring_register",
+	 "a second system call interface that no filter sees",
+	 REFUSE(EPERM),
+	 {END}},
+	{"bpf perf_event_open userfaultfd lookup_dcookie uprobe:336 uretprobe:335",
+	 "code and traps in the kernel",
+	 REFUSE(EPERM),
+	 {END}},
+	{"add_key request_key keyctl", "keyrings are shared by uid", REFUSE(EPERM), {END}},
+	{"init_module finit_module delete_module create_module query_module get_kernel_syms kexec_load kexec_file_load "
+	 "reboot syslog acct quotactl quotactl_fd swapon swapoff sethostname setdomainname iopl ioperm vhangup "
+	 "nfsservctl uselib ustat sysfs _sysctl modify_ldt lsm_get_self_attr:459 lsm_set_self_attr:460 "
+	 "lsm_list_modules:461",
+	 "the machine's, not the analysis's",
+	 REFUSE(EPERM),
+	 {END}},
+	{"settimeofday clock_settime adjtimex clock_adjtime", "the machine's clock", REFUSE(EPERM), {END}},
+	{"fanotify_init fanotify_mark", "watching other people's files", REFUSE(EPERM), {END}},
+	{"sync", "flushes everybody's disks", REFUSE(EPERM), {END}},
+};
+
+#if defined(__x86_64__)
+#define NATIVE AUDIT_ARCH_X86_64
+#elif defined(__aarch64__)
+#define NATIVE AUDIT_ARCH_AARCH64
+#endif
+
+enum { CALLS_MAX = 1024, CODE_MAX = 4096 };
+
+static const struct row *by_number[CALLS_MAX];
+static struct sock_filter code[CODE_MAX];
+static unsigned length;
+
+static void die(const char *what, const char *name)
+{
+	fprintf(stderr, "policy: %s: %s\n", what, name);
+	exit(1);
+}
+
+static void enter(const struct row *row)
+{
+	char *calls = strdup(row->calls), *rest = calls, *word;
+
+	while ((word = strtok_r(rest, " ", &rest))) {
+		char *colon = strchr(word, ':');
+		int number = colon ? atoi(colon + 1) : seccomp_syscall_resolve_name(word);
+
+		if (number == __NR_SCMP_ERROR)
+			die("no such system call", word);
+		if (number < 0)
+			continue; /* another architecture's */
+		if (number >= CALLS_MAX)
+			die("number too large", word);
+		if (by_number[number])
+			die("named twice", word);
+		by_number[number] = row;
+	}
+	free(calls);
+}
+
+static unsigned emit(unsigned short op, uint32_t k, unsigned yes, unsigned no)
+{
+	if (length == CODE_MAX || yes > 255 || no > 255)
+		die("the program is too long", "");
+	code[length] = (struct sock_filter){op, (uint8_t)yes, (uint8_t)no, k};
+	return length++;
+}
+
+static void emit_return(uint32_t action)
+{
+	emit(BPF_RET | BPF_K, action, 0, 0);
+}
+
+/* Each check jumps to the next clause when it does not hold; the length of a clause is known beforehand. */
+static void emit_row(const struct row *row)
+{
+	for (const struct clause *c = row->clauses; c->n >= 0; c++) {
+		for (int i = 0; i < c->n; i++) {
+			const struct check *k = &c->checks[i];
+			unsigned rest = (unsigned)(c->n - i - 1) * 3 + 1;
+
+			emit(BPF_LD | BPF_W | BPF_ABS,
+			     (uint32_t)offsetof(struct seccomp_data, args) + 8 * (uint32_t)k->arg, 0, 0);
+			emit(BPF_ALU | BPF_AND | BPF_K, k->mask, 0, 0);
+			emit(BPF_JMP | BPF_JEQ | BPF_K, k->value, 0, rest);
+		}
+		emit_return(c->action);
+	}
+	emit_return(row->action);
+}
+
+struct range {
+	uint32_t start;
+	const struct row *row; /* NULL: ENOSYS */
+};
+
+static int same_action(const struct row *a, const struct row *b)
+{
+	if (a == b)
+		return 1;
+	return a && b && a->clauses[0].n < 0 && b->clauses[0].n < 0 && a->action == b->action;
+}
+
+/* The calls from ranges[low] to ranges[high - 1]: a comparison, then the lower half, then the upper. */
+static void emit_search(const struct range *ranges, int low, int high)
+{
+	int middle = (low + high) / 2;
+	unsigned jump;
+
+	if (high - low == 1) {
+		if (ranges[low].row)
+			emit_row(ranges[low].row);
+		else
+			emit_return(REFUSE(ENOSYS));
+		return;
+	}
+	emit(BPF_JMP | BPF_JGE | BPF_K, ranges[middle].start, 0, 1);
+	jump = emit(BPF_JMP | BPF_JA, 0, 0, 0);
+	emit_search(ranges, low, middle);
+	code[jump].k = length - jump - 1;
+	emit_search(ranges, middle, high);
+}
+
+int main(void)
+{
+	struct range ranges[CALLS_MAX + 1];
+	int n = 0;
+
+	for (size_t i = 0; i < sizeof policy / sizeof policy[0]; i++)
+		enter(&policy[i]);
+	for (uint32_t i = 0; i < CALLS_MAX; i++)
+		if (n == 0 || !same_action(ranges[n - 1].row, by_number[i]))
+			ranges[n++] = (struct range){i, by_number[i]};
+	emit(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, arch), 0, 0);
+	emit(BPF_JMP | BPF_JEQ | BPF_K, NATIVE, 1, 0);
+	emit_return(REFUSE(ENOSYS)); /* i386 and others */
+	emit(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr), 0, 0);
+	emit(BPF_JMP | BPF_JGE | BPF_K, CALLS_MAX, 0, 1);
+	emit_return(REFUSE(ENOSYS)); /* x32, and what does not exist */
+	emit_search(ranges, 0, n);
+
+	printf("/* Made by policy.c from its table. */\n#include \"filter.h\"\n\n");
+	printf("const struct sock_filter filter_code[] = {\n");
+	for (unsigned i = 0; i < length; i++)
+		printf("\t{0x%02x, %u, %u, 0x%08x},\n", code[i].code, code[i].jt, code[i].jf, code[i].k);
+	printf("};\nconst unsigned short filter_length = %u;\n", length);
+	return 0;
+}

@@ -1,0 +1,441 @@
+#include "sandbox.h"
+#include "embedded.h"
+#include "file.h"
+#include "idmap.h"
+#include "spec.h"
+#include "spec_build.h"
+#include "walk.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/capability.h>
+#include <linux/landlock.h>
+#include <poll.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+
+#ifndef MFD_EXEC
+#define MFD_EXEC 0x0010U
+#endif
+
+enum { IDMAP_MAX = INIT_FD_END - INIT_FD_IDMAP, START_TIMEOUT_MS = 30000 };
+
+int sandbox_landlock_abi(void)
+{
+	long abi = syscall(SYS_landlock_create_ruleset, NULL, 0, LANDLOCK_CREATE_RULESET_VERSION);
+
+	return abi < 0 ? 0 : (int)abi;
+}
+
+/* A sealed memfd with this content. */
+static int memfd_of(const char *name, const void *data, size_t size, bool executable, struct error *err)
+{
+	unsigned flags = MFD_CLOEXEC | MFD_ALLOW_SEALING;
+	_cleanup_close_ int fd = (int)syscall(SYS_memfd_create, name, flags | (executable ? MFD_EXEC : 0));
+	int r;
+
+	if (fd < 0 && errno == EINVAL) /* before 6.3 there is no MFD_EXEC, and every memfd can be executed */
+		fd = (int)syscall(SYS_memfd_create, name, flags);
+	if (fd < 0)
+		return error_system(err, errno, "cannot make a memory file for '%s'", name);
+	r = file_write_all(fd, data, size);
+	if (r == 0 && fcntl(fd, F_ADD_SEALS, F_SEAL_SEAL | F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_WRITE) < 0)
+		r = -errno;
+	return r < 0 ? error_system(err, -r, "cannot fill the memory file '%s'", name) : TAKE_FD(fd);
+}
+
+/* Everything between clone and exec: shared memory, so only system calls, and no lock is ever taken. */
+struct launch {
+	int init;		 /* memfd */
+	int source[INIT_FD_END]; /* descriptor that becomes number i, or -1 */
+	bool keep_capabilities;
+	int error;
+};
+
+static long child_keep_capabilities(void)
+{
+	struct __user_cap_header_struct header = {.version = _LINUX_CAPABILITY_VERSION_3};
+	struct __user_cap_data_struct data[2];
+
+	/* In the new user namespace we have every capability, but no uid 0: only ambient ones survive the exec. */
+	if (syscall(SYS_capget, &header, data) < 0)
+		return -1;
+	data[0].inheritable = data[0].permitted;
+	data[1].inheritable = data[1].permitted;
+	if (syscall(SYS_capset, &header, data) < 0)
+		return -1;
+	for (int cap = 0; cap < 64; cap++)
+		if (data[cap / 32].permitted & 1U << cap % 32 &&
+		    syscall(SYS_prctl, PR_CAP_AMBIENT, PR_CAP_AMBIENT_RAISE, cap, 0, 0) < 0)
+			return -1;
+	return 0;
+}
+
+static long child_place_descriptors(struct launch *l)
+{
+	/* First out of the way of every target, then into place. */
+	for (int i = 0; i < INIT_FD_END; i++)
+		if (l->source[i] >= 0) {
+			long fd = syscall(SYS_fcntl, l->source[i], F_DUPFD, INIT_FD_END + 1);
+
+			if (fd < 0)
+				return -1;
+			l->source[i] = (int)fd;
+		}
+	l->init = (int)syscall(SYS_fcntl, l->init, F_DUPFD, INIT_FD_END + 1);
+	for (int i = 0; i < INIT_FD_END; i++) {
+		if (l->source[i] < 0)
+			syscall(SYS_close, i);
+		else if (syscall(SYS_dup3, l->source[i], i, 0) < 0)
+			return -1;
+	}
+	if (l->init < 0 || syscall(SYS_dup3, l->init, INIT_FD_END, O_CLOEXEC) < 0)
+		return -1;
+	l->init = INIT_FD_END;
+	return syscall(SYS_close_range, INIT_FD_END + 1, ~0U, 0);
+}
+
+__attribute__((no_sanitize("address", "undefined"))) static int child_main(void *arg)
+{
+	static char *const argv[] = {(char *)"fumehood-init", NULL}, *const env[] = {NULL};
+	struct launch *l = arg;
+
+	if ((!l->keep_capabilities || child_keep_capabilities() == 0) && child_place_descriptors(l) == 0)
+		syscall(SYS_execveat, l->init, "", argv, env, AT_EMPTY_PATH);
+	l->error = errno;
+	syscall(SYS_exit, 127);
+	return 127;
+}
+
+static int explain_clone(int errnum, bool userns, struct error *err)
+{
+	if (userns && (errnum == EPERM || errnum == EACCES))
+		return error_set(
+			err, ERROR_REFUSED,
+			"this host does not let ordinary users make user namespaces: ask its administrator to set "
+			"kernel.unprivileged_userns_clone=1 (or to allow them in AppArmor), or run as root");
+	if (errnum == ENOSPC || errnum == EUSERS)
+		return error_set(
+			err, ERROR_REFUSED,
+			"this host's limit of namespaces is used up: raise the sysctls user.max_*_namespaces");
+	if (errnum == EPERM)
+		return error_set(
+			err, ERROR_REFUSED,
+			"this process may not make namespaces: it needs CAP_SYS_ADMIN, or must run as an ordinary user");
+	return error_system(err, errnum, "cannot start a process in new namespaces");
+}
+
+/*
+ * CLONE_VM | CLONE_VFORK: nothing of a large caller is copied, and we go on when init has been executed. No exit signal:
+ * the caller's own waitpid(-1) and SIGCHLD handlers never see it.
+ */
+static int launch_clone(struct launch *l, bool userns, pid_t *ret_pid, int *ret_pidfd, struct error *err)
+{
+	enum { STACK = 64 * 1024 };
+	int flags = CLONE_VM | CLONE_VFORK | CLONE_PIDFD | CLONE_NEWNS | CLONE_NEWPID | CLONE_NEWIPC |
+		    CLONE_NEWUTS | CLONE_NEWNET | (userns ? CLONE_NEWUSER : 0);
+	char *stack =
+		mmap(NULL, STACK, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_STACK, -1, 0);
+	sigset_t all, before;
+	int pidfd = -1, saved;
+	pid_t pid;
+
+	if (stack == MAP_FAILED)
+		return error_memory(err);
+	l->keep_capabilities = userns;
+	sigfillset(&all);
+	pthread_sigmask(SIG_SETMASK, &all, &before);
+	pid = clone(child_main, stack + STACK, flags, l, &pidfd);
+	saved = errno;
+	pthread_sigmask(SIG_SETMASK, &before, NULL);
+	munmap(stack, STACK);
+	if (pid < 0)
+		return explain_clone(saved, userns, err);
+	if (l->error) {
+		waitpid(pid, NULL, __WALL);
+		fd_close(pidfd);
+		return error_system(err, l->error, "cannot execute init from memory");
+	}
+	*ret_pid = pid;
+	*ret_pidfd = pidfd;
+	return 0;
+}
+
+static int control(const struct sandbox *s, char byte)
+{
+	ssize_t n;
+
+	do
+		n = write(s->control_fd, &byte, 1);
+	while (n < 0 && errno == EINTR);
+	return n == 1 ? 0 : -EPIPE;
+}
+
+static int read_raw(const struct sandbox *s, struct report *r)
+{
+	ssize_t n;
+
+	do
+		n = read(s->report_fd, r, sizeof *r);
+	while (n < 0 && errno == EINTR);
+	if (n < 0)
+		return -errno;
+	r->text[sizeof r->text - 1] = 0;
+	r->text[sizeof r->text - 2] = 0;
+	return n == sizeof *r ? 1 : 0;
+}
+
+static int layer_note(const struct report *r, struct receipt *receipt)
+{
+	const char *name = r->text, *detail = r->text + strlen(r->text) + 1;
+
+	if (strcmp(name, "idmap") == 0)
+		return receipt_warn(receipt, "'%s' is read as \"other\": its file system cannot be idmapped",
+				    detail);
+	if (strcmp(name, "overlay") == 0)
+		return receipt_warn(receipt, "'%s' is a read-only bind: no overlay can be laid over it here",
+				    detail);
+	return receipt_add(receipt, name, r->value == 1, "%s", detail);
+}
+
+static int start_failed(const struct report *r, struct error *err)
+{
+	char shown[sizeof r->text * 4 + 1];
+
+	text_escape_into(shown, sizeof shown, r->text, strlen(r->text));
+	return error_set(err, ERROR_REFUSED, "the hood cannot be closed: %s: %s", shown, strerror(r->errnum));
+}
+
+/* Answers init's questions until the command runs. 0: it runs or could not be executed. */
+static int start_converse(struct sandbox *s, const struct plan *plan, const struct sandbox_options *o,
+			  struct receipt *receipt, struct error *err)
+{
+	for (;;) {
+		struct pollfd p = {.fd = s->report_fd, .events = POLLIN};
+		struct report r;
+		int n = poll(&p, 1, START_TIMEOUT_MS);
+
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n == 0)
+			return error_set(err, ERROR_SYSTEM, "the hood could not be closed within %d s",
+					 START_TIMEOUT_MS / 1000);
+		if (read_raw(s, &r) != 1)
+			return error_set(err, ERROR_SYSTEM, "init died while it raised the walls");
+		switch (r.kind) {
+		case REPORT_NEED_MAP:
+			n = identity_map(s->init.pid, SANDBOX_UID, o->host_uid, SANDBOX_GID, o->host_gid,
+					 err);
+			if (n < 0)
+				return n;
+			control(s, CONTROL_GO);
+			break;
+		case REPORT_NEED_WALK:
+			if (r.value < 0 || (size_t)r.value >= plan->n_mounts)
+				return error_set(err, ERROR_SYSTEM,
+						 "init asked for a mount that does not exist");
+			n = walk_for_doors(plan->mounts[r.value].source, err);
+			if (n < 0)
+				return n;
+			control(s, CONTROL_GO);
+			break;
+		case REPORT_LAYER:
+			if (layer_note(&r, receipt) < 0)
+				return error_memory(err);
+			break;
+		case REPORT_FAILED:
+			return start_failed(&r, err);
+		case REPORT_EXEC:
+			s->exec_errno = r.errnum;
+			return 0;
+		case REPORT_STARTED:
+			return 0;
+		}
+	}
+}
+
+/* One idmap for each distinct owner of an input's top directory, as root. */
+static int idmaps_open(const struct plan *plan, const struct sandbox_options *o, int *index,
+		       int fds[IDMAP_MAX], struct error *err)
+{
+	struct {
+		uid_t uid;
+		gid_t gid;
+	} owners[IDMAP_MAX];
+	int n = 0;
+
+	for (size_t i = 0; i < plan->n_mounts; i++) {
+		const struct mount *m = &plan->mounts[i];
+		struct stat st;
+		int k;
+
+		index[i] = -1;
+		if (plan->use_userns_first || m->kind != MOUNT_OVERLAY || m->system ||
+		    stat(m->source, &st) < 0)
+			continue;
+		for (k = 0; k < n && (owners[k].uid != st.st_uid || owners[k].gid != st.st_gid); k++)
+			;
+		if (k == IDMAP_MAX)
+			continue;
+		if (k == n) {
+			fds[k] = idmap_open(st.st_uid, st.st_gid, o->host_uid, o->host_gid, err);
+			if (fds[k] < 0)
+				return fds[k];
+			owners[k].uid = st.st_uid;
+			owners[k].gid = st.st_gid;
+			n++;
+		}
+		index[i] = k;
+	}
+	return n;
+}
+
+static int pipe_cloexec(int fds[2], struct error *err)
+{
+	return pipe2(fds, O_CLOEXEC) < 0 ? error_system(err, errno, "cannot make a pipe") : 0;
+}
+
+static int start_with(struct sandbox *s, struct launch *l, const struct plan *plan,
+		      const struct sandbox_options *o, sandbox_init_fn on_init, void *arg,
+		      struct receipt *receipt, struct error *err)
+{
+	int r = launch_clone(l, plan->use_userns_first, &s->init.pid, &s->pidfd, err);
+
+	if (r < 0)
+		return r;
+	l->source[INIT_FD_CONTROL] = fd_close(l->source[INIT_FD_CONTROL]);
+	l->source[INIT_FD_REPORT] = fd_close(l->source[INIT_FD_REPORT]);
+	if (process_identify(s->init.pid, &s->init) < 0)
+		return error_set(err, ERROR_SYSTEM, "init died at once");
+	r = on_init ? on_init(arg, &s->init, err) : 0;
+	if (r < 0)
+		return r;
+	if (plan->use_userns_first) {
+		r = identity_map(s->init.pid, SANDBOX_UID, o->host_uid, SANDBOX_GID, o->host_gid, err);
+		if (r < 0)
+			return r;
+		control(s, CONTROL_GO);
+	}
+	r = start_converse(s, plan, o, receipt, err);
+	if (r == 0 &&
+	    (receipt_add(receipt, "seccomp", true, "an allow-list; everything else is refused") < 0 ||
+	     receipt_add(receipt, "no privileges", true, "no capabilities, no_new_privs") < 0))
+		r = error_memory(err);
+	return r;
+}
+
+int sandbox_start(const struct plan *plan, const struct sandbox_options *o, sandbox_init_fn on_init,
+		  void *arg, struct receipt *receipt, struct sandbox **ret, struct error *err)
+{
+	_cleanup_sandbox_ struct sandbox *s = calloc(1, sizeof *s);
+	_cleanup_free_ int *idmaps = calloc(plan->n_mounts + 1, sizeof *idmaps);
+	_cleanup_buffer_ struct buffer blob = {0};
+	_cleanup_close_ int init = -1, spec = -1, self = -1;
+	int idmap_fds[IDMAP_MAX], n_idmaps = 0, control_pipe[2] = {-1, -1}, report_pipe[2] = {-1, -1}, r;
+	struct launch l = {0};
+
+	if (!s || !idmaps)
+		return error_memory(err);
+	s->pidfd = s->report_fd = s->control_fd = -1;
+	for (int i = 0; i < INIT_FD_END; i++)
+		l.source[i] = -1;
+	r = n_idmaps = idmaps_open(plan, o, idmaps, idmap_fds, err);
+	if (r >= 0)
+		r = spec_build(plan, o, idmaps, !plan->use_userns_first, &blob, err);
+	if (r >= 0)
+		r = spec = memfd_of("fumehood-spec", blob.data, blob.size, false, err);
+	if (r >= 0)
+		r = init = memfd_of("fumehood-init", embedded_init, embedded_init_size, true, err);
+	if (r >= 0 && (self = (int)syscall(SYS_pidfd_open, getpid(), 0)) < 0)
+		r = error_system(err, errno, "cannot open a descriptor of this process");
+	if (r >= 0)
+		r = pipe_cloexec(control_pipe, err);
+	if (r >= 0)
+		r = pipe_cloexec(report_pipe, err);
+	s->control_fd = control_pipe[1];
+	s->report_fd = report_pipe[0];
+	if (r >= 0) {
+		l.init = init;
+		for (int i = 0; i < 3; i++)
+			l.source[i] = o->stdio[i];
+		l.source[INIT_FD_CONTROL] = control_pipe[0];
+		l.source[INIT_FD_REPORT] = report_pipe[1];
+		l.source[INIT_FD_SPEC] = spec;
+		l.source[INIT_FD_SUPERVISOR] = self;
+		l.source[INIT_FD_SLOT] = o->slot_fd;
+		for (int i = 0; i < o->n_join; i++)
+			l.source[INIT_FD_JOIN + i] = o->join_fds[i];
+		for (int i = 0; i < n_idmaps; i++)
+			l.source[INIT_FD_IDMAP + i] = idmap_fds[i];
+		r = start_with(s, &l, plan, o, on_init, arg, receipt, err);
+		control_pipe[0] = l.source[INIT_FD_CONTROL];
+		report_pipe[1] = l.source[INIT_FD_REPORT];
+	}
+	fd_close(control_pipe[0]);
+	fd_close(report_pipe[1]);
+	for (int i = 0; i < n_idmaps; i++)
+		fd_close(idmap_fds[i]);
+	if (r < 0)
+		return r;
+	fcntl(s->report_fd, F_SETFL, O_NONBLOCK);
+	*ret = TAKE_PTR(s);
+	return 0;
+}
+
+void sandbox_kill(struct sandbox *s)
+{
+	pidfd_kill(s->pidfd, SIGKILL);
+}
+
+void sandbox_terminate(struct sandbox *s)
+{
+	if (control(s, CONTROL_TERMINATE) < 0)
+		sandbox_kill(s);
+}
+
+void sandbox_reap(struct sandbox *s)
+{
+	siginfo_t info;
+
+	waitid(P_PIDFD, (id_t)s->pidfd, &info, WEXITED | __WALL | WNOHANG);
+}
+
+void sandbox_free(struct sandbox *s)
+{
+	if (!s)
+		return;
+	if (s->pidfd >= 0) {
+		pidfd_kill(s->pidfd, SIGKILL);
+		pidfd_wait(s->pidfd, -1);
+		sandbox_reap(s);
+	}
+	fd_close(s->pidfd);
+	fd_close(s->report_fd);
+	fd_close(s->control_fd);
+	free(s);
+}
+
+int sandbox_read_report(struct sandbox *s, struct sandbox_report *ret)
+{
+	struct report raw;
+	int n = read_raw(s, &raw);
+
+	if (n <= 0)
+		return n;
+	*ret = (struct sandbox_report){
+		.deadline = raw.kind == REPORT_DEADLINE,
+		.ended = raw.kind == REPORT_ENDED,
+		.status = raw.value,
+		.cpu_user_us = raw.cpu_user_us,
+		.cpu_system_us = raw.cpu_system_us,
+		.maxrss_kib = raw.maxrss_kib,
+	};
+	return 1;
+}

@@ -1,0 +1,71 @@
+/*
+ * The walls around one command. Prepare in the parent, apply in the child: sandbox_start() turns the plan into a blob
+ * without pointers, clones into new namespaces, executes init (init/init.h) and answers its questions until the
+ * command runs; what truly stands is added to the receipt.
+ *
+ *   sandbox_start → (command runs) → sandbox_read_report when report_fd is readable → pidfd readable: all of it is
+ *   dead → sandbox_free. sandbox_terminate asks for SIGTERM and grace; sandbox_kill ends everything now.
+ *
+ * If the caller dies, init sees it and the namespace is emptied by the kernel: nothing is left but what the
+ * workspace's record names.
+ */
+#ifndef SANDBOX_SANDBOX_H
+#define SANDBOX_SANDBOX_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "plan.h"
+#include "process.h"
+#include "receipt.h"
+
+enum { SANDBOX_UID = 1000, SANDBOX_GID = 1000, SANDBOX_JOIN_MAX = 6 };
+
+struct sandbox_options {
+	uid_t host_uid; /* who the analysis is on the host: the slot's, or the caller */
+	gid_t host_gid;
+	int stdio[3];
+	int join_fds[SANDBOX_JOIN_MAX]; /* cgroup.procs files */
+	int n_join;
+	int slot_fd;	  /* kept open by init; -1: none */
+	const void *cpus; /* affinity mask, NULL: as it is */
+	size_t n_cpus;
+};
+
+struct sandbox {
+	struct process_id init; /* PID 1 as seen here */
+	int pidfd;
+	int report_fd;
+	int control_fd;
+	int exec_errno; /* not 0: the walls stood, the command could not be executed */
+};
+
+/* Returns 0 when the command runs or could not be executed (exec_errno); negative when a wall could not be raised,
+ * with nothing left alive. on_init is called as soon as PID 1 exists, before anything else happens in it, so that the
+ * record can name it. */
+typedef int (*sandbox_init_fn)(void *arg, const struct process_id *init, struct error *err);
+int sandbox_start(const struct plan *plan, const struct sandbox_options *options, sandbox_init_fn on_init,
+		  void *arg, struct receipt *receipt, struct sandbox **ret, struct error *err);
+void sandbox_free(struct sandbox *s); /* kills and awaits what is alive; NULL is fine */
+DEFINE_CLEANUP(struct sandbox *, sandbox_free);
+#define _cleanup_sandbox_ _cleanup_(sandbox_freep)
+
+void sandbox_terminate(struct sandbox *s);
+void sandbox_kill(struct sandbox *s);
+/* Reaps PID 1 if nobody has; call when the pidfd is readable. */
+void sandbox_reap(struct sandbox *s);
+
+struct sandbox_report {
+	bool deadline; /* the wall clock ran out */
+	bool ended;    /* the command itself has ended, with this wait status */
+	int status;
+	uint64_t cpu_user_us, cpu_system_us, maxrss_kib;
+};
+/* 1: a report; 0: nothing more (end of file); negative: nothing now (-EAGAIN) or -errno. */
+int sandbox_read_report(struct sandbox *s, struct sandbox_report *ret);
+
+/* Landlock's ABI on this host, 0: none. */
+int sandbox_landlock_abi(void);
+
+#endif

@@ -1,0 +1,380 @@
+#include "supervise.h"
+#include "clock.h"
+#include "loop.h"
+#include "process.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+enum {
+	SAMPLE_FIRST_MS = 20, /* the second sample comes this long after the start … */
+	SAMPLE_MAX_MS = 1000, /* … and the distance grows with the elapsed time up to this */
+	DISK_FIRST_MS = 200,
+	DISK_MAX_MS = 5000,
+	BACKSTOP_MS = 2000, /* how long after the deadline init gets before we kill it ourselves */
+	READ_SIZE = 65536,
+};
+
+struct watch {
+	const struct supervise_job *job;
+	struct supervise_result *result;
+	struct loop *loop;
+	struct source *out[STREAM_COUNT], *report, *sampler, *disk, *backstop, *cancel;
+	struct capture capture[STREAM_COUNT];
+	struct supervise_report last; /* what the command itself used, where there is no cgroup */
+	uint64_t progress_at;
+	bool cancelled;
+};
+
+void supervise_result_done(struct supervise_result *r)
+{
+	for (int i = 0; i < STREAM_COUNT; i++) {
+		free(r->logs[i].head);
+		free(r->logs[i].tail);
+		r->logs[i] = (struct captured){0};
+	}
+	free(r->timeline);
+	r->timeline = NULL;
+}
+
+/* Reads what is there. 1: there may be more; 0: end; -EAGAIN. */
+static int drain_once(struct watch *w, int stream)
+{
+	char data[READ_SIZE];
+	ssize_t n = read(w->job->out_fd[stream], data, sizeof data);
+
+	if (n < 0)
+		return errno == EINTR ? 1 : -errno;
+	if (n == 0)
+		return 0;
+	capture_add(&w->capture[stream], data, (size_t)n);
+	if (w->job->output)
+		w->job->output(w->job->arg, stream, data, (size_t)n);
+	return 1;
+}
+
+static int on_output(struct watch *w, int stream)
+{
+	int r = drain_once(w, stream);
+
+	if (r == 0 || (r < 0 && r != -EAGAIN)) {
+		loop_remove(w->out[stream]);
+		w->out[stream] = NULL;
+	}
+	return 0;
+}
+
+static int on_stdout(void *arg, UNUSED int fd, UNUSED uint32_t events, UNUSED struct error *err)
+{
+	return on_output(arg, STREAM_STDOUT);
+}
+
+static int on_stderr(void *arg, UNUSED int fd, UNUSED uint32_t events, UNUSED struct error *err)
+{
+	return on_output(arg, STREAM_STDERR);
+}
+
+/* Only what came first counts as what it was ended for. */
+static bool has_cause(const struct evidence *e)
+{
+	return e->cancel_signal || e->wall_reached || e->cpu_reached || e->disk_killed;
+}
+
+static int read_reports(struct watch *w)
+{
+	struct evidence *e = &w->result->evidence;
+	struct supervise_report r;
+	int n;
+
+	while ((n = w->job->read_report(w->job->arg, &r)) == 1) {
+		if (r.deadline && !has_cause(e))
+			e->wall_reached = true;
+		if (!r.ended)
+			continue;
+		w->last = r;
+		if (WIFEXITED(r.status))
+			e->exit_code = WEXITSTATUS(r.status);
+		else if (WIFSIGNALED(r.status))
+			e->signal = WTERMSIG(r.status);
+	}
+	return n;
+}
+
+static int on_report(void *arg, UNUSED int fd, UNUSED uint32_t events, UNUSED struct error *err)
+{
+	struct watch *w = arg;
+
+	if (read_reports(w) == 0) {
+		loop_remove(w->report);
+		w->report = NULL;
+	}
+	return 0;
+}
+
+/* PID 1 is dead, and with it, says the kernel, every process of the namespace. */
+static int on_dead(void *arg, UNUSED int fd, UNUSED uint32_t events, UNUSED struct error *err)
+{
+	struct watch *w = arg;
+
+	loop_quit(w->loop);
+	return 0;
+}
+
+static int on_cancel(void *arg, int fd, UNUSED uint32_t events, UNUSED struct error *err)
+{
+	struct watch *w = arg;
+	struct evidence *e = &w->result->evidence;
+	unsigned char number;
+	ssize_t n = read(fd, &number, 1);
+
+	if (n < 0)
+		return 0;
+	if (n == 0) { /* whoever could cancel is gone; that is no reason to stop */
+		loop_remove(w->cancel);
+		return 0;
+	}
+	if (w->cancelled) {
+		w->job->kill(w->job->arg);
+		return 0;
+	}
+	w->cancelled = true;
+	if (!has_cause(e))
+		e->cancel_signal = number;
+	w->job->terminate(w->job->arg);
+	return 0;
+}
+
+static int64_t elapsed_ms(const struct watch *w)
+{
+	return (int64_t)((clock_now() - w->job->started) / NSEC_PER_MSEC);
+}
+
+static int64_t to_ms(int64_t ns)
+{
+	return ns < 0 ? -1 : ns / (int64_t)NSEC_PER_MSEC;
+}
+
+/* Reads the cheap counters into a sample, adds it to the timeline, keeps the sampled peaks. */
+static void sample(struct watch *w, struct sample *s, struct cgroup_counters *c)
+{
+	struct usage *u = &w->result->usage;
+
+	*s = (struct sample){.at_ms = elapsed_ms(w), .cpu_ms = -1, .memory_bytes = -1, .pids = -1};
+	if (!w->job->cgroup)
+		return;
+	cgroup_sample(w->job->cgroup, c);
+	s->cpu_ms = to_ms(c->cpu_ns);
+	s->memory_bytes = c->memory_bytes;
+	s->pids = c->pids;
+	if (c->memory_anon_bytes > u->memory_anon_peak_bytes)
+		u->memory_anon_peak_bytes = c->memory_anon_bytes;
+	if (w->result->timeline)
+		timeline_add(w->result->timeline, s);
+}
+
+/* When the next look is due: soon at first, rarer as the analysis grows old, and in time for the cpu limit. */
+static uint64_t next_sample(const struct watch *w, const struct sample *s)
+{
+	uint64_t cpu_limit = w->job->limits->value[LIMIT_CPU_TIME], now = clock_now();
+	int64_t wait_ms = s->at_ms / 16;
+
+	if (wait_ms < SAMPLE_FIRST_MS)
+		wait_ms = SAMPLE_FIRST_MS;
+	if (wait_ms > SAMPLE_MAX_MS)
+		wait_ms = SAMPLE_MAX_MS;
+	if (w->job->progress && w->job->progress_interval_ms && wait_ms > w->job->progress_interval_ms)
+		wait_ms = w->job->progress_interval_ms;
+	if (cpu_limit != LIMIT_NONE && s->cpu_ms >= 0) {
+		long cpus = sysconf(_SC_NPROCESSORS_ONLN);
+		int64_t left_ms = ((int64_t)(cpu_limit / NSEC_PER_MSEC) - s->cpu_ms) / (cpus > 0 ? cpus : 1);
+
+		if (left_ms < wait_ms)
+			wait_ms = left_ms < 1 ? 1 : left_ms;
+	}
+	return now + (uint64_t)wait_ms * NSEC_PER_MSEC;
+}
+
+static int on_sample(void *arg, UNUSED struct error *err)
+{
+	struct watch *w = arg;
+	struct evidence *e = &w->result->evidence;
+	uint64_t cpu_limit = w->job->limits->value[LIMIT_CPU_TIME];
+	struct cgroup_counters c;
+	struct sample s;
+
+	sample(w, &s, &c);
+	if (cpu_limit != LIMIT_NONE && s.cpu_ms >= 0 && (uint64_t)s.cpu_ms * NSEC_PER_MSEC >= cpu_limit &&
+	    !has_cause(e)) {
+		e->cpu_reached = true;
+		w->job->terminate(w->job->arg);
+	}
+	if (w->job->progress && clock_now() >= w->progress_at) {
+		w->progress_at = clock_now() + (uint64_t)w->job->progress_interval_ms * NSEC_PER_MSEC;
+		w->job->progress(w->job->arg, &s,
+				 w->result->disk_files_seen ? (int64_t)w->result->disk_files_seen : -1);
+	}
+	loop_timer_set(w->sampler, next_sample(w, &s));
+	return 0;
+}
+
+/* The watch over a plain directory. A look costs as much as there are files, so its rhythm follows its own cost. */
+static int on_disk(void *arg, UNUSED struct error *err)
+{
+	struct watch *w = arg;
+	struct supervise_result *result = w->result;
+	const struct limits *l = w->job->limits;
+	uint64_t start = clock_now(), bytes = 0, files = 0, cost, wait;
+
+	if (w->job->measure(w->job->arg, &bytes, &files) < 0)
+		bytes = files = 0;
+	if (bytes > result->disk_bytes_seen)
+		result->disk_bytes_seen = bytes;
+	if (files > result->disk_files_seen)
+		result->disk_files_seen = files;
+	if (bytes > l->value[LIMIT_DISK] || files > l->value[LIMIT_FILES]) {
+		if (!has_cause(&result->evidence))
+			result->evidence.disk_killed = true;
+		w->job->kill(w->job->arg);
+	}
+	cost = clock_now() - start;
+	wait = cost * 20;
+	if (wait < DISK_FIRST_MS * NSEC_PER_MSEC)
+		wait = DISK_FIRST_MS * NSEC_PER_MSEC;
+	if (wait > DISK_MAX_MS * NSEC_PER_MSEC)
+		wait = DISK_MAX_MS * NSEC_PER_MSEC;
+	loop_timer_set(w->disk, clock_now() + wait);
+	return 0;
+}
+
+static int on_backstop(void *arg, UNUSED struct error *err)
+{
+	struct watch *w = arg;
+
+	if (!has_cause(&w->result->evidence))
+		w->result->evidence.wall_reached = true;
+	w->job->kill(w->job->arg);
+	return 0;
+}
+
+static uint64_t backstop_time(const struct supervise_job *job)
+{
+	uint64_t wall = job->limits->value[LIMIT_WALL], when;
+
+	if (wall == LIMIT_NONE || __builtin_add_overflow(job->started, wall, &when) ||
+	    __builtin_add_overflow(when, job->limits->value[LIMIT_GRACE], &when) ||
+	    __builtin_add_overflow(when, BACKSTOP_MS * NSEC_PER_MSEC, &when))
+		return 0;
+	return when;
+}
+
+static int watch_everything(struct watch *w, struct error *err)
+{
+	const struct supervise_job *job = w->job;
+	static const loop_fd_fn on_stream[] = {[STREAM_STDOUT] = on_stdout, [STREAM_STDERR] = on_stderr};
+	uint64_t now = clock_now();
+	int r = 0;
+
+	for (int i = 0; i < STREAM_COUNT && r == 0; i++)
+		if (job->out_fd[i] >= 0)
+			r = loop_add_fd(w->loop, job->out_fd[i], EPOLLIN, on_stream[i], w, &w->out[i], err);
+	if (r == 0)
+		r = loop_add_fd(w->loop, job->report_fd, EPOLLIN, on_report, w, &w->report, err);
+	if (r == 0)
+		r = loop_add_fd(w->loop, job->pidfd, EPOLLIN, on_dead, w, NULL, err);
+	if (r == 0 && job->cancel_fd >= 0)
+		r = loop_add_fd(w->loop, job->cancel_fd, EPOLLIN, on_cancel, w, &w->cancel, err);
+	if (r == 0)
+		r = loop_add_timer(w->loop, now + SAMPLE_FIRST_MS * NSEC_PER_MSEC, on_sample, w, &w->sampler,
+				   err);
+	if (r == 0 && job->measure)
+		r = loop_add_timer(w->loop, now + DISK_FIRST_MS * NSEC_PER_MSEC, on_disk, w, &w->disk, err);
+	if (r == 0)
+		r = loop_add_timer(w->loop, backstop_time(job), on_backstop, w, &w->backstop, err);
+	return r;
+}
+
+/* Everything is dead: the last bytes, the last report, the counters as they stand for good. */
+static void finish_usage(struct watch *w)
+{
+	struct supervise_result *result = w->result;
+	struct usage *u = &result->usage;
+	struct evidence *e = &result->evidence;
+	struct cgroup_counters c;
+	struct sample s;
+
+	u->wall_ms = elapsed_ms(w);
+	e->oom_kills = e->pids_hits = e->disk_hits = -1;
+	if (!w->job->cgroup) {
+		if (w->last.ended) {
+			u->cpu_user_ms = to_ms(w->last.cpu_user_ns);
+			u->cpu_system_ms = to_ms(w->last.cpu_system_ns);
+			u->cpu_ms = to_ms(w->last.cpu_user_ns + w->last.cpu_system_ns);
+		}
+		return;
+	}
+	sample(w, &s, &c);
+	cgroup_read(w->job->cgroup, &c);
+	u->cpu_ms = to_ms(c.cpu_ns);
+	u->cpu_user_ms = to_ms(c.cpu_user_ns);
+	u->cpu_system_ms = to_ms(c.cpu_system_ns);
+	u->memory_peak_bytes = c.memory_peak_bytes;
+	u->swap_peak_bytes = c.swap_peak_bytes;
+	u->pids_peak = c.pids_peak;
+	u->read_bytes = c.read_bytes;
+	u->written_bytes = c.written_bytes;
+	u->throttled_ms = to_ms(c.throttled_ns);
+	u->oom_kills = c.oom_kills;
+	e->oom_kills = c.oom_kills;
+	e->pids_hits = c.pids_hits;
+}
+
+static int finish(struct watch *w, struct error *err)
+{
+	struct supervise_result *result = w->result;
+	struct evidence *e = &result->evidence;
+	int r = 0;
+
+	for (int i = 0; i < STREAM_COUNT; i++)
+		while (w->job->out_fd[i] >= 0 && w->out[i] && drain_once(w, i) == 1)
+			;
+	if (w->report)
+		read_reports(w);
+	if (e->exit_code < 0 && !e->signal)
+		e->signal = SIGKILL; /* it went down with its namespace */
+	finish_usage(w);
+	for (int i = 0; i < STREAM_COUNT && r == 0; i++)
+		r = capture_finish(&w->capture[i], &result->logs[i], err);
+	return r;
+}
+
+int supervise(const struct supervise_job *job, struct supervise_result *ret, struct error *err)
+{
+	_cleanup_loop_ struct loop *loop = NULL;
+	struct watch w = {.job = job, .result = ret};
+	int r;
+
+	*ret = (struct supervise_result){
+		.evidence =
+			{.started = true, .exit_code = -1, .oom_kills = -1, .pids_hits = -1, .disk_hits = -1},
+		.usage = USAGE_UNKNOWN,
+		.timeline = calloc(1, sizeof *ret->timeline),
+	};
+	for (int i = 0; i < STREAM_COUNT; i++)
+		capture_init(&w.capture[i], job->log_fd[i], job->limits->value[LIMIT_LOG_MAX]);
+	r = loop_open(&loop, err);
+	w.loop = loop;
+	if (r == 0)
+		r = watch_everything(&w, err);
+	if (r == 0)
+		r = loop_run(loop, err);
+	if (r < 0) {
+		job->kill(job->arg);
+		pidfd_wait(job->pidfd, -1);
+		return r;
+	}
+	return finish(&w, err);
+}

@@ -1,0 +1,59 @@
+/*
+ * Watches one running command until nothing of it is alive: one event loop over its output, init's reports, its
+ * pidfd, timers and the caller's cancel descriptor. Knows nothing of namespaces or directories: run introduces them
+ * through the functions below.
+ *
+ * Wall time is kept by init; the supervisor only notes it, and kills if init should fail to. CPU time and disk use
+ * are watched here.
+ */
+#ifndef SUPERVISE_SUPERVISE_H
+#define SUPERVISE_SUPERVISE_H
+
+#include "attempt.h"
+#include "capture.h"
+#include "cgroup.h"
+#include "usage.h"
+#include "verdict.h"
+
+struct supervise_report {
+	bool deadline; /* the wall clock ran out, SIGTERM was sent */
+	bool ended;
+	int status; /* wait status */
+	int64_t cpu_user_ns, cpu_system_ns, maxrss_bytes;
+};
+
+struct supervise_job {
+	int pidfd;
+	int report_fd;
+	int out_fd[STREAM_COUNT]; /* read ends, non-blocking; -1: none */
+	int log_fd[STREAM_COUNT]; /* where captured bytes go */
+	int cancel_fd;		  /* -1: none */
+	const struct limits *limits;
+	const struct cgroup *cgroup; /* NULL: no counters */
+	uint64_t started;	     /* clock_now() */
+
+	void *arg;
+	int (*read_report)(void *arg, struct supervise_report *ret); /* 1, 0 at the end, -EAGAIN */
+	void (*terminate)(void *arg);				     /* SIGTERM, grace, then the end */
+	void (*kill)(void *arg);				     /* the end */
+	/* Bytes and files in use, stopping early beyond the limits; NULL: not watched. */
+	int (*measure)(void *arg, uint64_t *ret_bytes, uint64_t *ret_files);
+	void (*output)(void *arg, int stream, const char *data, size_t size); /* NULL: log only */
+	void (*progress)(void *arg, const struct sample *now, int64_t files); /* NULL: none */
+	int progress_interval_ms;
+};
+
+struct supervise_result {
+	struct evidence evidence;
+	struct usage usage;
+	struct captured logs[STREAM_COUNT];
+	struct timeline *timeline;
+	uint64_t disk_bytes_seen, disk_files_seen; /* at the most, when measured */
+};
+
+void supervise_result_done(struct supervise_result *r);
+
+/* Returns when all of it is dead and every byte of output is read. Negative: our own failure; all is dead too. */
+int supervise(const struct supervise_job *job, struct supervise_result *ret, struct error *err);
+
+#endif
