@@ -287,6 +287,7 @@ static int resolve_ro(struct hood *h, struct request *r, struct error *err)
 
 static int resolve_identity(struct hood *h, const struct request *r, struct plan *plan, struct error *err)
 {
+	char scratch[NAME_MAX + 1];
 	int e = 0;
 
 	if (r->id)
@@ -297,10 +298,10 @@ static int resolve_identity(struct hood *h, const struct request *r, struct plan
 		e = token_make(plan->token, err);
 	if (e < 0)
 		return e;
-	if (asprintf(&plan->workspace, "%s/%s%s", h->config.workspace_root, h->config.workspace_prefix,
-		     plan->id) < 0 ||
-	    asprintf(&plan->scratch, "%s/.%s%s.%s", h->config.workspace_root, h->config.workspace_prefix,
-		     plan->id, plan->token) < 0)
+	workspace_scratch_name(h->config.workspace_prefix, plan->id, plan->token, scratch, sizeof scratch);
+	plan->scratch = path_join(h->config.workspace_root, scratch);
+	if (!plan->scratch ||
+	    asprintf(&plan->workspace, "%s/%s%s", h->config.workspace_root, h->config.workspace_prefix, plan->id) < 0)
 		return error_memory(err);
 	return 0;
 }

@@ -308,19 +308,21 @@ static void finish_usage(struct watch *w)
 
 	u->wall_ms = elapsed_ms(w);
 	e->oom_kills = e->pids_hits = e->disk_hits = -1;
-	if (!w->job->cgroup) {
-		if (w->last.ended) {
-			u->cpu_user_ms = to_ms(w->last.cpu_user_ns);
-			u->cpu_system_ms = to_ms(w->last.cpu_system_ns);
-			u->cpu_ms = to_ms(w->last.cpu_user_ns + w->last.cpu_system_ns);
-		}
-		return;
+	/* Where no cgroup counts, the kernel still tells what the command and all that it waited for has used. */
+	if (w->last.ended) {
+		u->cpu_user_ms = to_ms(w->last.cpu_user_ns);
+		u->cpu_system_ms = to_ms(w->last.cpu_system_ns);
+		u->cpu_ms = to_ms(w->last.cpu_user_ns + w->last.cpu_system_ns);
 	}
+	if (!w->job->cgroup)
+		return;
 	sample(w, &s, &c);
 	cgroup_read(w->job->cgroup, &c);
-	u->cpu_ms = to_ms(c.cpu_ns);
-	u->cpu_user_ms = to_ms(c.cpu_user_ns);
-	u->cpu_system_ms = to_ms(c.cpu_system_ns);
+	if (c.cpu_ns >= 0) {
+		u->cpu_ms = to_ms(c.cpu_ns);
+		u->cpu_user_ms = to_ms(c.cpu_user_ns);
+		u->cpu_system_ms = to_ms(c.cpu_system_ns);
+	}
 	u->memory_peak_bytes = c.memory_peak_bytes;
 	u->swap_peak_bytes = c.swap_peak_bytes;
 	u->pids_peak = c.pids_peak;

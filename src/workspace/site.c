@@ -1,4 +1,5 @@
 #include "folder.h"
+#include "digest.h"
 #include "file.h"
 #include "text.h"
 
@@ -119,10 +120,20 @@ void site_close(struct site *s)
 	s->root = s->prefix = NULL;
 }
 
+void workspace_scratch_name(const char *prefix, const char *id, const char *token, char *out, size_t room)
+{
+	uint8_t hash[DIGEST_SIZE];
+	char mark[17];
+
+	digest_bytes(token, strlen(token), hash);
+	hex_encode(hash, 8, mark);
+	snprintf(out, room, ".%.*s%.*s.%s", PREFIX_MAX, prefix, ID_MAX, id, mark);
+}
+
 void names_make(struct names *n, const struct site *site, const char *id, const char *token)
 {
 	snprintf(n->final, sizeof n->final, "%.*s%s", PREFIX_MAX, site->prefix, id);
-	snprintf(n->scratch, sizeof n->scratch, ".%.*s%.*s.%s", PREFIX_MAX, site->prefix, ID_MAX, id, token);
-	snprintf(n->making, sizeof n->making, ".%.*s%.*s.%s.new", PREFIX_MAX, site->prefix, ID_MAX, id,
-		 token);
+	workspace_scratch_name(site->prefix, id, token, n->scratch, sizeof n->scratch);
+	workspace_scratch_name(site->prefix, id, token, n->making, sizeof n->making - sizeof ".new");
+	strcat(n->making, ".new");
 }
