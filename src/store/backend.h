@@ -15,6 +15,7 @@
 #include "digest.h"
 #include "error.h"
 #include "sql.h"
+#include "url.h"
 
 enum value_kind {
 	VALUE_NULL,
@@ -86,11 +87,7 @@ struct backend {
 	char *name; /* for messages: quoted, escaped, without a password */
 };
 
-int sqlite_open(const char *path, unsigned flags, struct backend **ret, struct error *err);
-int postgres_open(const char *url, unsigned flags, struct backend **ret, struct error *err);
-
-/* A file system that other machines write too: SQLite's locks and shared memory do not hold there. Its name, or
- * NULL. magic as in statfs(2). */
-const char *filesystem_network_name(unsigned long magic);
+int sqlite_open(const struct ledger_url *url, unsigned flags, struct backend **ret, struct error *err);
+int postgres_open(const struct ledger_url *url, unsigned flags, struct backend **ret, struct error *err);
 
 #endif

@@ -92,8 +92,7 @@ int ledger_open(const char *url, unsigned flags, struct ledger **ret, struct err
 	l->shown = ledger_url_redacted(url);
 	if (!l->shown)
 		return error_memory(err);
-	r = u.is_postgres ? postgres_open(u.location, flags, &l->backend, err)
-			  : sqlite_open(u.location, flags, &l->backend, err);
+	r = (u.is_postgres ? postgres_open : sqlite_open)(&u, flags, &l->backend, err);
 	if (r == 0)
 		r = schema_check(l, flags, err);
 	if (r < 0)

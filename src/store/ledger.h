@@ -1,7 +1,6 @@
 /*
  * The ledger: what every attempt was, for good. One interface; SQLite or PostgreSQL behind it, chosen by the URL.
- * All SQL is in one place (sql.h), objects too large for the database in a content-addressed store
- * beside it (objects.h).
+ * All SQL is in one place (sql.h), contents too large for the database in a content-addressed store (objects.h).
  *
  * ledger_open, any number of calls, ledger_close. A crash at any instant leaves the last committed transaction,
  * and at most temporary objects that the next gc removes.
@@ -22,9 +21,9 @@ enum ledger_flags {
 	LEDGER_READ_ONLY = 2,
 };
 
-/* "sqlite:PATH" or a bare path; "postgresql://…"; parameters of ours: objects=DIR, blob_max=SIZE (not after a bare
- * path). One handle is for one thread. ERROR_NOT_FOUND: it is not there, and LEDGER_CREATE was not given. Newer schema: refused. Older schema: upgraded when writable.
- * Messages never contain a password. */
+/* "sqlite:PATH" or a bare path; "postgresql://…"; parameters of ours: objects=DIR, blob_max=SIZE, busy=TIME (not
+ * after a bare path). One handle is for one thread. ERROR_NOT_FOUND: it is not there, and LEDGER_CREATE was not given.
+ * Newer schema: refused. Older schema: upgraded when writable. Messages never contain a password. */
 int ledger_open(const char *url, unsigned flags, struct ledger **ret, struct error *err);
 struct ledger *ledger_close(struct ledger *l); /* NULL is fine; returns NULL */
 DEFINE_CLEANUP(struct ledger *, ledger_close);

@@ -9,7 +9,7 @@
 	"workspace, kept, host, reason, usage, error_stage, error_code, error_message, request"
 #define ATTEMPT_ALL  \
 	ATTEMPT_LIST \
-		", plan, receipt, result, missing, present, rejected_more, sample_interval_ms, committed_at"
+	", plan, receipt, result, missing, present, rejected_more, sample_interval_ms, committed_at"
 #define ROWS_OF(columns, table) \
 	"SELECT " columns " FROM @" table " WHERE analysis_id = $1 AND attempt = $2 ORDER BY position"
 

@@ -4,48 +4,29 @@
  */
 #include "backend.h"
 
-#include <errno.h>
-#include <fcntl.h>
 #include <sqlite3.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/stat.h>
-#include <sys/vfs.h>
 
-#include "file.h"
 #include "ledger.h"
+#include "sqlite_file.h"
 #include "text.h"
 
-enum { BUSY_TIMEOUT_MS = 20000, WAL_RETRY_MS = 5 };
+enum { WAL_RETRY_MS = 5 };
 
 struct sqlite {
 	struct backend base;
 	sqlite3 *db;
+	char *path;
 	sqlite3_stmt *statements[SQL_COUNT];
 	sqlite3_stmt *inserts[TABLE_COUNT];
 	enum sql_table filling;
+	int busy_ms;
 };
 
 static struct sqlite *of(struct backend *b)
 {
 	return (struct sqlite *)b;
-}
-
-const char *filesystem_network_name(unsigned long magic)
-{
-	static const struct {
-		unsigned long magic;
-		const char *name;
-	} table[] = {
-		{0x6969, "NFS"},      {0x517b, "SMB"},	    {0xff534d42, "CIFS"},   {0xfe534d42, "SMB2"},
-		{0x5346414f, "AFS"},  {0x6b414653, "AFS"},  {0x73757245, "Coda"},   {0x0bd00bd0, "Lustre"},
-		{0x47504653, "GPFS"}, {0x00c36400, "Ceph"}, {0x19830326, "BeeGFS"}, {0x20030528, "OrangeFS"},
-	};
-
-	for (size_t i = 0; i < ARRAY_SIZE(table); i++)
-		if (table[i].magic == (magic & 0xffffffff))
-			return table[i].name;
-	return NULL;
 }
 
 /* One sentence for what SQLite said, by its code; `doing` is "read" or "write to". */
@@ -54,15 +35,18 @@ static int sqlite_error(struct sqlite *s, int code, const char *doing, struct er
 	const char *name = s->base.name, *said = sqlite3_errmsg(s->db);
 	int errnum = sqlite3_system_errno(s->db);
 
+	/* A reader, too, writes -shm; SQLite then reports whatever file it looked for last. */
+	if ((code & 0xff) == SQLITE_CANTOPEN && sqlite_file_read_only(s->path))
+		code = SQLITE_READONLY;
 	switch (code & 0xff) {
 	case SQLITE_NOMEM:
 		return error_memory(err);
 	case SQLITE_READONLY:
 		return error_set(
 			err, ERROR_LEDGER,
-			"cannot write to the ledger %s: it is read-only; make the file and its directory writable "
+			"cannot %s the ledger %s: it is read-only; make the file and its directory writable "
 			"for this user, or name another with --db",
-			name);
+			doing, name);
 	case SQLITE_NOTADB:
 		return error_set(
 			err, ERROR_LEDGER,
@@ -72,9 +56,9 @@ static int sqlite_error(struct sqlite *s, int code, const char *doing, struct er
 	case SQLITE_LOCKED:
 		return error_set(
 			err, ERROR_LEDGER,
-			"cannot %s the ledger %s: others have kept it locked for %d s; find and end them, then "
+			"cannot %s the ledger %s: others have kept it locked for %d ms; find and end them, then "
 			"try again",
-			doing, name, BUSY_TIMEOUT_MS / 1000);
+			doing, name, s->busy_ms);
 	case SQLITE_FULL:
 		return error_set(err, ERROR_LEDGER,
 				 "cannot write to the ledger %s: no space is left there; free some", name);
@@ -234,7 +218,7 @@ static int sqlite_migrate_prepare(struct backend *b, struct error *err)
 
 	for (int waited = 0;; waited += WAL_RETRY_MS) {
 		code = sqlite3_exec(s->db, "PRAGMA journal_mode = WAL", NULL, NULL, NULL);
-		if ((code & 0xff) != SQLITE_BUSY || waited >= BUSY_TIMEOUT_MS)
+		if ((code & 0xff) != SQLITE_BUSY || waited >= s->busy_ms)
 			break;
 		sqlite3_sleep(WAL_RETRY_MS);
 	}
@@ -333,6 +317,7 @@ static struct backend *sqlite_close(struct backend *b)
 	for (size_t i = 0; i < TABLE_COUNT; i++)
 		sqlite3_finalize(s->inserts[i]);
 	sqlite3_close(s->db);
+	free(s->path);
 	free(b->name);
 	free(s);
 	return NULL;
@@ -357,65 +342,9 @@ static const struct backend_ops sqlite_ops = {
 	.verify = sqlite_verify,
 };
 
-static char *parent_of(const char *path)
-{
-	const char *slash = strrchr(path, '/');
-
-	return slash ? strndup(path, slash == path ? 1 : (size_t)(slash - path)) : strdup(".");
-}
-
-/* SQLite gives -wal and -shm the mode of the file, so the file is made here, with mknod: a descriptor of our own
- * would, when closed, take away the locks that another connection of this process holds. */
-static int file_make(const char *path, const char *name, struct error *err)
-{
-	_cleanup_free_ char *parent = parent_of(path);
-	int r;
-
-	if (!parent)
-		return error_memory(err);
-	r = dir_make_private(parent, err);
-	if (r < 0)
-		return error_prefix(err, r, "cannot make the ledger %s", name);
-	if (mknod(path, S_IFREG | 0600, 0) < 0)
-		return errno == EEXIST ? 0 : error_system(err, errno, "cannot make the ledger %s", name);
-	if (chmod(path, 0600) < 0)
-		return error_system(err, errno, "cannot make the ledger %s", name);
-	return 0;
-}
-
-static int file_check(const char *path, const char *name, struct error *err)
-{
-	const char *network;
-	struct statfs fs;
-	struct stat st;
-
-	if (stat(path, &st) < 0 || statfs(path, &fs) < 0) {
-		if (errno == ENOENT)
-			return error_set(err, ERROR_NOT_FOUND,
-					 "there is no ledger %s yet: the first run makes it, or "
-					 "'fumehood db init'",
-					 name);
-		return error_system(err, errno, "cannot open the ledger %s", name);
-	}
-	if (S_ISDIR(st.st_mode))
-		return error_set(err, ERROR_LEDGER,
-				 "cannot open the ledger %s: it is a directory, name a file in it", name);
-	if (!S_ISREG(st.st_mode))
-		return error_set(err, ERROR_LEDGER, "cannot open the ledger %s: it is not a regular file",
-				 name);
-	network = filesystem_network_name((unsigned long)fs.f_type);
-	if (network)
-		return error_set(
-			err, ERROR_REFUSED,
-			"the ledger %s lies on a network file system (%s), where SQLite's locks do not hold: put it "
-			"on a local disk, or use PostgreSQL",
-			name, network);
-	return 0;
-}
-
 static int configure(struct sqlite *s, struct error *err)
 {
-	int code = sqlite3_busy_timeout(s->db, BUSY_TIMEOUT_MS);
+	int code = sqlite3_busy_timeout(s->db, s->busy_ms);
 
 	sqlite3_extended_result_codes(s->db, 1);
 	if (code == SQLITE_OK)
@@ -428,10 +357,10 @@ static int configure(struct sqlite *s, struct error *err)
 	return code == SQLITE_OK ? 0 : sqlite_error(s, code, "open", err);
 }
 
-int sqlite_open(const char *path, unsigned flags, struct backend **ret, struct error *err)
+int sqlite_open(const struct ledger_url *url, unsigned flags, struct backend **ret, struct error *err)
 {
 	_cleanup_(sqlite_closep) struct backend *b = NULL;
-	_cleanup_free_ char *file = NULL;
+	const char *path = url->location, *file;
 	char shown[512];
 	int code, r;
 
@@ -439,17 +368,19 @@ int sqlite_open(const char *path, unsigned flags, struct backend **ret, struct e
 	if (!b)
 		return error_memory(err);
 	b->ops = &sqlite_ops;
+	of(b)->busy_ms = (int)url->busy_ms;
 	text_escape_into(shown, sizeof shown, path, strlen(path));
 	/* "./" because SQLite has its own ideas of "file:…" and ":memory:". */
 	if (asprintf(&b->name, "'%s'", shown) < 0 ||
-	    asprintf(&file, "%s%s", path[0] == '/' ? "" : "./", path) < 0)
+	    asprintf(&of(b)->path, "%s%s", path[0] == '/' ? "" : "./", path) < 0)
 		return error_memory(err);
+	file = of(b)->path;
 	if (flags & LEDGER_CREATE) {
-		r = file_make(file, b->name, err);
+		r = sqlite_file_make(file, b->name, err);
 		if (r < 0)
 			return r;
 	}
-	r = file_check(file, b->name, err);
+	r = sqlite_file_check(file, b->name, err);
 	if (r < 0)
 		return r;
 	/* Read-only is our promise, not a mode of opening: SQLite must be able to recover a WAL in order to read. */

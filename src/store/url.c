@@ -41,31 +41,63 @@ static int percent_decode(char *text)
 	return 0;
 }
 
+static int parameter_objects(struct ledger_url *u, const char *value)
+{
+	free(u->objects);
+	u->objects = strdup(value);
+	return u->objects && *value ? 0 : -EINVAL;
+}
+
+static int parameter_blob_max(struct ledger_url *u, const char *value)
+{
+	return size_parse(value, &u->blob_max) < 0 || u->blob_max > BLOB_MAX_MOST ? -EINVAL : 0;
+}
+
+static int parameter_busy(struct ledger_url *u, const char *value)
+{
+	uint64_t ns;
+
+	if (duration_parse(value, &ns) < 0 || ns > 3600 * NSEC_PER_SEC)
+		return -EINVAL;
+	u->busy_ms = ns / NSEC_PER_MSEC;
+	return 0;
+}
+
+static const struct {
+	const char *name; /* with its '=' */
+	int (*take)(struct ledger_url *u, const char *value);
+	const char *example;
+} parameters[] = {
+	{"objects=", parameter_objects, "a directory"},
+	{"blob_max=", parameter_blob_max, "a size up to 16M, such as 64K"},
+	{"busy=", parameter_busy, "a time up to 1h, such as 20s"},
+};
+
+/* The row of parameters that "name=value" belongs to, or -1. */
+static int parameter_find(const char *word)
+{
+	for (size_t i = 0; i < ARRAY_SIZE(parameters); i++)
+		if (strncmp(word, parameters[i].name, strlen(parameters[i].name)) == 0)
+			return (int)i;
+	return -1;
+}
+
 /* Takes "name=value" if it is one of ours: 1, 0 if not, negative if it makes no sense. */
 static int parameter_take(struct ledger_url *u, const char *word, size_t size, struct error *err)
 {
 	_cleanup_free_ char *value = NULL;
-	const char *equal = memchr(word, '=', size);
-	size_t name = equal ? (size_t)(equal - word) : size;
-	bool objects = name == 7 && memcmp(word, "objects", 7) == 0;
-	bool blob_max = name == 8 && memcmp(word, "blob_max", 8) == 0;
+	int i = parameter_find(word);
+	size_t name;
 
-	if (!objects && !blob_max)
+	if (i < 0)
 		return 0;
-	value = equal ? strndup(equal + 1, size - name - 1) : strdup("");
+	name = strlen(parameters[i].name);
+	value = strndup(word + name, size - name);
 	if (!value)
 		return error_memory(err);
-	if (percent_decode(value) < 0 || value[0] == 0)
-		return error_set(err, ERROR_USAGE, "the ledger's URL has no usable value for '%.*s'",
-				 (int)name, word);
-	if (blob_max && (size_parse(value, &u->blob_max) < 0 || u->blob_max > BLOB_MAX_MOST))
-		return error_set(err, ERROR_USAGE,
-				 "the ledger's URL says blob_max=%s: it is a size up to 16M, such as 64K",
-				 value);
-	if (objects) {
-		free(u->objects);
-		u->objects = TAKE_PTR(value);
-	}
+	if (percent_decode(value) < 0 || parameters[i].take(u, value) < 0)
+		return error_set(err, ERROR_USAGE, "the ledger's URL says '%s%s': it must be %s",
+				 parameters[i].name, value, parameters[i].example);
 	return 1;
 }
 
@@ -99,7 +131,7 @@ static bool path_has_query(const char *path)
 {
 	const char *query = strrchr(path, '?');
 
-	return query && (strncmp(query + 1, "objects=", 8) == 0 || strncmp(query + 1, "blob_max=", 9) == 0);
+	return query && parameter_find(query + 1) >= 0;
 }
 
 static int objects_default(struct ledger_url *u, struct error *err)
@@ -127,8 +159,8 @@ static int objects_default(struct ledger_url *u, struct error *err)
 
 int ledger_url_parse(const char *url, struct ledger_url *ret, struct error *err)
 {
-	_cleanup_ledger_url_ struct ledger_url u = {.is_postgres = is_postgres(url),
-						    .blob_max = BLOB_MAX_DEFAULT};
+	_cleanup_ledger_url_ struct ledger_url u = {
+		.is_postgres = is_postgres(url), .blob_max = BLOB_MAX_DEFAULT, .busy_ms = BUSY_DEFAULT_MS};
 	bool has_scheme = strncmp(url, "sqlite:", 7) == 0;
 	const char *location = has_scheme ? url + 7 : url;
 

@@ -1,0 +1,35 @@
+/*
+ * One commit under way: commit.c begins and ends its transaction, commit_rows.c fills the tables in between.
+ */
+#ifndef STORE_COMMIT_H
+#define STORE_COMMIT_H
+
+#include "buffer.h"
+#include "store.h"
+
+/* A content that this attempt refers to. */
+struct content {
+	const struct output *output;
+	bool is_object;
+};
+
+struct commit {
+	struct ledger *l;
+	const struct attempt *a;
+	content_open_fn open;
+	void *arg;
+	struct content *contents; /* distinct, by digest */
+	size_t n_contents;
+	struct buffer scratch; /* one content */
+	char *request, *plan, *receipt, *result, *usage, *missing, *present;
+	int number;
+};
+
+/* Everything but the analysis's row, in the order in which tables refer to each other. */
+int commit_rows(struct commit *c, struct error *err);
+
+/* The descriptor of an output's content, the caller's to close; negative. */
+int commit_content_open(struct commit *c, const struct output *o, struct error *err);
+int content_changed(const struct output *o, struct error *err);
+
+#endif

@@ -1,0 +1,122 @@
+/*
+ * Reading what is large, and only when asked for: all attempts, logs, contents.
+ */
+#include "store.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "file.h"
+#include "text.h"
+
+static json_t *time_to_json(const struct value *v)
+{
+	char text[CLOCK_TEXT_SIZE];
+
+	if (v->kind != VALUE_INTEGER)
+		return json_null();
+	clock_format(v->integer, text);
+	return json_string(text);
+}
+
+static json_t *integer_to_json(const struct value *v)
+{
+	return v->kind == VALUE_INTEGER ? json_integer(v->integer) : json_null();
+}
+
+static int attempts_row(void *arg, const struct value *row, struct error *err)
+{
+	json_t *object = json_pack(
+		"{s:o, s:s, s:o, s:o, s:o, s:o, s:o, s:o}", "attempt", integer_to_json(&row[0]), "verdict",
+		row[1].kind == VALUE_TEXT ? row[1].data : "none", "exit_code", integer_to_json(&row[2]),
+		"signal", integer_to_json(&row[3]), "status", integer_to_json(&row[4]), "created",
+		time_to_json(&row[5]), "started", time_to_json(&row[6]), "ended", time_to_json(&row[7]));
+
+	return json_array_append_new(arg, object) < 0 ? error_memory(err) : 0;
+}
+
+int ledger_attempts(struct ledger *l, const char *id, json_t **ret, struct error *err)
+{
+	struct value key = value_text(id);
+	json_t *array = json_array();
+	int r = array ? ledger_run(l, SQL_ATTEMPTS, &key, 1, attempts_row, array, err) : error_memory(err);
+
+	if (r < 0)
+		json_decref(array);
+	else
+		*ret = array;
+	return r;
+}
+
+static int log_row(void *arg, const struct value *row, struct error *err)
+{
+	struct captured *log = arg;
+	int r = value_to_bytes(&row[0], &log->head, &log->head_size, err);
+
+	if (r == 0)
+		r = value_to_bytes(&row[1], &log->tail, &log->tail_size, err);
+	log->omitted = (uint64_t)value_to_integer(&row[2], 0);
+	return r;
+}
+
+int ledger_load_log(struct ledger *l, const struct attempt *a, int stream, struct captured *ret,
+		    struct error *err)
+{
+	struct value key[] = {
+		value_text(a->id),
+		value_integer(a->number),
+		value_text(stream == STREAM_STDOUT ? "stdout" : "stderr"),
+	};
+	struct captured log = {0};
+	int r = ledger_run(l, SQL_LOG, key, ARRAY_SIZE(key), log_row, &log, err);
+
+	if (r < 0) {
+		free(log.head);
+		free(log.tail);
+		return r;
+	}
+	*ret = log;
+	return 0;
+}
+
+struct copy {
+	const struct output *output;
+	int fd;
+	bool found, is_object;
+};
+
+static int copy_row(void *arg, const struct value *row, struct error *err)
+{
+	struct copy *copy = arg;
+	uint8_t sha256[DIGEST_SIZE];
+	int r;
+
+	copy->found = true;
+	copy->is_object = row[0].kind == VALUE_NULL;
+	if (copy->is_object)
+		return 0;
+	digest_bytes(row[0].data, row[0].size, sha256);
+	if (row[0].size != copy->output->size || memcmp(sha256, copy->output->sha256, DIGEST_SIZE) != 0)
+		return error_set(err, ERROR_LEDGER,
+				 "its content in the ledger is damaged: its digest is another now");
+	r = file_write_all(copy->fd, row[0].data, row[0].size);
+	return r < 0 ? error_system(err, -r, "cannot write it") : 0;
+}
+
+int ledger_copy_output(struct ledger *l, const struct output *o, int fd, struct error *err)
+{
+	struct value key = value_bytes(o->sha256, DIGEST_SIZE);
+	struct copy copy = {.output = o, .fd = fd};
+	char path[256];
+	int r = ledger_run(l, SQL_BLOB_CONTENT, &key, 1, copy_row, &copy, err);
+
+	if (r == 0 && !copy.found)
+		r = error_set(err, ERROR_LEDGER, "its content is missing from the ledger %s",
+			      l->backend->name);
+	if (r == 0 && copy.is_object)
+		r = objects_copy(&l->objects, o->sha256, o->size, fd, err);
+	if (r < 0)
+		error_prefix(err, r, "cannot get '%s'",
+			     text_escape_into(path, sizeof path, o->path, strlen(o->path)));
+	return r;
+}

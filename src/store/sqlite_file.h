@@ -1,0 +1,24 @@
+/*
+ * The file that SQLite is about to open: made with the right mode, and refused where it would not be safe. name is
+ * the path as messages show it.
+ */
+#ifndef STORE_SQLITE_FILE_H
+#define STORE_SQLITE_FILE_H
+
+#include <stdbool.h>
+
+#include "error.h"
+
+/* An empty file, 0600, in directories of 0700, whatever the umask; one that is there stays as it is. */
+int sqlite_file_make(const char *path, const char *name, struct error *err);
+/* ERROR_NOT_FOUND if it is not there; refused if it is a directory, or lies on a network file system. */
+int sqlite_file_check(const char *path, const char *name, struct error *err);
+
+/* Can neither it nor its -wal beside it be written, by anybody or by us? */
+bool sqlite_file_read_only(const char *path);
+
+/* A file system that other machines write too: SQLite's locks and shared memory do not hold there. Its name, or
+ * NULL. magic as in statfs(2). */
+const char *filesystem_network_name(unsigned long magic);
+
+#endif
