@@ -1,0 +1,142 @@
+#include "cli.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+int cli_usage_error(const struct cli *cli, struct error *err)
+{
+	return error_set(err, ERROR_USAGE, "it is used as: fumehood %s", cli->command->usage);
+}
+
+void cli_print_help(const struct cli *cli, const struct command *command)
+{
+	size_t n = strlen(command->help);
+
+	printf("%sfumehood %s%s\n%s\n\n%s%s", terminal_style(&cli->out, STYLE_BOLD), command->usage,
+	       terminal_style(&cli->out, STYLE_RESET), command->summary, command->help,
+	       n > 0 && command->help[n - 1] == '\n' ? "" : "\n");
+}
+
+int cli_parse(struct cli *cli, struct options *o, int argc, char **argv, struct error *err)
+{
+	const struct command *c = cli->command;
+	int r = options_parse(o, argc, argv, err);
+
+	if (cli->help) {
+		cli_print_help(cli, c);
+		return 1;
+	}
+	if (r < 0)
+		return r;
+	/* Where "--" begins nothing of the command's own, it only ends the options. */
+	for (; o->rest && !c->takes_rest && *o->rest; o->rest++)
+		o->words[o->n_words++] = *o->rest;
+	if (o->n_words < c->words_min || o->n_words > c->words_max)
+		return cli_usage_error(cli, err);
+	return 0;
+}
+
+void cli_set_id(struct cli *cli, const char *id)
+{
+	if (id && id_check(id, NULL) == 0)
+		snprintf(cli->id, sizeof cli->id, "%s", id);
+}
+
+int cli_take_id(struct cli *cli, const char *id, struct error *err)
+{
+	cli_set_id(cli, id);
+	return id_check(id, err);
+}
+
+int cli_hood(const struct cli *cli, struct hood **ret, struct error *err)
+{
+	struct hood_options options = {.config_file = cli->config, .ledger = cli->db};
+
+	return hood_open(&options, ret, err);
+}
+
+int cli_ledger(struct hood *h, struct ledger **ret, struct error *err)
+{
+	return hood_ledger(h, LEDGER_CREATE, ret, err);
+}
+
+int cli_print_json(const struct cli *cli, json_t *json, struct error *err)
+{
+	/* On a terminal everything beyond ASCII is escaped: names may hold what a terminal obeys. */
+	size_t flags = JSON_INDENT(2) | JSON_ENCODE_ANY | (cli->out.is_tty ? JSON_ENSURE_ASCII : 0);
+	int r;
+
+	if (!json)
+		return error_memory(err);
+	r = json_dumpf(json, stdout, flags);
+	json_decref(json);
+	if (r < 0 && !ferror(stdout))
+		return error_memory(err);
+	fputc('\n', stdout);
+	return 0;
+}
+
+/* A refusal in the shape that a run has. */
+static json_t *refused_json(const struct cli *cli, const struct error *err)
+{
+	_cleanup_attempt_ struct attempt a;
+	json_t *json = NULL;
+
+	attempt_init(&a);
+	snprintf(a.id, sizeof a.id, "%s", cli->id);
+	a.verdict = VERDICT_REFUSED;
+	a.status = STATUS_OURS;
+	if (attempt_set_error(&a, err) == 0)
+		json = attempt_to_public_json(&a, false);
+	if (json && !*cli->id)
+		json_object_set_new(json, "id", json_null());
+	return json;
+}
+
+static json_t *error_json(const struct cli *cli, const struct error *err)
+{
+	return json_pack("{s:s*, s:{s:s, s:s, s:s}}", "id", *cli->id ? cli->id : NULL, "error", "stage",
+			 err->stage, "code", error_kind_name(err->kind), "message", err->message);
+}
+
+int cli_fail(struct cli *cli, struct error *err)
+{
+	_cleanup_free_ char *message = text_safe(err->message);
+	struct error ignored = ERROR_INIT;
+
+	if (message)
+		snprintf(err->message, sizeof err->message, "%s", message);
+	if (!err->stage)
+		err->stage = err->kind == ERROR_USAGE ? "request"
+			     : cli->command	      ? cli->command->name
+						      : "command";
+	if (cli->json && cli_print_json(cli,
+					cli->command && cli->command->is_attempt ? refused_json(cli, err)
+										 : error_json(cli, err),
+					&ignored) == 0)
+		return STATUS_OURS;
+	fprintf(stderr, "%sfumehood:%s %s\n", terminal_style(&cli->err, STYLE_RED),
+		terminal_style(&cli->err, STYLE_RESET), err->message);
+	return STATUS_OURS;
+}
+
+enum style cli_verdict_style(enum verdict v)
+{
+	return v == VERDICT_SUCCEEDED ? STYLE_GREEN : v == VERDICT_NONE ? STYLE_YELLOW : STYLE_RED;
+}
+
+const char *cli_mark(const struct terminal *t, bool ok)
+{
+	if (!t->colour)
+		return t->utf8 ? (ok ? "✓" : "✗") : (ok ? "ok" : "NO");
+	return t->utf8 ? (ok ? "\x1b[32m✓\x1b[0m" : "\x1b[31m✗\x1b[0m")
+		       : (ok ? "\x1b[32mok\x1b[0m" : "\x1b[31mNO\x1b[0m");
+}
+
+char *cli_escape(const char *text)
+{
+	char *escaped = text ? text_escape(text, strlen(text)) : NULL;
+
+	return escaped ? escaped : strdup(text ? "?" : "-");
+}

@@ -1,0 +1,94 @@
+/*
+ * What the commands of `fumehood` share. A command is a row: its name, its help, its main. A command's main returns
+ * an exit status, or a negative number with the error filled: then main.c says the one sentence, as JSON where JSON
+ * was asked for, and exits with 125. Commands print their answers themselves, on stdout, through stdio.
+ */
+#ifndef CLI_CLI_H
+#define CLI_CLI_H
+
+#include <stdbool.h>
+
+#include "hood.h"
+#include "options.h"
+#include "terminal.h"
+
+enum { STATUS_OURS = 125 }; /* refused, a usage error, our own failure */
+
+struct command;
+
+struct cli {
+	const struct command *command;
+	char id[ID_ROOM]; /* the analysis that it is about, once known to be an id: for errors as JSON */
+	const char *db, *config;
+	bool json, quiet, help;
+	struct terminal out, err;
+};
+
+struct command {
+	const char *name;
+	const char *usage;   /* "show ID [--attempt N]": what follows "fumehood" */
+	const char *summary; /* one line for the list */
+	const char *help;    /* the rest of its page: examples first, then options */
+	int (*main)(struct cli *cli, int argc, char **argv, struct error *err);
+	int words_min, words_max;
+	bool is_attempt; /* with --json a refusal has the shape of an attempt */
+	bool takes_rest; /* "--" and what follows it are its own */
+};
+
+/* Rows that every command's table begins with. */
+#define CLI_OPTIONS(cli)                                                                        \
+	{"--db", OPTION_TEXT, &(cli)->db}, {"--config", OPTION_TEXT, &(cli)->config},           \
+		{"--json", OPTION_FLAG, &(cli)->json}, {"--quiet", OPTION_FLAG, &(cli)->quiet}, \
+		{"--help", OPTION_FLAG, &(cli)->help},                                          \
+	{                                                                                       \
+		"-h", OPTION_FLAG, &(cli)->help                                                 \
+	}
+
+extern const struct command command_run, command_ls, command_show, command_logs, command_outputs, command_get,
+	command_workspace, command_commit, command_gc, command_doctor, command_db, command_version,
+	command_help;
+/* What a later version does: each refuses in one sentence. Ends with a NULL name. */
+extern const struct command later_commands[];
+/* The table of main.c, later ones aside. Ends with NULL. */
+extern const struct command *const commands[];
+
+/* Notes the id that errors are about. What is not an id is not noted. */
+void cli_set_id(struct cli *cli, const char *id);
+/* Checks it as well. */
+int cli_take_id(struct cli *cli, const char *id, struct error *err);
+
+/* Sorts argv by o->table. 0; 1 when help was asked for and printed (the status is 0 then); negative. */
+int cli_parse(struct cli *cli, struct options *o, int argc, char **argv, struct error *err);
+/* "fumehood show is used as: …" */
+int cli_usage_error(const struct cli *cli, struct error *err);
+void cli_print_help(const struct cli *cli, const struct command *command);
+
+int cli_hood(const struct cli *cli, struct hood **ret, struct error *err);
+/* The ledger for reading: made on first use, so that a fresh machine has an empty one, not an error. */
+int cli_ledger(struct hood *h, struct ledger **ret, struct error *err);
+
+/* Prints json (a new reference, taken; NULL: memory is out) as the one answer on stdout. */
+int cli_print_json(const struct cli *cli, json_t *json, struct error *err);
+/* Says what err says, in the way that was asked for; returns the exit status. */
+int cli_fail(struct cli *cli, struct error *err);
+
+/* The colour of a verdict, for terminal_style. */
+enum style cli_verdict_style(enum verdict v);
+/* ✓ or ✗, or what a terminal without UTF-8 can show. */
+const char *cli_mark(const struct terminal *t, bool ok);
+/* text_escape() that never fails: for one name in a message or a cell. Freed by the caller. */
+char *cli_escape(const char *text);
+
+/* run.c: what `run` suggests for a mistyped option. Ends with NULL. */
+extern const char *const run_option_names[];
+
+/* verdict_line.c: the last line of a run, and what is said beside it. Newly allocated, lines ended; NULL: memory is out. */
+char *verdict_line(const struct attempt *a, const struct terminal *t, bool quiet);
+
+/* dry_run.c */
+int dry_run_print(const struct cli *cli, const struct plan *p, struct error *err);
+
+/* doctor_attack.c: the attack suite, behind `doctor --attack`. An exit status or negative. */
+int doctor_attack(struct cli *cli, struct hood *h, struct error *err);
+
+#endif

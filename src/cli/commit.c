@@ -1,0 +1,115 @@
+/*
+ * fumehood commit: what lies in a held workspace becomes an attempt in the ledger.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "cli.h"
+#include "file.h"
+#include "print.h"
+
+enum { RESULT_MAX = 64 << 20 };
+
+static const char help[] =
+	"  fumehood commit a42                             every file in its workspace\n"
+	"  fumehood commit a42 --output '*.csv' --result summary.json\n"
+	"  echo '{\"score\": 0.93}' | fumehood commit a42 --result -\n"
+	"\n"
+	"The workspace is one of 'fumehood workspace create', and stays until it is cleaned up.\n"
+	"\n"
+	"--output GLOB  --result FILE.json (- is stdin)  --again  --db URL  --config FILE  --json\n";
+
+static int load_result(const char *file, json_t **ret, struct error *err)
+{
+	_cleanup_buffer_ struct buffer text = {0};
+	bool is_stdin = strcmp(file, "-") == 0;
+	char shown[256];
+	json_error_t at;
+	int r;
+
+	if (!is_stdin) {
+		r = file_load(AT_FDCWD, file, RESULT_MAX, &text, err);
+	} else {
+		r = file_read_all(STDIN_FILENO, &text, RESULT_MAX);
+		if (r < 0)
+			r = error_system(err, -r, "cannot read the result from the standard input");
+	}
+	if (r < 0)
+		return r;
+	*ret = json_loadb(text.data ? text.data : "", text.size, JSON_REJECT_DUPLICATES | JSON_DECODE_ANY,
+			  &at);
+	if (*ret)
+		return 0;
+	text_escape_into(shown, sizeof shown, file, strlen(file));
+	return error_set(err, ERROR_USAGE, "'%s' is not JSON: line %d, column %d: %s",
+			 is_stdin ? "stdin" : shown, at.line, at.column, at.text);
+}
+
+static int print_commit(struct cli *cli, const struct attempt *a, struct error *err)
+{
+	int status = a->committed ? a->status : STATUS_OURS;
+	char outputs[PRINT_ROOM];
+
+	if (cli->json) {
+		int r = cli_print_json(cli, attempt_to_public_json(a, false), err);
+
+		return r < 0 ? r : status;
+	}
+	if (!a->committed) {
+		_cleanup_free_ char *message =
+			text_safe(a->error_message ? a->error_message : "the ledger did not answer");
+
+		return error_set(err, ERROR_LEDGER, "%s is not committed: %s", a->id,
+				 message ? message : "?");
+	}
+	if (!cli->quiet)
+		printf("%s attempt %d %s, %s committed\n", a->id, a->number, verdict_name(a->verdict),
+		       print_count(a->manifest.n_outputs, "output", outputs));
+	return status;
+}
+
+static int commit_main(struct cli *cli, int argc, char **argv, struct error *err)
+{
+	_cleanup_attempt_ struct attempt a;
+	_cleanup_hood_ struct hood *hood = NULL;
+	_cleanup_strv_ char **globs = NULL;
+	const char *file = NULL;
+	bool again = false;
+	const struct option_row table[] = {
+		CLI_OPTIONS(cli),
+		{"--output", OPTION_LIST, &globs},
+		{"--result", OPTION_TEXT, &file},
+		{"--again", OPTION_FLAG, &again},
+		{0},
+	};
+	_cleanup_options_ struct options o = {.table = table};
+	json_t *result = NULL;
+	int r;
+
+	attempt_init(&a);
+	r = cli_parse(cli, &o, argc, argv, err);
+	if (r != 0)
+		return r < 0 ? r : 0;
+	r = cli_take_id(cli, o.words[0], err);
+	if (r == 0 && file)
+		r = load_result(file, &result, err);
+	if (r == 0)
+		r = cli_hood(cli, &hood, err);
+	if (r == 0)
+		r = hood_commit(hood, o.words[0], globs, result, again, &a, err);
+	json_decref(result);
+	return r < 0 ? r : print_commit(cli, &a, err);
+}
+
+const struct command command_commit = {
+	.name = "commit",
+	.usage = "commit ID [--result FILE.json] [--output GLOB]…",
+	.summary = "commits what lies in a held workspace",
+	.help = help,
+	.main = commit_main,
+	.words_min = 1,
+	.words_max = 1,
+	.is_attempt = true,
+};

@@ -1,0 +1,123 @@
+/*
+ * fumehood db: the ledger itself.
+ */
+#include <stdio.h>
+#include <string.h>
+
+#include "cli.h"
+
+static const char help[] = "  fumehood db init                    makes it (the first run does so, too)\n"
+			   "  fumehood db status                  where it is, what is in it\n"
+			   "  fumehood db check                   reads everything, compares every digest\n"
+			   "  fumehood db upgrade                 brings it to this version's schema\n"
+			   "\n"
+			   "Exit status of check: 0, or 1 when something is wrong.\n"
+			   "\n"
+			   "--db URL  --config FILE  --json\n";
+
+/* Flat objects of names and plain values, as a list. */
+static void print_object(const json_t *object)
+{
+	const char *key;
+	json_t *value;
+
+	json_object_foreach ((json_t *)object, key, value) {
+		_cleanup_free_ char *text = json_is_string(value)
+						    ? cli_escape(json_string_value(value))
+						    : json_dumps(value, JSON_ENCODE_ANY | JSON_ENSURE_ASCII);
+
+		printf("%-12s%s\n", key, text ? text : "?");
+	}
+}
+
+static int print_status(struct cli *cli, struct ledger *ledger, struct error *err)
+{
+	json_t *status;
+	int r = ledger_status(ledger, &status, err);
+
+	if (r < 0)
+		return r;
+	if (cli->json)
+		return cli_print_json(cli, status, err);
+	if (!cli->quiet)
+		print_object(status);
+	json_decref(status);
+	return 0;
+}
+
+static void print_problem(const json_t *problem)
+{
+	static const char *const keys[] = {"kind", "object", "message"};
+
+	for (size_t i = 0; i < ARRAY_SIZE(keys); i++) {
+		_cleanup_free_ char *text = cli_escape(json_string_value(json_object_get(problem, keys[i])));
+
+		printf("%s%s", i == 0 ? "" : i == 1 ? " " : ": ", text);
+	}
+	printf("\n");
+}
+
+static int print_check(struct cli *cli, struct ledger *ledger, struct error *err)
+{
+	json_t *check, *problems, *problem;
+	size_t i, n;
+	int r = ledger_check(ledger, &check, err);
+
+	if (r < 0)
+		return r;
+	problems = json_object_get(check, "problems");
+	n = json_array_size(problems);
+	if (cli->json) {
+		r = cli_print_json(cli, check, err);
+		return r < 0 ? r : n > 0;
+	}
+	json_array_foreach (problems, i, problem)
+		print_problem(problem);
+	if (!cli->quiet)
+		printf("%lld checked, %zu wrong\n",
+		       (long long)json_integer_value(json_object_get(check, "checked")), n);
+	json_decref(check);
+	return n > 0;
+}
+
+static const struct verb {
+	const char *name;
+	unsigned flags;
+	int (*answer)(struct cli *cli, struct ledger *ledger, struct error *err);
+} verbs[] = {
+	{"init", LEDGER_CREATE, print_status},
+	{"status", LEDGER_READ_ONLY, print_status},
+	{"check", LEDGER_READ_ONLY, print_check},
+	{"upgrade", 0, print_status}, /* opening it for writing upgrades it */
+};
+
+static int db_main(struct cli *cli, int argc, char **argv, struct error *err)
+{
+	_cleanup_hood_ struct hood *hood = NULL;
+	const struct option_row table[] = {CLI_OPTIONS(cli), {0}};
+	_cleanup_options_ struct options o = {.table = table};
+	struct ledger *ledger;
+	int r = cli_parse(cli, &o, argc, argv, err);
+
+	if (r != 0)
+		return r < 0 ? r : 0;
+	for (size_t i = 0; i < ARRAY_SIZE(verbs); i++) {
+		if (strcmp(verbs[i].name, o.words[0]) != 0)
+			continue;
+		r = cli_hood(cli, &hood, err);
+		if (r == 0)
+			r = hood_ledger(hood, verbs[i].flags, &ledger, err);
+		return r < 0 ? r : verbs[i].answer(cli, ledger, err);
+	}
+	return cli_usage_error(cli, err);
+}
+
+const struct command command_db = {
+	.name = "db",
+	.usage = "db init|status|check|upgrade",
+	.summary = "the ledger itself",
+	.help = help,
+	.main = db_main,
+	.words_min = 1,
+	.words_max = 1,
+};

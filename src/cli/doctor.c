@@ -1,0 +1,110 @@
+/*
+ * fumehood doctor: what this host can enforce, each item tried, and what to do about the rest.
+ */
+#include <stdio.h>
+
+#include "cli.h"
+#include "print.h"
+
+static const char help[] =
+	"  fumehood doctor\n"
+	"  fumehood doctor --attack            break out, with and without the hood, and see\n"
+	"  fumehood doctor --json | jq '.items[] | select(.ok | not)'\n"
+	"\n"
+	"Exit status: 0 when everything that is required is there, 1 when not.\n"
+	"\n"
+	"--attack  --delegate USER  --db URL  --config FILE  --json  --quiet (only what is not there)\n";
+
+struct findings {
+	const struct cli *cli;
+	struct table table;
+	json_t *items; /* with --json */
+};
+
+static void findings_done(struct findings *f)
+{
+	table_done(&f->table);
+	json_decref(f->items);
+}
+
+static void add_json(struct findings *f, const struct doctor_item *item, const char *detail,
+		     const char *remedy)
+{
+	json_array_append_new(f->items, json_pack("{s:s, s:b, s:b, s:s, s:s?}", "name", item->name, "ok",
+						  item->ok, "required", item->required, "detail", detail,
+						  "remedy", *remedy ? remedy : NULL));
+}
+
+static void on_item(void *arg, const struct doctor_item *item)
+{
+	struct findings *f = arg;
+	_cleanup_free_ char *detail = text_safe(item->detail), *remedy = text_safe(item->remedy),
+			    *line = NULL;
+
+	if (!detail || !remedy)
+		return;
+	if (f->cli->json) {
+		add_json(f, item, detail, remedy);
+		return;
+	}
+	if (f->cli->quiet && item->ok)
+		return;
+	table_add(&f->table, cli_mark(&f->cli->out, item->ok), item->name, detail);
+	if (*remedy && asprintf(&line, "%s%s: %s", f->cli->out.utf8 ? "→ " : "-> ",
+				item->required ? "needed" : "better", remedy) >= 0)
+		table_add(&f->table, "", "", line);
+}
+
+static int examine(struct cli *cli, struct hood *hood, struct error *err)
+{
+	_cleanup_(findings_done) struct findings f = {
+		.cli = cli, .table = {.n_columns = 3}, .items = json_array()};
+	int found = f.items ? hood_doctor(hood, on_item, &f, err) : error_memory(err), r;
+
+	if (found < 0)
+		return found;
+	if (cli->json)
+		r = cli_print_json(cli, json_pack("{s:b, s:O}", "ok", found == 0, "items", f.items), err);
+	else
+		r = table_print(&f.table, stdout, err);
+	if (r < 0)
+		return r;
+	if (!cli->json && !cli->quiet)
+		printf("\n%s\n",
+		       found == 0 ? "Everything that is required is there."
+				  : "Something that is required is missing: analyses will be refused.");
+	return found;
+}
+
+static int doctor_main(struct cli *cli, int argc, char **argv, struct error *err)
+{
+	_cleanup_hood_ struct hood *hood = NULL;
+	const char *delegate = NULL;
+	bool attack = false;
+	const struct option_row table[] = {CLI_OPTIONS(cli),
+					   {"--attack", OPTION_FLAG, &attack},
+					   {"--delegate", OPTION_TEXT, &delegate},
+					   {0}};
+	_cleanup_options_ struct options o = {.table = table};
+	int r = cli_parse(cli, &o, argc, argv, err);
+
+	if (r != 0)
+		return r < 0 ? r : 0;
+	if (delegate)
+		return error_set(
+			err, ERROR_REFUSED,
+			"--delegate is not in version %s yet: fumehood doctor says what to do by hand",
+			FUMEHOOD_VERSION);
+	r = cli_hood(cli, &hood, err);
+	if (r < 0)
+		return r;
+	return attack ? doctor_attack(cli, hood, err) : examine(cli, hood, err);
+}
+
+const struct command command_doctor = {
+	.name = "doctor",
+	.usage = "doctor [--attack] [--delegate USER]",
+	.summary = "what this host can enforce, and what to do about the rest",
+	.help = help,
+	.main = doctor_main,
+};

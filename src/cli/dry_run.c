@@ -1,0 +1,139 @@
+/*
+ * run --dry-run: the plan, readable. Nothing has been touched to make it.
+ */
+#include <stdio.h>
+#include <string.h>
+
+#include "cli.h"
+#include "print.h"
+
+static void print_field(const char *name, const char *value)
+{
+	_cleanup_free_ char *text = value ? cli_escape(value) : NULL;
+
+	if (text)
+		printf("%-12s%s\n", name, text);
+}
+
+/* Words as they would be typed, so that it can be seen where one ends. */
+static void print_command(char *const *command)
+{
+	printf("%-12s", "command");
+	for (size_t i = 0; command && command[i]; i++) {
+		_cleanup_free_ char *word = cli_escape(command[i]);
+		bool bare = word && *word && !strpbrk(word, " '\"$&|;<>()*?[]~#`\\");
+
+		printf(bare ? "%s%s" : "%s'%s'", i ? " " : "", word ? word : "?");
+	}
+	printf("\n");
+}
+
+static void print_list(const char *name, char *const *list)
+{
+	for (size_t i = 0; list && list[i]; i++)
+		print_field(i ? "" : name, list[i]);
+}
+
+static void print_outputs(const struct plan *p)
+{
+	if (!p->outputs && !p->optional_outputs)
+		print_field("outputs", "every file that it makes");
+	print_list("outputs", p->outputs);
+	print_list("optional", p->optional_outputs);
+}
+
+static const char *origin_text(enum limit_origin origin)
+{
+	switch (origin) {
+	case LIMIT_ASKED:
+		return "asked for";
+	case LIMIT_SITE:
+		return "the site's";
+	case LIMIT_BUILT_IN:
+		return "built in";
+	case LIMIT_UNSET:
+		break;
+	}
+	return "not set";
+}
+
+static int print_limits(const struct plan *p, struct error *err)
+{
+	_cleanup_table_ struct table t = {.n_columns = 4, .indent = 2};
+	char text[LIMIT_TEXT_SIZE];
+
+	printf("limits\n");
+	for (int i = 0; i < LIMIT_COUNT; i++)
+		table_add(&t, limit_table[i].name, limit_format((enum limit)i, p->limits.value[i], text),
+			  origin_text(p->limits.origin[i]), limit_table[i].help);
+	return table_print(&t, stdout, err);
+}
+
+static const char *mount_text(const struct mount *m)
+{
+	static const char *const names[] = {
+		[MOUNT_DIR] = "directory", [MOUNT_FILE] = "file",	[MOUNT_LINK] = "link",
+		[MOUNT_TMPFS] = "tmpfs",   [MOUNT_PROC] = "proc",	[MOUNT_DEVICE] = "device",
+		[MOUNT_BIND] = "bind",	   [MOUNT_OVERLAY] = "overlay", [MOUNT_SAME] = "the same as",
+	};
+
+	return names[m->kind];
+}
+
+static int print_mounts(const struct plan *p, struct error *err)
+{
+	_cleanup_table_ struct table t = {.n_columns = 4, .indent = 2};
+
+	printf("what it sees\n");
+	for (size_t i = 0; i < p->n_mounts; i++) {
+		const struct mount *m = &p->mounts[i];
+		_cleanup_free_ char *target = cli_escape(m->target);
+		_cleanup_free_ char *source = m->source ? cli_escape(m->source) : strdup("");
+
+		table_add(&t, target, m->writable ? "writable" : "read-only", mount_text(m), source);
+	}
+	return table_print(&t, stdout, err);
+}
+
+static void print_stages(const struct plan *p)
+{
+	for (size_t i = 0; i < p->n_stages; i++) {
+		_cleanup_free_ char *as = cli_escape(p->stages[i].as);
+		_cleanup_free_ char *source = cli_escape(p->stages[i].source);
+
+		printf("%-12s%s (from %s)\n", i ? "" : "staged", as, source);
+	}
+}
+
+static void print_environment(const struct plan *p)
+{
+	printf("environment\n");
+	for (size_t i = 0; p->env && p->env[i]; i++) {
+		_cleanup_free_ char *text = cli_escape(p->env[i]);
+
+		printf("  %s\n", text);
+	}
+}
+
+int dry_run_print(const struct cli *cli, const struct plan *p, struct error *err)
+{
+	printf("%s%-12s%s%s (attempt %d)\n", terminal_style(&cli->out, STYLE_BOLD), "id", p->id,
+	       terminal_style(&cli->out, STYLE_RESET), p->attempt);
+	print_command(p->command);
+	print_field("program", p->program);
+	print_field("workspace", p->workspace);
+	print_field("ledger", p->ledger);
+	print_field("data", p->data);
+	print_field("docs", p->docs);
+	print_list("prefixes", p->prefixes);
+	print_stages(p);
+	print_outputs(p);
+	print_field("copied to", p->into);
+	print_field("stdin", p->stdin_open ? "yours" : "/dev/null");
+	print_field("strength", strength_name(p->strength));
+	print_field("keep", keep_name(p->keep));
+	if (print_limits(p, err) < 0 || print_mounts(p, err) < 0)
+		return -1;
+	print_environment(p);
+	return 0;
+}

@@ -1,0 +1,28 @@
+/*
+ * Where `get` writes: outputs become files, each whole or not at all, never outside the place that was named, never
+ * over something else unless it was told to.
+ */
+#ifndef CLI_EXTRACT_H
+#define CLI_EXTRACT_H
+
+#include <stdbool.h>
+
+#include "ledger.h"
+
+struct extract {
+	const char *to; /* -o: "-", a directory, or the new file's name; NULL: the output's own name, here */
+	bool force;
+	bool is_directory; /* `to` is one: outputs keep their paths below it */
+};
+
+/* Looks at `to`, once; count: how many outputs there will be. */
+int extract_prepare(struct extract *x, int count, struct error *err);
+bool extract_is_stdout(const struct extract *x);
+/* *ret_file: its name, newly allocated. */
+int extract_output(const struct extract *x, struct ledger *ledger, const struct output *o, char **ret_file,
+		   struct error *err);
+
+/* An output's path that may be used below a directory: relative, no empty, "." or ".." part. */
+bool extract_path_is_inside(const char *path);
+
+#endif

@@ -1,0 +1,47 @@
+/*
+ * Commands and options that have their names already and come in a later version. They are refused, in one sentence,
+ * rather than unknown, so that nobody looks for a typing error.
+ */
+#include "later.h"
+
+#include "cli.h"
+
+static int later_main(struct cli *cli, int argc UNUSED, char **argv UNUSED, struct error *err)
+{
+	return error_set(err, ERROR_REFUSED, "'fumehood %s' is not in version %s yet: %s", cli->command->name,
+			 FUMEHOOD_VERSION, cli->command->help);
+}
+
+#define LATER(n, u, s, instead)                                                          \
+	{                                                                                \
+		.name = n, .usage = u, .summary = s, .help = instead, .main = later_main \
+	}
+
+const struct command later_commands[] = {
+	LATER("shell", "shell ID", "a shell under the same hood in a kept workspace",
+	      "keep the workspace with run --keep always and look at it from outside"),
+	LATER("post-process", "post-process ID", "repeats the post-process from the ledger's outputs",
+	      "take the outputs with 'fumehood get' and process them yourself"),
+	LATER("submit", "submit [ID] [options] -- CMD [ARG…]", "puts an analysis into the queue",
+	      "run it now with 'fumehood run'"),
+	LATER("wait", "wait ID…", "waits for queued analyses", "'fumehood run' waits by itself"),
+	LATER("cancel", "cancel ID…", "cancels queued analyses",
+	      "stop a running one with Ctrl-C, or with SIGTERM to its 'fumehood run'"),
+	LATER("retry", "retry ID…", "queues failed analyses again", "run it again with 'fumehood run'"),
+	LATER("worker", "worker", "runs what is in the queue", "run analyses with 'fumehood run'"),
+	{0},
+};
+
+int later_check(const struct request *r, struct error *err)
+{
+	const char *what = r->post_process		  ? "--post-process"
+			   : r->n_queries > 0		  ? "--query"
+			   : r->explain			  ? "--explain"
+			   : r->strength != STRENGTH_FULL ? "--strength landlock"
+							  : NULL;
+
+	if (!what)
+		return 0;
+	return error_set(err, ERROR_REFUSED, "%s is not in version %s yet: run without it", what,
+			 FUMEHOOD_VERSION);
+}

@@ -1,0 +1,200 @@
+#include "options.h"
+
+#include <errno.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "text.h"
+
+enum { NAME_ROOM = 64, SHOWN_ROOM = 128 };
+
+/* One option as it was typed. */
+struct typed {
+	char name[NAME_ROOM]; /* without "=value" or a glued value */
+	const char *value;    /* glued to it, or NULL */
+};
+
+void options_done(struct options *o)
+{
+	free(o->words);
+	o->words = NULL;
+}
+
+/* Steps from one word to another: letters changed, added, left out or swapped with their neighbour. */
+static unsigned distance(const char *a, const char *b)
+{
+	size_t n = strlen(a), m = strlen(b);
+	unsigned row[3][NAME_ROOM];
+
+	if (n >= NAME_ROOM || m >= NAME_ROOM)
+		return UINT_MAX;
+	for (size_t i = 0; i <= n; i++) {
+		unsigned *now = row[i % 3], *before = row[(i + 2) % 3], *earlier = row[(i + 1) % 3];
+
+		now[0] = (unsigned)i;
+		for (size_t j = 1; j <= m; j++) {
+			if (i == 0) {
+				now[j] = (unsigned)j;
+				continue;
+			}
+			now[j] = before[j - 1] + (a[i - 1] != b[j - 1]);
+			if (before[j] + 1 < now[j])
+				now[j] = before[j] + 1;
+			if (now[j - 1] + 1 < now[j])
+				now[j] = now[j - 1] + 1;
+			if (i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1] &&
+			    earlier[j - 2] + 1 < now[j])
+				now[j] = earlier[j - 2] + 1;
+		}
+	}
+	return row[n % 3][m];
+}
+
+const char *options_suggest(const char *typed, const char *const *names)
+{
+	size_t length = strlen(typed + strspn(typed, "-"));
+	const char *best = NULL;
+	unsigned least = length < 3 ? 1 : (unsigned)length / 3;
+
+	for (size_t i = 0; names && names[i]; i++) {
+		unsigned d = distance(typed, names[i]);
+
+		/* The beginning of a name is as good as a name with one letter wrong. */
+		if (length > 2 && strncmp(names[i], typed, strlen(typed)) == 0)
+			d = 1;
+		if (d < least || (d == least && !best)) {
+			least = d;
+			best = names[i];
+		}
+	}
+	return best;
+}
+
+static const struct option_row *find_row(const struct options *o, const char *name)
+{
+	for (const struct option_row *row = o->table; row && row->name; row++)
+		if (strcmp(row->name, name) == 0)
+			return row;
+	return NULL;
+}
+
+static int refuse_unknown(const struct options *o, const char *name, const char *command, struct error *err)
+{
+	const char *names[64], *meant;
+	char shown[SHOWN_ROOM];
+	size_t n = 0;
+
+	for (const struct option_row *row = o->table; row && row->name && n < ARRAY_SIZE(names) - 1; row++)
+		names[n++] = row->name;
+	for (size_t i = 0; o->others_names && o->others_names[i] && n < ARRAY_SIZE(names) - 1; i++)
+		names[n++] = o->others_names[i];
+	names[n] = NULL;
+	meant = name[1] == '-' ? options_suggest(name, names) : NULL;
+	text_escape_into(shown, sizeof shown, name, strlen(name));
+	if (meant)
+		return error_set(err, ERROR_USAGE, "unknown option '%s': did you mean %s?", shown, meant);
+	return error_set(err, ERROR_USAGE, "unknown option '%s': fumehood help %s lists what there is", shown,
+			 command);
+}
+
+static void split(const char *word, struct typed *ret)
+{
+	size_t n = word[1] == '-' ? strcspn(word, "=") : 2;
+
+	snprintf(ret->name, sizeof ret->name, "%.*s", (int)(n < NAME_ROOM ? n : NAME_ROOM - 1), word);
+	ret->value = NULL;
+	if (word[n])
+		ret->value = word[1] == '-' ? word + n + 1 : word + n;
+}
+
+/* 1 with a value, 0 without, -1 unknown. */
+static int takes_value(const struct options *o, const char *name)
+{
+	const struct option_row *row = find_row(o, name);
+
+	if (row)
+		return row->kind != OPTION_FLAG;
+	return o->others_take_value ? o->others_take_value(name) : -1;
+}
+
+static int set_number(const struct option_row *row, const char *value, struct error *err)
+{
+	char *end, shown[SHOWN_ROOM];
+	long n;
+
+	errno = 0;
+	n = strtol(value, &end, 10);
+	if (errno || end == value || *end || n < 1 || n > INT_MAX)
+		return error_set(err, ERROR_USAGE, "%s wants a number from 1 on, not '%s'", row->name,
+				 text_escape_into(shown, sizeof shown, value, strlen(value)));
+	*(int *)row->value = (int)n;
+	return 0;
+}
+
+static int apply(const struct options *o, const char *name, const char *value, struct error *err)
+{
+	const struct option_row *row = find_row(o, name);
+	int r;
+
+	if (!row) {
+		r = o->others_apply(o->others_arg, name, value, err);
+		return r == 0 ? error_set(err, ERROR_USAGE, "unknown option '%s'", name) : r < 0 ? r : 0;
+	}
+	switch (row->kind) {
+	case OPTION_FLAG:
+		*(bool *)row->value = true;
+		return 0;
+	case OPTION_TEXT:
+		*(const char **)row->value = value;
+		return 0;
+	case OPTION_LIST:
+		return strv_append(row->value, value) < 0 ? error_memory(err) : 0;
+	case OPTION_NUMBER:
+		return set_number(row, value, err);
+	}
+	return 0;
+}
+
+/* The option at argv[*i]; *i is moved on if the next word is its value. */
+static int parse_option(struct options *o, int argc, char **argv, int *i, struct error *err)
+{
+	struct typed typed;
+	int wants;
+
+	split(argv[*i], &typed);
+	wants = takes_value(o, typed.name);
+	if (wants < 0)
+		return refuse_unknown(o, argv[*i][1] == '-' ? typed.name : argv[*i], argv[0], err);
+	if (wants == 0 && typed.value)
+		return error_set(err, ERROR_USAGE, "%s takes no value", typed.name);
+	if (wants == 1 && !typed.value) {
+		if (*i + 1 >= argc || strcmp(argv[*i + 1], "--") == 0)
+			return error_set(err, ERROR_USAGE, "%s wants a value", typed.name);
+		typed.value = argv[++*i];
+	}
+	return apply(o, typed.name, typed.value, err);
+}
+
+int options_parse(struct options *o, int argc, char **argv, struct error *err)
+{
+	o->words = calloc((size_t)argc + 1, sizeof *o->words);
+	if (!o->words)
+		return error_memory(err);
+	for (int i = 1; i < argc; i++) {
+		int r = 0;
+
+		if (strcmp(argv[i], "--") == 0) {
+			o->rest = argv + i + 1;
+			return 0;
+		}
+		if (argv[i][0] == '-' && argv[i][1])
+			r = parse_option(o, argc, argv, &i, err);
+		else
+			o->words[o->n_words++] = argv[i];
+		if (r < 0)
+			return r;
+	}
+	return 0;
+}

@@ -1,0 +1,45 @@
+/*
+ * The words of a command line, sorted by a table: options with their values, plain words, and what follows "--".
+ * `--name value` and `--name=value` mean the same; a letter has its value as the next word or glued on.
+ */
+#ifndef CLI_OPTIONS_H
+#define CLI_OPTIONS_H
+
+#include "error.h"
+
+enum option_kind {
+	OPTION_FLAG,   /* bool * */
+	OPTION_TEXT,   /* const char **: the last one counts */
+	OPTION_LIST,   /* char ***: a list that owns its strings */
+	OPTION_NUMBER, /* int *: 1 or more */
+};
+
+struct option_row {
+	const char *name; /* "--attempt", "-f"; NULL ends a table */
+	enum option_kind kind;
+	void *value;
+};
+
+struct options {
+	const struct option_row *table;
+	/* Options that somebody else knows (a request's), as request_option_takes_value and request_option do; names
+	 * are for "did you mean". All may be NULL. */
+	int (*others_take_value)(const char *name);
+	int (*others_apply)(void *arg, const char *name, const char *value, struct error *err);
+	void *others_arg;
+	const char *const *others_names;
+	/* Results, pointing into argv. */
+	char **words;
+	int n_words;
+	char **rest; /* what follows "--"; NULL if there was none */
+};
+
+/* argv[0] is the command's own name. ERROR_USAGE in one sentence. options_done frees `words`. */
+int options_parse(struct options *o, int argc, char **argv, struct error *err);
+void options_done(struct options *o);
+#define _cleanup_options_ _cleanup_(options_done)
+
+/* The one of names (NULL-terminated) that was probably meant, or NULL. */
+const char *options_suggest(const char *typed, const char *const *names);
+
+#endif

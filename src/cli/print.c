@@ -1,0 +1,191 @@
+#include "print.h"
+
+#include <errno.h>
+#include <stdarg.h>
+#include <string.h>
+#include <time.h>
+
+#include "buffer.h"
+
+const char *print_size(int64_t bytes, char out[PRINT_ROOM])
+{
+	static const char *const units[] = {"B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB"};
+	double value = (double)bytes;
+	size_t unit = 0;
+
+	if (bytes < 0)
+		return "-";
+	while (value >= 1023.5 && unit + 1 < ARRAY_SIZE(units)) {
+		value /= 1024;
+		unit++;
+	}
+	snprintf(out, PRINT_ROOM, "%.*f %s", unit > 0 && value < 9.95 ? 1 : 0, value, units[unit]);
+	return out;
+}
+
+const char *print_duration(int64_t ms, char out[PRINT_ROOM])
+{
+	int64_t s = ms / 1000;
+
+	if (ms < 0)
+		return "-";
+	if (ms < 1000)
+		snprintf(out, PRINT_ROOM, "%d ms", (int)ms);
+	else if (s < 60)
+		snprintf(out, PRINT_ROOM, "%d.%d s", (int)s, (int)(ms % 1000 / 100));
+	else if (s < 3600)
+		snprintf(out, PRINT_ROOM, "%d min %02d s", (int)(s / 60), (int)(s % 60));
+	else if (s < 86400)
+		snprintf(out, PRINT_ROOM, "%d h %02d min", (int)(s / 3600), (int)(s % 3600 / 60));
+	else
+		snprintf(out, PRINT_ROOM, "%lld d %02d h", (long long)(s / 86400), (int)(s % 86400 / 3600));
+	return out;
+}
+
+const char *print_instant(int64_t utc_ns, char out[PRINT_ROOM])
+{
+	time_t seconds = (time_t)(utc_ns / (int64_t)NSEC_PER_SEC);
+	struct tm tm;
+
+	if (utc_ns == 0 || !gmtime_r(&seconds, &tm))
+		return "-";
+	strftime(out, PRINT_ROOM, "%Y-%m-%d %H:%M:%SZ", &tm);
+	return out;
+}
+
+const char *print_count(uint64_t n, const char *noun, char out[PRINT_ROOM])
+{
+	if (n == 0)
+		snprintf(out, PRINT_ROOM, "no %ss", noun);
+	else
+		snprintf(out, PRINT_ROOM, "%llu %s%s", (unsigned long long)n, noun, n == 1 ? "" : "s");
+	return out;
+}
+
+size_t print_width(const char *text)
+{
+	size_t n = 0;
+
+	for (const char *p = text; *p; p++) {
+		if (*p == '\x1b') {
+			p += strcspn(p, "m");
+			if (!*p)
+				break;
+		} else if (((unsigned char)*p & 0xc0) != 0x80) {
+			n++;
+		}
+	}
+	return n;
+}
+
+void table_add(struct table *t, ...)
+{
+	char **more = reallocarray(t->cells, t->n_cells + t->n_columns, sizeof *more);
+	va_list ap;
+
+	if (!more) {
+		t->failed = -ENOMEM;
+		return;
+	}
+	t->cells = more;
+	va_start(ap, t);
+	for (size_t i = 0; i < t->n_columns; i++) {
+		const char *cell = va_arg(ap, const char *);
+
+		more[t->n_cells] = strdup(cell ? cell : "-");
+		if (more[t->n_cells])
+			t->n_cells++;
+		else
+			t->failed = -ENOMEM;
+	}
+	va_end(ap);
+}
+
+static size_t column_width(const struct table *t, size_t column)
+{
+	size_t widest = 0;
+
+	for (size_t i = column; i < t->n_cells; i += t->n_columns) {
+		size_t width = print_width(t->cells[i]);
+
+		widest = width > widest ? width : widest;
+	}
+	return widest;
+}
+
+static void pad(FILE *to, size_t n)
+{
+	while (n-- > 0)
+		fputc(' ', to);
+}
+
+static void print_row(const struct table *t, size_t first, const size_t *widths, FILE *to)
+{
+	pad(to, (size_t)t->indent);
+	for (size_t i = 0; i < t->n_columns; i++) {
+		const char *cell = t->cells[first + i];
+		size_t room = widths[i] - print_width(cell);
+		bool is_last = i + 1 == t->n_columns;
+
+		if (t->right & 1U << i)
+			pad(to, room);
+		fputs(cell, to);
+		if (!is_last && !(t->right & 1U << i))
+			pad(to, room);
+		fputs(is_last ? "\n" : "  ", to);
+	}
+}
+
+int table_print(const struct table *t, FILE *to, struct error *err)
+{
+	_cleanup_free_ size_t *widths = calloc(t->n_columns, sizeof *widths);
+
+	if (!widths || t->failed < 0)
+		return error_memory(err);
+	for (size_t i = 0; i < t->n_columns; i++)
+		widths[i] = column_width(t, i);
+	for (size_t i = 0; i < t->n_cells; i += t->n_columns)
+		print_row(t, i, widths, to);
+	return 0;
+}
+
+void table_done(struct table *t)
+{
+	for (size_t i = 0; i < t->n_cells; i++)
+		free(t->cells[i]);
+	free(t->cells);
+	*t = (struct table){0};
+}
+
+/* The highest known value of one slice, -1 if there is none: a peak must not vanish by being thinned. */
+static int64_t slice_peak(const int64_t *values, size_t n, size_t columns, size_t column)
+{
+	size_t from = column * n / columns, to = (column + 1) * n / columns;
+	int64_t peak = -1;
+
+	if (to == from)
+		to = from + 1;
+	for (size_t i = from; i < to && i < n; i++)
+		peak = values[i] > peak ? values[i] : peak;
+	return peak;
+}
+
+char *print_bars(const int64_t *values, size_t n, size_t columns, int64_t highest, bool utf8)
+{
+	static const char *const blocks[] = {" ", "▁", "▂", "▃", "▄", "▅", "▆", "▇", "█"};
+	static const char *const ascii[] = {" ", ".", ".", ":", "-", "=", "+", "*", "#"};
+	_cleanup_buffer_ struct buffer out = {0};
+
+	for (size_t i = 0; n > 0 && i < columns; i++) {
+		int64_t peak = slice_peak(values, n, columns, i);
+		size_t level = 0;
+
+		if (peak >= 0 && highest > 0)
+			level = 1 + (size_t)((double)peak * 7 / (double)highest + 0.5);
+		if (level > 8)
+			level = 8;
+		if (buffer_puts(&out, utf8 ? blocks[level] : ascii[level]) < 0)
+			return NULL;
+	}
+	return buffer_take(&out);
+}

@@ -1,0 +1,44 @@
+/*
+ * Numbers, times and tables for people. What is not known is "-", never 0.
+ */
+#ifndef CLI_PRINT_H
+#define CLI_PRINT_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+
+#include "error.h"
+#include "macros.h"
+
+enum { PRINT_ROOM = 48 };
+
+const char *print_size(int64_t bytes, char out[PRINT_ROOM]);	 /* "45 MiB" */
+const char *print_duration(int64_t ms, char out[PRINT_ROOM]);	 /* "1.2 s", "3 min 20 s" */
+const char *print_instant(int64_t utc_ns, char out[PRINT_ROOM]); /* "2026-11-15 02:34:08Z"; 0: "-" */
+/* "1 output", "3 outputs", "no outputs" */
+const char *print_count(uint64_t n, const char *noun, char out[PRINT_ROOM]);
+
+/* Columns as wide as their widest cell, two blanks between. table_add copies the cells, which have been escaped by
+ * whoever knows where they came from; a failed table_add shows when the table is printed. */
+struct table {
+	size_t n_columns;
+	unsigned right; /* bit i: column i is aligned to the right */
+	int indent;
+	char **cells;
+	size_t n_cells;
+	int failed;
+};
+
+void table_add(struct table *t, ...); /* n_columns strings; NULL is "-" */
+int table_print(const struct table *t, FILE *to, struct error *err);
+void table_done(struct table *t);
+#define _cleanup_table_ _cleanup_(table_done)
+
+/* Characters as a terminal counts them, nearly: colour sequences and continuation bytes take no room. */
+size_t print_width(const char *text);
+
+/* A row of bars, one for each of `columns` slices of the values; unknown ones (-1) are blank. */
+char *print_bars(const int64_t *values, size_t n, size_t columns, int64_t highest, bool utf8);
+
+#endif

@@ -1,0 +1,269 @@
+/*
+ * fumehood run: the words of the command line become a request, the story is told, its end is said.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "cli.h"
+#include "console.h"
+#include "file.h"
+#include "later.h"
+#include "signals.h"
+
+enum { REQUEST_FILE_MAX = 4 << 20, PROGRESS_INTERVAL_MS = 200 };
+
+static const char help[] =
+	"  fumehood run a42 -- python3 analysis.py            files named here are copied in\n"
+	"  fumehood run a42 --data ./genes --output '*.csv' -- Rscript fit.R\n"
+	"  fumehood run --wall 10m --memory 2G --cpus 2 -- ./simulate --seed 7\n"
+	"  fumehood run -f request.yaml                       the same from a file\n"
+	"  fumehood run a42 --dry-run -- python3 analysis.py  what would be done, every default shown\n"
+	"\n"
+	"what it sees     --data DIR  --docs DIR  --ro PATH[:AT]  --input PATH[:AS]  --no-stage\n"
+	"                 --env NAME[=VALUE]  -i (stdin)\n"
+	"what comes out   --output GLOB  --optional-output GLOB  --into DIR (copies them there)\n"
+	"limits           --wall TIME  --grace TIME  --cpu-time TIME  --cpus N  --memory SIZE  --pids N\n"
+	"                 --disk SIZE  --output-max SIZE  --log-max SIZE  --allow-unlimited\n"
+	"the rest         --keep never|on-failure|always  --again (after a success)  -f FILE\n"
+	"                 --db URL  --config FILE  --dry-run  --json  --quiet\n"
+	"\n"
+	"Sizes are 512M, 2G; times 90s, 10m, 2h. Without --output every file that it makes is an output.\n"
+	"Exit status: the analysis's own; 124 timed out, 137 out of memory, 122 an output is missing,\n"
+	"130/143/129 cancelled, 125 refused or not committed.\n";
+
+/* For "did you mean": the names of a request's options, which only the model knows the meaning of. */
+const char *const run_option_names[] = {
+	"--data",
+	"--docs",
+	"--ro",
+	"--input",
+	"--no-stage",
+	"--output",
+	"--optional-output",
+	"--env",
+	"--wall",
+	"--grace",
+	"--cpu-time",
+	"--cpus",
+	"--memory",
+	"--pids",
+	"--disk",
+	"--output-max",
+	"--log-max",
+	"--allow-unlimited",
+	"--strength",
+	"--keep",
+	"--into",
+	"--again",
+	"--post-process",
+	"--query",
+	"--explain",
+	NULL,
+};
+
+struct run {
+	struct request request;
+	const char *file;
+	bool dry_run;
+};
+
+static void run_done(struct run *run)
+{
+	request_done(&run->request);
+}
+
+static int apply_option(void *arg, const char *name, const char *value, struct error *err)
+{
+	return request_option(arg, name, value, err);
+}
+
+static int set_text(char **field, const char *text, struct error *err)
+{
+	char *copy = strdup(text);
+
+	if (!copy)
+		return error_memory(err);
+	free(*field);
+	*field = copy;
+	return 0;
+}
+
+/* The id and the command, which are words and not options. */
+static int take_words(struct cli *cli, struct run *run, const struct options *o, struct error *err)
+{
+	char shown[64];
+
+	if (o->n_words > 1)
+		return error_set(
+			err, ERROR_USAGE,
+			"'%s' is one word too many: put -- before the command: fumehood run [ID] [options] -- CMD [ARG…]",
+			text_escape_into(shown, sizeof shown, o->words[1], strlen(o->words[1])));
+	if (!run->file && !(o->rest && *o->rest))
+		return error_set(
+			err, ERROR_USAGE,
+			"there is no command: put -- before it: fumehood run [ID] [options] -- CMD [ARG…]");
+	if (o->n_words == 1) {
+		cli_set_id(cli, o->words[0]);
+		if (set_text(&run->request.id, o->words[0], err) < 0)
+			return -ENOMEM;
+	}
+	for (char **word = o->rest; word && *word; word++)
+		if (strv_append(&run->request.command, *word) < 0)
+			return error_memory(err);
+	return 0;
+}
+
+static int load_file(struct run *run, struct error *err)
+{
+	_cleanup_buffer_ struct buffer text = {0};
+	bool is_stdin = strcmp(run->file, "-") == 0;
+	int r;
+
+	if (is_stdin) {
+		r = file_read_all(STDIN_FILENO, &text, REQUEST_FILE_MAX);
+		if (r < 0)
+			return error_system(err, -r, "cannot read the request from the standard input");
+	} else {
+		r = file_load(AT_FDCWD, run->file, REQUEST_FILE_MAX, &text, err);
+		if (r < 0)
+			return r;
+	}
+	return request_parse(&run->request, text.data ? text.data : "", text.size,
+			     is_stdin ? "stdin" : run->file, err);
+}
+
+static int set_directory(struct request *r, struct error *err)
+{
+	if (r->directory)
+		return 0;
+	r->directory = getcwd(NULL, 0);
+	return r->directory ? 0 : error_system(err, errno, "cannot tell the current directory");
+}
+
+static int parse(struct cli *cli, struct run *run, int argc, char **argv, struct error *err)
+{
+	const struct option_row table[] = {
+		CLI_OPTIONS(cli),
+		{"-f", OPTION_TEXT, &run->file},
+		{"--dry-run", OPTION_FLAG, &run->dry_run},
+		{0},
+	};
+	_cleanup_options_ struct options o = {
+		.table = table,
+		.others_take_value = request_option_takes_value,
+		.others_apply = apply_option,
+		.others_arg = &run->request,
+		.others_names = run_option_names,
+	};
+	int r = cli_parse(cli, &o, argc, argv, err);
+
+	if (r == 0)
+		r = take_words(cli, run, &o, err);
+	if (r == 0 && run->file)
+		r = load_file(run, err);
+	if (r == 0)
+		r = set_directory(&run->request, err);
+	if (r == 0) {
+		cli_set_id(cli, run->request.id);
+		r = request_check(&run->request, err);
+	}
+	return r == 0 ? later_check(&run->request, err) : r;
+}
+
+static int dry_run(struct cli *cli, struct hood *h, const struct request *request, struct error *err)
+{
+	_cleanup_plan_ struct plan plan;
+	int r;
+
+	plan_init(&plan);
+	r = hood_plan(h, request, &plan, err);
+	if (r < 0)
+		return r;
+	if (cli->json)
+		return cli_print_json(cli, plan_to_json(&plan), err);
+	return dry_run_print(cli, &plan, err);
+}
+
+/* Signals that came during the run have had their effect: only a new one ends the wait for a slow reader. */
+static void forget_signals(int cancel_fd)
+{
+	char bytes[64];
+
+	while (read(cancel_fd, bytes, sizeof bytes) > 0)
+		;
+}
+
+/* The verdict is said, and what is still in the queue is shown. The exit status. */
+static int finish(struct cli *cli, struct console *console, const struct attempt *a, int cancel_fd)
+{
+	_cleanup_free_ char *line = cli->json ? NULL : verdict_line(a, &cli->err, cli->quiet);
+	int status = a->committed ? a->status : STATUS_OURS;
+	struct error err = ERROR_INIT;
+
+	forget_signals(cancel_fd);
+	console_say(console, line ? line : "");
+	if (console_close(console, cancel_fd, &err) < 0)
+		fprintf(stderr, "fumehood: %s; fumehood logs %s has what it wrote\n", err.message, a->id);
+	if (cli->json && cli_print_json(cli, attempt_to_public_json(a, false), &err) < 0)
+		return cli_fail(cli, &err);
+	return status;
+}
+
+static int tell(struct cli *cli, struct hood *h, const struct request *request, struct error *err)
+{
+	_cleanup_attempt_ struct attempt attempt;
+	bool shows_progress = cli->err.is_tty && !cli->quiet && !cli->json;
+	struct console console;
+	int cancel_fd = -1, r;
+
+	attempt_init(&attempt);
+	r = console_open(&console, cli, err);
+	if (r < 0)
+		return r;
+	r = signals_open(&cancel_fd, err);
+	if (r == 0) {
+		struct run_hooks hooks = {
+			.arg = &console,
+			.output = cli->json ? NULL : console_output,
+			.progress = shows_progress ? console_progress : NULL,
+			.progress_interval_ms = shows_progress ? PROGRESS_INTERVAL_MS : 0,
+			.cancel_fd = cancel_fd,
+			.stdin_fd = request->stdin_open ? STDIN_FILENO : -1,
+		};
+
+		r = hood_run(h, request, &hooks, &attempt, err);
+	}
+	if (r == 0)
+		return finish(cli, &console, &attempt, cancel_fd);
+	cli_set_id(cli, attempt.id);
+	console_close(&console, cancel_fd, NULL);
+	return r;
+}
+
+static int run_main(struct cli *cli, int argc, char **argv, struct error *err)
+{
+	_cleanup_(run_done) struct run run = {0};
+	_cleanup_hood_ struct hood *hood = NULL;
+	int r;
+
+	request_init(&run.request);
+	r = parse(cli, &run, argc, argv, err);
+	if (r == 0)
+		r = cli_hood(cli, &hood, err);
+	if (r == 0)
+		r = run.dry_run ? dry_run(cli, hood, &run.request, err) : tell(cli, hood, &run.request, err);
+	return cli->help ? 0 : r;
+}
+
+const struct command command_run = {
+	.name = "run",
+	.usage = "run [ID] [options] -- CMD [ARG…]",
+	.summary = "runs one analysis under the hood and commits its results",
+	.help = help,
+	.main = run_main,
+	.words_max = 1 << 20,
+	.is_attempt = true,
+	.takes_rest = true,
+};

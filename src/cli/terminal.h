@@ -1,0 +1,49 @@
+/*
+ * What is known of a descriptor that may be a terminal, and how bytes of a stranger are made fit for one.
+ *
+ * terminal_probe once per descriptor. A filter per stream: filter_bytes for each piece as it comes, filter_end after
+ * the last. What leaves the filter is text, '\n', '\t', '\r', '\b' and complete colour sequences; every other control
+ * sequence (window titles, clipboards, cursor and device reports, whatever a terminal obeys) is shown as \xNN.
+ */
+#ifndef CLI_TERMINAL_H
+#define CLI_TERMINAL_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "buffer.h"
+
+struct terminal {
+	int fd;
+	bool is_tty;
+	bool colour; /* a terminal, and nobody said NO_COLOR */
+	bool utf8;   /* by the locale's name */
+};
+
+enum style { STYLE_RESET, STYLE_BOLD, STYLE_DIM, STYLE_RED, STYLE_GREEN, STYLE_YELLOW };
+
+#define TERMINAL_ERASE_LINE "\r\x1b[K"
+
+void terminal_probe(struct terminal *t, int fd);
+/* Columns now; 80 where nobody tells. */
+int terminal_width(const struct terminal *t);
+/* The sequence, or "" where there are no colours. */
+const char *terminal_style(const struct terminal *t, enum style style);
+
+struct filter {
+	char held[32]; /* the beginning of a sequence whose end has not come yet */
+	size_t n_held;
+	bool in_line; /* what went out last did not end a line */
+	bool styled;  /* a colour went out and was not reset */
+};
+
+/* Appends what may be shown of data to out. 0 or -ENOMEM. */
+int filter_bytes(struct filter *f, const char *data, size_t size, struct buffer *out);
+/* What is still held, shown as it is; colours reset. */
+int filter_end(struct filter *f, struct buffer *out);
+
+/* One line of text in which text_escape() may have been at work already: what is left of control characters is
+ * escaped, backslashes stay. Newly allocated, NULL if memory is out. */
+char *text_safe(const char *text);
+
+#endif

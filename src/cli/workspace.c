@@ -1,0 +1,118 @@
+/*
+ * fumehood workspace create and cleanup: for analyses that run inside the platform's own process.
+ */
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "cli.h"
+#include "process.h"
+
+static const char help[] =
+	"  dir=$(fumehood workspace create a42)            held while this shell lives\n"
+	"  fumehood workspace create a42 --for 24h         held for a day, whoever lives\n"
+	"  fumehood workspace create a42 --owner 4711      held while process 4711 lives\n"
+	"  fumehood workspace cleanup a42                  removes it; doing it twice is fine\n"
+	"\n"
+	"The owner is the process that called fumehood, unless --owner or --for says otherwise. What is\n"
+	"held is left alone by gc; what lies in it is committed by 'fumehood commit'.\n"
+	"\n"
+	"--for TIME  --owner PID  --db URL  --config FILE  --json\n";
+
+struct holding {
+	const char *duration; /* --for, or NULL */
+	int owner;	      /* --owner, or 0: who called us */
+};
+
+/* Either an owner or an instant. */
+static int resolve(const struct holding *h, struct process_id *ret_owner, int64_t *ret_until,
+		   struct error *err)
+{
+	pid_t pid = h->owner ? h->owner : getppid();
+	char shown[64];
+	uint64_t ns;
+
+	*ret_until = 0;
+	if (h->duration && h->owner)
+		return error_set(err, ERROR_USAGE,
+				 "--for and --owner do not go together: it is held by one or the other");
+	if (h->duration) {
+		if (duration_parse(h->duration, &ns) < 0 || ns == 0 || ns > INT64_MAX / 2)
+			return error_set(
+				err, ERROR_USAGE, "--for wants a time such as 24h, not '%s'",
+				text_escape_into(shown, sizeof shown, h->duration, strlen(h->duration)));
+		*ret_until = clock_utc() + (int64_t)ns;
+		return 0;
+	}
+	if (process_identify(pid, ret_owner) < 0)
+		return error_set(err, ERROR_REFUSED,
+				 "there is no process %d to hold the workspace: use --owner PID or --for 24h",
+				 (int)pid);
+	return 0;
+}
+
+static int create(struct cli *cli, struct hood *hood, const char *id, const struct holding *holding,
+		  struct error *err)
+{
+	_cleanup_free_ char *path = NULL, *shown = NULL;
+	struct process_id owner = {0};
+	int64_t until;
+	int r = resolve(holding, &owner, &until, err);
+
+	if (r == 0)
+		r = hood_workspace_create(hood, id, until ? NULL : &owner, until, &path, err);
+	if (r < 0)
+		return r;
+	shown = cli_escape(path);
+	if (cli->json)
+		return cli_print_json(cli, json_pack("{s:s, s:s}", "id", id, "workspace", shown), err);
+	/* For "$(…)": the bytes, unless a person looks at them. */
+	printf("%s\n", cli->out.is_tty ? shown : path);
+	return 0;
+}
+
+static int cleanup(struct cli *cli, struct hood *hood, const char *id, struct error *err)
+{
+	int r = hood_workspace_cleanup(hood, id, err);
+
+	if (r < 0 || !cli->json)
+		return r;
+	return cli_print_json(cli, json_pack("{s:s, s:b}", "id", id, "removed", 1), err);
+}
+
+static int workspace_main(struct cli *cli, int argc, char **argv, struct error *err)
+{
+	_cleanup_hood_ struct hood *hood = NULL;
+	struct holding holding = {0};
+	const struct option_row table[] = {CLI_OPTIONS(cli),
+					   {"--for", OPTION_TEXT, &holding.duration},
+					   {"--owner", OPTION_NUMBER, &holding.owner},
+					   {0}};
+	_cleanup_options_ struct options o = {.table = table};
+	bool is_create;
+	int r = cli_parse(cli, &o, argc, argv, err);
+
+	if (r != 0)
+		return r < 0 ? r : 0;
+	is_create = strcmp(o.words[0], "create") == 0;
+	if (!is_create && strcmp(o.words[0], "cleanup") != 0)
+		return cli_usage_error(cli, err);
+	if (!is_create && (holding.duration || holding.owner))
+		return error_set(err, ERROR_USAGE, "--for and --owner belong to 'workspace create'");
+	r = cli_take_id(cli, o.words[1], err);
+	if (r == 0)
+		r = cli_hood(cli, &hood, err);
+	if (r < 0)
+		return r;
+	return is_create ? create(cli, hood, o.words[1], &holding, err) : cleanup(cli, hood, o.words[1], err);
+}
+
+const struct command command_workspace = {
+	.name = "workspace",
+	.usage = "workspace create|cleanup ID [--for TIME | --owner PID]",
+	.summary = "makes or removes a workspace for an analysis that runs elsewhere",
+	.help = help,
+	.main = workspace_main,
+	.words_min = 2,
+	.words_max = 2,
+};
