@@ -128,7 +128,13 @@ int cgroup_systemd_adopt(const struct cgroup *c, pid_t pid, struct error *err);
 int cgroup_systemd_remove(struct cgroup_scope *scope, struct error *err);
 /* The socket of the manager that would serve us, "" if there is none. */
 void cgroup_systemd_socket(bool user, char out[CGROUP_PATH_ROOM]);
+/* True if systemd has left this directory and what is below it to whoever runs in it. */
 bool cgroup_systemd_delegated(const char *dir);
+
+/* Calls to systemd: cgroup_bus.c. The first and the last return when the job is done. */
+int cgroup_bus_scope_start(bool user, const char *unit, const char *slice, pid_t pid, struct error *err);
+int cgroup_bus_attach(bool user, const char *unit, const char *subcgroup, pid_t pid, struct error *err);
+int cgroup_bus_unit_stop(bool user, const char *unit, struct error *err);
 
 /* Thousandths of a cpu → quota and period in µs. */
 void cgroup_cpu_quota(uint64_t millicpus, uint64_t *quota_us, uint64_t *period_us);
