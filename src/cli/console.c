@@ -103,6 +103,7 @@ void console_say(struct console *c, const char *text)
 
 	if (!c->streams[STREAM_STDERR])
 		return;
+	tee_status(c->streams[STREAM_STDERR], NULL);
 	if (dropped > 0) {
 		snprintf(note, sizeof note,
 			 "fumehood: %s of output were not shown, because nobody read them in time\n",

@@ -26,7 +26,7 @@ static void print_object(const json_t *object)
 						    ? cli_escape(json_string_value(value))
 						    : json_dumps(value, JSON_ENCODE_ANY | JSON_ENSURE_ASCII);
 
-		printf("%-12s%s\n", key, text ? text : "?");
+		printf("%-14s%s\n", key, text ? text : "?");
 	}
 }
 

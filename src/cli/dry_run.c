@@ -36,7 +36,7 @@ static void print_list(const char *name, char *const *list)
 
 static void print_outputs(const struct plan *p)
 {
-	if (!p->outputs && !p->optional_outputs)
+	if (strv_length(p->outputs) + strv_length(p->optional_outputs) == 0)
 		print_field("outputs", "every file that it makes");
 	print_list("outputs", p->outputs);
 	print_list("optional", p->optional_outputs);
@@ -69,29 +69,24 @@ static int print_limits(const struct plan *p, struct error *err)
 	return table_print(&t, stdout, err);
 }
 
-static const char *mount_text(const struct mount *m)
-{
-	static const char *const names[] = {
-		[MOUNT_DIR] = "directory", [MOUNT_FILE] = "file",	[MOUNT_LINK] = "link",
-		[MOUNT_TMPFS] = "tmpfs",   [MOUNT_PROC] = "proc",	[MOUNT_DEVICE] = "device",
-		[MOUNT_BIND] = "bind",	   [MOUNT_OVERLAY] = "overlay", [MOUNT_SAME] = "the same as",
-	};
-
-	return names[m->kind];
-}
-
+/* From the plan's JSON, which has the one table of what kinds of mount are called. */
 static int print_mounts(const struct plan *p, struct error *err)
 {
 	_cleanup_table_ struct table t = {.n_columns = 4, .indent = 2};
+	json_t *plan = plan_to_json(p), *m;
+	size_t i;
 
+	if (!plan)
+		return error_memory(err);
 	printf("what it sees\n");
-	for (size_t i = 0; i < p->n_mounts; i++) {
-		const struct mount *m = &p->mounts[i];
-		_cleanup_free_ char *target = cli_escape(m->target);
-		_cleanup_free_ char *source = m->source ? cli_escape(m->source) : strdup("");
+	json_array_foreach (json_object_get(plan, "mounts"), i, m) {
+		_cleanup_free_ char *target = cli_escape(p->mounts[i].target);
+		_cleanup_free_ char *source = cli_escape(p->mounts[i].source ? p->mounts[i].source : "");
 
-		table_add(&t, target, m->writable ? "writable" : "read-only", mount_text(m), source);
+		table_add(&t, target, p->mounts[i].writable ? "writable" : "read-only",
+			  json_string_value(json_object_get(m, "kind")), source);
 	}
+	json_decref(plan);
 	return table_print(&t, stdout, err);
 }
 

@@ -1,9 +1,7 @@
 /*
- * Commands and options that have their names already and come in a later version. They are refused, in one sentence,
+ * Commands that have their names already and come in a later version. They are refused, in one sentence,
  * rather than unknown, so that nobody looks for a typing error.
  */
-#include "later.h"
-
 #include "cli.h"
 
 static int later_main(struct cli *cli, int argc UNUSED, char **argv UNUSED, struct error *err)
@@ -31,17 +29,3 @@ const struct command later_commands[] = {
 	LATER("worker", "worker", "runs what is in the queue", "run analyses with 'fumehood run'"),
 	{0},
 };
-
-int later_check(const struct request *r, struct error *err)
-{
-	const char *what = r->post_process		  ? "--post-process"
-			   : r->n_queries > 0		  ? "--query"
-			   : r->explain			  ? "--explain"
-			   : r->strength != STRENGTH_FULL ? "--strength landlock"
-							  : NULL;
-
-	if (!what)
-		return 0;
-	return error_set(err, ERROR_REFUSED, "%s is not in version %s yet: run without it", what,
-			 FUMEHOOD_VERSION);
-}

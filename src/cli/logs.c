@@ -175,16 +175,6 @@ static int follow(struct view *v, struct hood *h, const struct live *l, struct e
 	return r;
 }
 
-/* A running one: what there is, or, followed, what comes. *ret_ended: the rest is in the ledger. */
-static int show_live(struct view *v, struct hood *h, struct live *l, bool follows, bool *ret_ended,
-		     struct error *err)
-{
-	int r = follows ? follow(v, h, l, err) : show_growth(v, l, err);
-
-	*ret_ended = r == 0 && follows;
-	return r;
-}
-
 static int add_bytes(json_t *object, const char *name, const char *data, size_t size)
 {
 	_cleanup_free_ char *text = NULL, *b64 = NULL, *b64_name = NULL;
@@ -244,7 +234,8 @@ static int show_logs(struct cli *cli, struct view *v, const char *id, int number
 
 		number = running ? live.attempt : 0;
 		if (running)
-			r = show_live(v, hood, &live, follows, &ended, err);
+			r = follows ? follow(v, hood, &live, err) : show_growth(v, &live, err);
+		ended = running && follows && r == 0; /* then the rest is in the ledger */
 		live_done(&live);
 		if (running && !ended)
 			return r;

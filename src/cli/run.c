@@ -9,7 +9,6 @@
 #include "cli.h"
 #include "console.h"
 #include "file.h"
-#include "later.h"
 #include "signals.h"
 
 enum { REQUEST_FILE_MAX = 4 << 20, PROGRESS_INTERVAL_MS = 200 };
@@ -169,7 +168,7 @@ static int parse(struct cli *cli, struct run *run, int argc, char **argv, struct
 		cli_set_id(cli, run->request.id);
 		r = request_check(&run->request, err);
 	}
-	return r == 0 ? later_check(&run->request, err) : r;
+	return r;
 }
 
 static int dry_run(struct cli *cli, struct hood *h, const struct request *request, struct error *err)

@@ -7,14 +7,12 @@
 #include <stdint.h>
 
 #include <cmocka.h>
-#include <signal.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "cli.h"
 #include "console.h"
 #include "extract.h"
-#include "later.h"
 
 static const struct terminal plain = {.fd = -1};
 
@@ -157,20 +155,6 @@ static void test_every_option_that_is_suggested_exists(void **state UNUSED)
 		assert_true(request_option_takes_value(run_option_names[i]) >= 0);
 }
 
-static void test_what_comes_later_is_refused_by_name(void **state UNUSED)
-{
-	struct error err = ERROR_INIT;
-	struct request r;
-
-	request_init(&r);
-	assert_int_equal(later_check(&r, &err), 0);
-	r.explain = true;
-	assert_true(later_check(&r, &err) < 0);
-	assert_int_equal(err.kind, ERROR_REFUSED);
-	assert_non_null(strstr(err.message, "--explain"));
-	request_done(&r);
-}
-
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -183,7 +167,6 @@ int main(void)
 		cmocka_unit_test(test_progress_says_what_is_known),
 		cmocka_unit_test(test_outputs_never_leave_their_directory),
 		cmocka_unit_test(test_every_option_that_is_suggested_exists),
-		cmocka_unit_test(test_what_comes_later_is_refused_by_name),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
