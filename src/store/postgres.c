@@ -1,7 +1,420 @@
+/*
+ * PostgreSQL, 13 or newer, through libpq. READ COMMITTED, whatever the server's default: a commit that waited for
+ * another one's lock must see what that one did.
+ */
 #include "backend.h"
 
-int postgres_open(const struct ledger_url *url, unsigned flags, struct backend **ret, struct error *err)
+#include <errno.h>
+#include <poll.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "clock.h"
+#include "ledger.h"
+#include "pq_copy.h"
+#include "text.h"
+
+enum {
+	SILENCE_MORE_MS = 10000, /* than the server itself waits for locks */
+	RECONNECT_MS = 5000,	 /* a server that restarts is back by then */
+	RECONNECT_STEP_MS = 100,
+	COPY_CHUNK = 256 * 1024,
+	DIGESTS_AT_ONCE = 4096,
+	PARAMS_MAX = 8,
+};
+
+struct postgres {
+	struct backend base;
+	struct pq q;
+	char *url; /* with the password */
+	uint64_t busy_ms;
+	bool in_transaction;
+	bool copying;
+	enum sql_table table;
+	struct buffer rows; /* of the COPY, not sent yet */
+};
+
+static struct postgres *of(struct backend *b)
 {
-	(void)url, (void)flags, (void)ret;
-	return error_set(err, ERROR_REFUSED, "PostgreSQL is not there yet");
+	return (struct postgres *)b;
+}
+
+static int connect_and_set(struct postgres *p, struct error *err)
+{
+	char text[64];
+	int r = pq_connect(&p->q, p->url, err);
+
+	snprintf(text, sizeof text, "SET lock_timeout = %llu", (unsigned long long)p->busy_ms);
+	return r < 0 ? r : pq_exec(&p->q, text, err);
+}
+
+/* Connects again. A server that was restarted refuses at first. */
+static int reconnect(struct postgres *p, struct error *err)
+{
+	uint64_t deadline = clock_now() + RECONNECT_MS * NSEC_PER_MSEC;
+	int r;
+
+	while ((r = connect_and_set(p, err)) < 0 && clock_now() < deadline)
+		poll(NULL, 0, RECONNECT_STEP_MS);
+	/* Not -EAGAIN: this was the second try. */
+	return r < 0 ? -EIO : 0;
+}
+
+static int postgres_begin(struct backend *b, struct error *err)
+{
+	struct postgres *p = of(b);
+	int r = p->q.lost ? reconnect(p, err) : 0;
+
+	if (r == 0)
+		r = pq_exec(&p->q, "BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE", err);
+	p->in_transaction = r == 0;
+	return r;
+}
+
+static int postgres_commit(struct backend *b, struct error *err)
+{
+	int r = pq_exec(&of(b)->q, "COMMIT", err);
+
+	of(b)->in_transaction = r < 0;
+	return r;
+}
+
+static void postgres_rollback(struct backend *b)
+{
+	struct postgres *p = of(b);
+	struct pq *q = &p->q;
+
+	if (!q->lost && p->copying && q->PQputCopyEnd(q->conn, "given up") < 0)
+		q->lost = true;
+	p->in_transaction = p->copying = false;
+	p->rows.size = 0;
+	pq_drain(q);
+	if (!q->lost && q->PQtransactionStatus(q->conn) != PQTRANS_IDLE)
+		(void)pq_exec(q, "ROLLBACK", NULL);
+}
+
+static int postgres_migrate_prepare(struct backend *b UNUSED, struct error *err UNUSED)
+{
+	return 0;
+}
+
+static int postgres_migrate_lock(struct backend *b, struct error *err)
+{
+	return pq_exec(&of(b)->q, sql_postgres_migrate_lock, err);
+}
+
+static int postgres_script(struct backend *b, const char *text, struct error *err)
+{
+	return pq_exec(&of(b)->q, text, err);
+}
+
+/* The parameters as libpq wants them: bytes in binary form, all else as text of a type that the server infers. */
+struct params {
+	const char *values[PARAMS_MAX];
+	int lengths[PARAMS_MAX];
+	int formats[PARAMS_MAX];
+	char texts[PARAMS_MAX][CLOCK_TEXT_SIZE];
+};
+
+static void params_set(struct params *p, size_t i, const struct value *v)
+{
+	switch (v->kind) {
+	case VALUE_NULL:
+		return;
+	case VALUE_TIME:
+		clock_format(v->integer, p->texts[i]);
+		p->values[i] = p->texts[i];
+		return;
+	case VALUE_INTEGER:
+	case VALUE_BOOL:
+		snprintf(p->texts[i], sizeof p->texts[i], "%lld", (long long)v->integer);
+		p->values[i] = p->texts[i];
+		return;
+	case VALUE_TEXT:
+	case VALUE_JSON:
+		p->values[i] = v->data;
+		return;
+	case VALUE_BYTES:
+		p->values[i] = v->data;
+		p->lengths[i] = (int)v->size;
+		p->formats[i] = 1;
+	}
+}
+
+struct rows {
+	row_fn fn;
+	void *arg;
+	bool any; /* fn has had one */
+};
+
+static int take_rows(struct pq *q, const PGresult *result, struct rows *rows, struct error *err)
+{
+	struct value row[ATTEMPT_COLUMNS];
+	int n_columns = q->PQnfields(result), r = 0;
+
+	for (int i = 0; rows->fn && i < q->PQntuples(result) && r >= 0; i++) {
+		for (int k = 0; k < n_columns; k++)
+			row[k] = result_value(q, result, i, k);
+		rows->any = true;
+		r = rows->fn(rows->arg, row, err);
+	}
+	return r < 0 ? r : 0;
+}
+
+/* After a failure what is left is read and forgotten, so that the connection is ready for the next query. */
+static int take_results(struct pq *q, struct rows *rows, struct error *err)
+{
+	int r = 0;
+
+	for (;;) {
+		PGresult *result = NULL;
+		int n = pq_result(q, &result, r < 0 ? NULL : err);
+		ExecStatusType status;
+
+		if (n < 0 || !result)
+			return r < 0 ? r : n;
+		status = q->PQresultStatus(result);
+		if (r == 0 && (status == PGRES_SINGLE_TUPLE || status == PGRES_TUPLES_OK))
+			r = take_rows(q, result, rows, err);
+		else if (r == 0 && status != PGRES_COMMAND_OK)
+			r = pq_error(q, result, err);
+		q->PQclear(result);
+	}
+}
+
+static int run_once(struct postgres *p, const char *text, const struct params *params, size_t n,
+		    struct rows *rows, struct error *err)
+{
+	struct pq *q = &p->q;
+
+	if (!q->PQsendQueryParams(q->conn, text, (int)n, NULL, params->values, params->lengths,
+				  params->formats, 1))
+		return pq_lost(q, err);
+	(void)q->PQsetSingleRowMode(q->conn);
+	return take_results(q, rows, err);
+}
+
+static int postgres_run(struct backend *b, enum sql which, const struct value *values, size_t n, row_fn fn,
+			void *arg, struct error *err)
+{
+	_cleanup_free_ char *text = sql_expand(which, SQL_POSTGRES);
+	struct rows rows = {.fn = fn, .arg = arg};
+	struct postgres *p = of(b);
+	struct params params = {0};
+	int r = 0;
+
+	if (!text)
+		return error_memory(err);
+	for (size_t i = 0; i < n; i++)
+		params_set(&params, i, &values[i]);
+	if (p->q.lost && p->in_transaction)
+		return -EAGAIN;
+	if (p->q.lost)
+		r = reconnect(p, err);
+	if (r == 0)
+		r = run_once(p, text, &params, n, &rows, err);
+	/* Nobody may have used the connection for hours, while the analysis ran. */
+	if (r == -EAGAIN && p->q.lost && !p->in_transaction && !rows.any) {
+		r = reconnect(p, err);
+		if (r == 0)
+			r = run_once(p, text, &params, n, &rows, err);
+	}
+	return r;
+}
+
+static int take_integer(void *arg, const struct value *row, struct error *err UNUSED)
+{
+	*(int *)arg = (int)value_to_integer(row, 0);
+	return 0;
+}
+
+/* A query that fails would end a migration's transaction, so ask first whether there is a table to ask. */
+static int postgres_version(struct backend *b, int *ret, struct error *err)
+{
+	int there = 0, version = 0,
+	    r = postgres_run(b, SQL_VERSION_THERE, NULL, 0, take_integer, &there, err);
+
+	if (r == 0 && there)
+		r = postgres_run(b, SQL_VERSION, NULL, 0, take_integer, &version, err);
+	if (r == 0)
+		*ret = version;
+	return r;
+}
+
+static int postgres_rows_begin(struct backend *b, enum sql_table table, struct error *err)
+{
+	_cleanup_free_ char *text = sql_copy(table);
+	struct postgres *p = of(b);
+	struct pq *q = &p->q;
+	PGresult *result = NULL;
+	int r;
+
+	if (!text)
+		return error_memory(err);
+	if (q->lost || !q->PQsendQuery(q->conn, text))
+		return pq_lost(q, err);
+	r = pq_result(q, &result, err);
+	if (r < 0)
+		return r;
+	p->copying = q->PQresultStatus(result) == PGRES_COPY_IN;
+	if (!p->copying)
+		r = pq_error(q, result, err);
+	q->PQclear(result);
+	p->table = table;
+	p->rows.size = 0;
+	if (r == 0 && copy_head(&p->rows) < 0)
+		r = error_memory(err);
+	return r;
+}
+
+static int rows_send(struct postgres *p, struct error *err)
+{
+	struct pq *q = &p->q;
+
+	/* All that was put before is flushed, so it takes this one; what it cannot send now it keeps. */
+	if (q->PQputCopyData(q->conn, p->rows.data, (int)p->rows.size) != 1)
+		return pq_lost(q, err);
+	p->rows.size = 0;
+	return pq_flush(q, err);
+}
+
+static int postgres_rows_add(struct backend *b, const struct value *row, struct error *err)
+{
+	struct postgres *p = of(b);
+
+	if (copy_row(&p->rows, sql_tables[p->table].types, row) < 0)
+		return error_memory(err);
+	return p->rows.size < COPY_CHUNK ? 0 : rows_send(p, err);
+}
+
+static int postgres_rows_end(struct backend *b, struct error *err)
+{
+	struct postgres *p = of(b);
+	struct rows none = {0};
+	int r;
+
+	if (copy_end(&p->rows) < 0)
+		return error_memory(err);
+	r = rows_send(p, err);
+	if (r < 0)
+		return r;
+	p->copying = false;
+	if (p->q.PQputCopyEnd(p->q.conn, NULL) != 1)
+		return pq_lost(&p->q, err);
+	return take_results(&p->q, &none, err);
+}
+
+struct states {
+	const uint8_t (*sha256)[DIGEST_SIZE];
+	size_t n;
+	enum blob_state *ret;
+};
+
+static int digest_compare(const void *a, const void *b)
+{
+	return memcmp(a, b, DIGEST_SIZE);
+}
+
+static int take_state(void *arg, const struct value *row, struct error *err)
+{
+	const struct states *s = arg;
+	uint8_t sha256[DIGEST_SIZE];
+	const uint8_t(*found)[DIGEST_SIZE];
+	int r = value_to_digest(&row[0], sha256, err);
+
+	if (r < 0)
+		return r;
+	found = bsearch(sha256, s->sha256, s->n, DIGEST_SIZE, digest_compare);
+	if (found)
+		s->ret[found - s->sha256] = value_to_integer(&row[1], 0) ? BLOB_OBJECT : BLOB_IN_DATABASE;
+	return 0;
+}
+
+/* Thousands in one round trip. */
+static int postgres_blob_states(struct backend *b, const uint8_t (*sha256)[DIGEST_SIZE], size_t n,
+				enum blob_state *ret, struct error *err)
+{
+	_cleanup_buffer_ struct buffer array = {0};
+	int r = 0;
+
+	for (size_t i = 0; i < n; i++)
+		ret[i] = BLOB_UNKNOWN;
+	for (size_t i = 0; i < n && r == 0; i += DIGESTS_AT_ONCE) {
+		struct states some = {sha256 + i, n - i < DIGESTS_AT_ONCE ? n - i : DIGESTS_AT_ONCE, ret + i};
+		struct value param;
+
+		array.size = 0;
+		if (copy_digests(&array, some.sha256, some.n) < 0)
+			return error_memory(err);
+		param = value_bytes(array.data, array.size);
+		r = postgres_run(b, SQL_BLOB_STATE, &param, 1, take_state, &some, err);
+	}
+	return r;
+}
+
+static struct backend *postgres_close(struct backend *b)
+{
+	struct postgres *p = of(b);
+
+	if (!b)
+		return NULL;
+	pq_done(&p->q);
+	buffer_free(&p->rows);
+	free(p->url);
+	free(b->name);
+	free(p);
+	return NULL;
+}
+DEFINE_CLEANUP(struct backend *, postgres_close);
+
+static const struct backend_ops postgres_ops = {
+	.dialect = SQL_POSTGRES,
+	.close = postgres_close,
+	.begin = postgres_begin,
+	.commit = postgres_commit,
+	.rollback = postgres_rollback,
+	.migrate_prepare = postgres_migrate_prepare,
+	.migrate_lock = postgres_migrate_lock,
+	.script = postgres_script,
+	.version = postgres_version,
+	.run = postgres_run,
+	.rows_begin = postgres_rows_begin,
+	.rows_add = postgres_rows_add,
+	.rows_end = postgres_rows_end,
+	.blob_states = postgres_blob_states,
+};
+
+/* 'URL', as it may be shown. */
+static char *quoted(const char *url)
+{
+	_cleanup_free_ char *shown = ledger_url_redacted(url), *escaped = NULL;
+	char *name = NULL;
+
+	escaped = shown ? text_escape(shown, strlen(shown)) : NULL;
+	return escaped && asprintf(&name, "'%s'", escaped) >= 0 ? name : NULL;
+}
+
+int postgres_open(const struct ledger_url *url, unsigned flags UNUSED, struct backend **ret,
+		  struct error *err)
+{
+	_cleanup_(postgres_closep) struct backend *b = calloc(1, sizeof(struct postgres));
+	struct postgres *p = of(b);
+	int r;
+
+	if (!b)
+		return error_memory(err);
+	b->ops = &postgres_ops;
+	b->name = quoted(url->location);
+	p->url = strdup(url->location);
+	p->busy_ms = url->busy_ms;
+	if (!b->name || !p->url)
+		return error_memory(err);
+	p->q.name = b->name;
+	p->q.silence_ms = (int)url->busy_ms + SILENCE_MORE_MS;
+	r = pq_load(&p->q, err);
+	if (r == 0)
+		r = connect_and_set(p, err);
+	if (r == 0)
+		*ret = TAKE_PTR(b);
+	return r;
 }

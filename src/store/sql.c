@@ -17,6 +17,7 @@
 static const struct {
 	const char *sqlite, *postgres;
 } statements[SQL_COUNT] = {
+	[SQL_VERSION_THERE] = {NULL, "SELECT to_regclass('fumehood.schema_version') IS NOT NULL"},
 	[SQL_VERSION] = {"SELECT max(version) FROM @schema_version"},
 	[SQL_VERSION_ADD] =
 		{"INSERT INTO @schema_version(version, applied_at, fumehood) VALUES ($1, $2, $3)"},
@@ -77,6 +78,17 @@ const struct sql_table_info sql_tables[TABLE_COUNT] = {
 	[TABLE_SAMPLE] = {"sample", "analysis_id, attempt, position, at_ms, cpu_ms, memory_bytes, pids",
 			  "tiiIIII"},
 };
+
+/* Names are ours or the server's own, never a stranger's. Who left off fsyncing commits for speed did not mean these. */
+const char sql_postgres_session[] = "SET search_path = pg_catalog; SET statement_timeout = '10min'; "
+				    "SET idle_in_transaction_session_timeout = '1min'; "
+				    "SELECT set_config('synchronous_commit', 'on', false) "
+				    "WHERE current_setting('synchronous_commit') = 'off'";
+
+/* CREATE SCHEMA IF NOT EXISTS wants the right to create one even if it exists. */
+const char sql_postgres_migrate_lock[] =
+	"SELECT pg_advisory_xact_lock(7308620195);"
+	"DO $$ BEGIN IF to_regnamespace('fumehood') IS NULL THEN CREATE SCHEMA fumehood; END IF; END $$";
 
 static const char *const prefixes[SQL_DIALECTS] = {"fumehood_", "fumehood."};
 

@@ -13,8 +13,9 @@
 enum sql_dialect { SQL_SQLITE, SQL_POSTGRES, SQL_DIALECTS };
 
 enum sql {
-	SQL_VERSION,	 /* → version */
-	SQL_VERSION_ADD, /* version, at, fumehood's version */
+	SQL_VERSION_THERE, /* → is there a version to ask for? (PostgreSQL) */
+	SQL_VERSION,	   /* → version */
+	SQL_VERSION_ADD,   /* version, at, fumehood's version */
 	SQL_ANALYSIS_LOCK, /* id, at: makes it if need be; until the end of the transaction nobody else adds to it */
 	SQL_ANALYSIS_STATE, /* id → last number, its verdict, has one succeeded? */
 	SQL_TOKEN,	    /* token → number */
@@ -104,5 +105,9 @@ struct sql_migration {
 };
 extern const struct sql_migration sql_migrations[];
 extern const int sql_version_wanted;
+
+/* PostgreSQL: what every connection begins with; what a migration begins with. */
+extern const char sql_postgres_session[];
+extern const char sql_postgres_migrate_lock[];
 
 #endif

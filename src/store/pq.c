@@ -1,0 +1,271 @@
+#include "pq.h"
+
+#include <dlfcn.h>
+#include <errno.h>
+#include <poll.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "clock.h"
+#include "macros.h"
+#include "sql.h"
+
+enum { OLDEST_SERVER = 130000 };
+
+int pq_load(struct pq *q, struct error *err)
+{
+	const char *missing = NULL;
+
+	q->library = dlopen("libpq.so.5", RTLD_NOW | RTLD_LOCAL);
+	if (!q->library)
+		return error_set(
+			err, ERROR_REFUSED,
+			"cannot use the ledger %s: PostgreSQL's client library libpq.so.5 is not installed (package "
+			"libpq5)",
+			q->name);
+#define PQ_FIND(function)                                      \
+	*(void **)&q->function = dlsym(q->library, #function); \
+	if (!q->function)                                      \
+		missing = #function;
+	PQ_FUNCTIONS(PQ_FIND)
+#undef PQ_FIND
+	if (missing)
+		return error_set(err, ERROR_REFUSED,
+				 "cannot use the ledger %s: libpq.so.5 is too old, it has no %s", q->name,
+				 missing);
+	return 0;
+}
+
+void pq_done(struct pq *q)
+{
+	if (q->conn)
+		q->PQfinish(q->conn);
+	if (q->library)
+		dlclose(q->library);
+	q->conn = NULL;
+	q->library = NULL;
+}
+
+/* libpq's messages have several lines and end with one. */
+static const char *one_line(const char *text, char *out, size_t room)
+{
+	size_t n = 0;
+
+	for (; *text && n + 1 < room; text++) {
+		bool blank = (unsigned char)*text <= ' ';
+
+		if (!blank)
+			out[n++] = *text;
+		else if (n && out[n - 1] != ' ')
+			out[n++] = ' ';
+	}
+	while (n && out[n - 1] == ' ')
+		n--;
+	out[n] = 0;
+	return out;
+}
+
+/* A URL that libpq cannot parse it would quote, password and all. */
+static int check_url(struct pq *q, const char *url, struct error *err)
+{
+	char *message = NULL;
+	PQconninfoOption *options = q->PQconninfoParse(url, &message);
+
+	if (message)
+		q->PQfreemem(message);
+	if (!options)
+		return error_set(
+			err, ERROR_USAGE,
+			"cannot understand the ledger's URL %s: write postgresql://USER@HOST:PORT/DATABASE, with %%40 "
+			"for an @ in a name or a password",
+			q->name);
+	q->PQconninfoFree(options);
+	return 0;
+}
+
+static void ignore_notice(void *arg UNUSED, const char *message UNUSED)
+{
+}
+
+static int greet(struct pq *q, struct error *err)
+{
+	int version = q->PQserverVersion(q->conn);
+
+	if (version < OLDEST_SERVER)
+		return error_set(err, ERROR_REFUSED,
+				 "cannot use the ledger %s: its server is PostgreSQL %d, 13 is needed",
+				 q->name, version / 10000);
+	q->lost = false;
+	q->PQsetNoticeProcessor(q->conn, ignore_notice, NULL);
+	if (q->PQsetnonblocking(q->conn, 1) < 0)
+		return error_memory(err);
+	return pq_exec(q, sql_postgres_session, err);
+}
+
+int pq_connect(struct pq *q, const char *url, struct error *err)
+{
+	/* What the URL says comes last, and so it wins. */
+	const char *const names[] = {"connect_timeout",
+				     "fallback_application_name",
+				     "client_encoding",
+				     "keepalives_idle",
+				     "keepalives_interval",
+				     "keepalives_count",
+				     "tcp_user_timeout",
+				     "dbname",
+				     NULL};
+	const char *timeout = getenv("PGCONNECT_TIMEOUT");
+	const char *const values[] = {
+		timeout ? timeout : "10", "fumehood", "UTF8", "10", "5", "3", "30000", url, NULL};
+	char said[512];
+	int r;
+
+	if (q->conn)
+		q->PQfinish(q->conn);
+	q->conn = NULL;
+	r = check_url(q, url, err);
+	if (r < 0)
+		return r;
+	q->conn = q->PQconnectdbParams(names, values, 1);
+	if (!q->conn)
+		return error_memory(err);
+	q->lost = true;
+	if (q->PQstatus(q->conn) != CONNECTION_OK)
+		return error_set(err, ERROR_LEDGER, "cannot connect to the ledger %s: %s", q->name,
+				 one_line(q->PQerrorMessage(q->conn), said, sizeof said));
+	return greet(q, err);
+}
+
+int pq_lost(struct pq *q, struct error *err)
+{
+	char said[512];
+
+	q->lost = true;
+	error_set(err, ERROR_LEDGER, "the connection to the ledger %s was lost: %s", q->name,
+		  one_line(q->PQerrorMessage(q->conn), said, sizeof said));
+	return -EAGAIN;
+}
+
+/* Waits until the socket is ready for one of events. */
+static int wait_for(struct pq *q, short events, struct error *err)
+{
+	uint64_t deadline = clock_now() + (uint64_t)q->silence_ms * NSEC_PER_MSEC;
+
+	for (;;) {
+		struct pollfd fd = {.fd = q->PQsocket(q->conn), .events = events};
+		uint64_t now = clock_now();
+		int n = poll(&fd, 1, now < deadline ? (int)((deadline - now) / NSEC_PER_MSEC) + 1 : 0);
+
+		if (n > 0 && fd.revents & (POLLIN | POLLERR | POLLHUP) && !q->PQconsumeInput(q->conn))
+			return pq_lost(q, err);
+		if (n > 0)
+			return 0;
+		if (n < 0 && errno != EINTR)
+			return error_system(err, errno, "cannot wait for the ledger %s", q->name);
+		if (n == 0 && clock_now() >= deadline)
+			break;
+	}
+	q->lost = true;
+	return error_set(err, ERROR_LEDGER, "the ledger %s has said nothing for %d s: is its server stopped?",
+			 q->name, q->silence_ms / 1000);
+}
+
+int pq_flush(struct pq *q, struct error *err)
+{
+	int r;
+
+	while ((r = q->PQflush(q->conn)) > 0) {
+		r = wait_for(q, POLLIN | POLLOUT, err);
+		if (r < 0)
+			return r;
+	}
+	return r < 0 ? pq_lost(q, err) : 0;
+}
+
+int pq_result(struct pq *q, PGresult **ret, struct error *err)
+{
+	int r = pq_flush(q, err);
+
+	while (r == 0 && q->PQisBusy(q->conn))
+		r = wait_for(q, POLLIN, err);
+	if (r == 0)
+		*ret = q->PQgetResult(q->conn);
+	return r;
+}
+
+void pq_drain(struct pq *q)
+{
+	PGresult *result = NULL;
+
+	while (!q->lost && pq_result(q, &result, NULL) == 0 && result)
+		q->PQclear(result);
+}
+
+bool pq_state_is(struct pq *q, const PGresult *result, const char *state)
+{
+	const char *is = q->PQresultErrorField(result, PG_DIAG_SQLSTATE);
+
+	return is && strncmp(is, state, strlen(state)) == 0;
+}
+
+int pq_error(struct pq *q, const PGresult *result, struct error *err)
+{
+	/* The first that fits; a state of fewer than five characters is a whole class. */
+	static const struct {
+		const char *state;
+		int code; /* -EAGAIN: the transaction may be tried again */
+		const char *sentence;
+	} table[] = {
+		{"40", -EAGAIN, "the ledger %s was busy: %s"},
+		{"23505", -EAGAIN, "another commit to the ledger %s was faster: %s"},
+		{"55P03", 0,
+		 "others have kept the ledger %s locked for too long (%s): find and end them, then try again"},
+		{"25006", 0, "cannot write to the ledger %s: it is read-only (%s)"},
+		{"42501", 0, "cannot use the ledger %s: %s; grant it, or name another user"},
+		{"3F000", 0,
+		 "the ledger %s is incomplete (%s): restore it from a backup or name another with --db"},
+		{"42P01", 0,
+		 "the ledger %s is incomplete (%s): restore it from a backup or name another with --db"},
+		{"42703", 0,
+		 "the ledger %s is incomplete (%s): restore it from a backup or name another with --db"},
+		{"53100", 0, "cannot write to the ledger %s: no space is left there (%s); free some"},
+		{"", 0, "the ledger %s says: %s"},
+	};
+	const char *text = q->PQresultErrorField(result, PG_DIAG_MESSAGE_PRIMARY);
+	char said[512];
+	size_t i = 0;
+
+	if (q->PQstatus(q->conn) != CONNECTION_OK || pq_state_is(q, result, "57P0"))
+		return pq_lost(q, err);
+	while (table[i].state[0] && !pq_state_is(q, result, table[i].state))
+		i++;
+	one_line(text ? text : q->PQerrorMessage(q->conn), said, sizeof said);
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wformat-nonliteral"
+	error_set(err, ERROR_LEDGER, table[i].sentence, q->name, said);
+#pragma GCC diagnostic pop
+	return table[i].code ? table[i].code : -EINVAL;
+}
+
+int pq_exec(struct pq *q, const char *text, struct error *err)
+{
+	int r = 0;
+
+	if (!q->PQsendQuery(q->conn, text))
+		return pq_lost(q, err);
+	for (;;) {
+		PGresult *result = NULL;
+		int n = pq_result(q, &result, r < 0 ? NULL : err);
+		ExecStatusType status;
+
+		if (n < 0)
+			return r < 0 ? r : n;
+		if (!result)
+			return r;
+		status = q->PQresultStatus(result);
+		if (r == 0 && status != PGRES_COMMAND_OK && status != PGRES_TUPLES_OK &&
+		    status != PGRES_EMPTY_QUERY)
+			r = pq_error(q, result, err);
+		q->PQclear(result);
+	}
+}

@@ -1,0 +1,81 @@
+/*
+ * libpq, loaded when a PostgreSQL ledger is used and never before: fumehood runs where it is not installed. Its header
+ * gives the types; every call goes through this table.
+ *
+ * Above it, a connection that never waits longer than it was told: libpq's own calls would wait for ever for a server
+ * that was stopped.
+ */
+#ifndef STORE_PQ_H
+#define STORE_PQ_H
+
+#include <libpq-fe.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "error.h"
+
+#define PQ_FUNCTIONS(X)         \
+	X(PQconninfoParse)      \
+	X(PQconninfoFree)       \
+	X(PQconnectdbParams)    \
+	X(PQfinish)             \
+	X(PQstatus)             \
+	X(PQtransactionStatus)  \
+	X(PQserverVersion)      \
+	X(PQerrorMessage)       \
+	X(PQsocket)             \
+	X(PQsetnonblocking)     \
+	X(PQsetNoticeProcessor) \
+	X(PQsendQuery)          \
+	X(PQsendQueryParams)    \
+	X(PQsetSingleRowMode)   \
+	X(PQflush)              \
+	X(PQconsumeInput)       \
+	X(PQisBusy)             \
+	X(PQgetResult)          \
+	X(PQputCopyData)        \
+	X(PQputCopyEnd)         \
+	X(PQresultStatus)       \
+	X(PQresultErrorField)   \
+	X(PQntuples)            \
+	X(PQnfields)            \
+	X(PQftype)              \
+	X(PQgetvalue)           \
+	X(PQgetlength)          \
+	X(PQgetisnull)          \
+	X(PQclear)              \
+	X(PQfreemem)
+
+struct pq {
+	void *library;
+	PGconn *conn;
+	const char *name; /* of the ledger, for messages; the backend's */
+	int silence_ms;	  /* how long the server may say nothing */
+	bool lost;	  /* nothing but pq_connect helps any more */
+#define PQ_MEMBER(function) __typeof__(function) *function;
+	PQ_FUNCTIONS(PQ_MEMBER)
+#undef PQ_MEMBER
+};
+
+int pq_load(struct pq *q, struct error *err);
+void pq_done(struct pq *q);
+
+/* Connects, or connects again. No message has a password in it. */
+int pq_connect(struct pq *q, const char *url, struct error *err);
+
+/* Sends what is still to be sent, and waits for the next result; *ret is NULL at the end. -EAGAIN: lost. */
+int pq_flush(struct pq *q, struct error *err);
+int pq_result(struct pq *q, PGresult **ret, struct error *err);
+/* Reads and forgets what is left of the last query. */
+void pq_drain(struct pq *q);
+
+/* A whole query or script whose rows nobody wants. */
+int pq_exec(struct pq *q, const char *text, struct error *err);
+
+/* What a failed result says, as one sentence; -EAGAIN where the transaction can be tried again. */
+int pq_error(struct pq *q, const PGresult *result, struct error *err);
+int pq_lost(struct pq *q, struct error *err);
+/* Is it this SQLSTATE? */
+bool pq_state_is(struct pq *q, const PGresult *result, const char *state);
+
+#endif

@@ -1,0 +1,153 @@
+#include "pq_copy.h"
+
+#include <endian.h>
+#include <errno.h>
+#include <string.h>
+
+#include "text.h"
+
+/* Types of PostgreSQL that our statements return; their numbers never change. */
+enum {
+	OID_BOOL = 16,
+	OID_BYTEA = 17,
+	OID_INT8 = 20,
+	OID_INT2 = 21,
+	OID_INT4 = 23,
+	OID_TIMESTAMPTZ = 1184,
+	OID_JSONB = 3802
+};
+
+/* PostgreSQL counts microseconds since 2000. */
+static const int64_t epoch_us = 946684800000000;
+
+static int put16(struct buffer *b, int16_t n)
+{
+	uint16_t be = htobe16((uint16_t)n);
+
+	return buffer_append(b, &be, sizeof be);
+}
+
+static int put32(struct buffer *b, int32_t n)
+{
+	uint32_t be = htobe32((uint32_t)n);
+
+	return buffer_append(b, &be, sizeof be);
+}
+
+static int put64(struct buffer *b, int64_t n)
+{
+	uint64_t be = htobe64((uint64_t)n);
+
+	return buffer_append(b, &be, sizeof be);
+}
+
+static int put_bytes(struct buffer *b, const char *before, const void *data, size_t size)
+{
+	size_t n = strlen(before);
+
+	if (size > INT32_MAX - n)
+		return -EFBIG;
+	if (put32(b, (int32_t)(n + size)) < 0 || buffer_append(b, before, n) < 0)
+		return -ENOMEM;
+	return buffer_append(b, data, size);
+}
+
+/* A text column takes UTF-8 only; what is not is shown as it would be on a terminal. */
+static int put_text(struct buffer *b, const struct value *v)
+{
+	_cleanup_free_ char *escaped = NULL;
+
+	if (utf8_valid(v->data, v->size))
+		return put_bytes(b, "", v->data, v->size);
+	escaped = text_escape(v->data, v->size);
+	return escaped ? put_bytes(b, "", escaped, strlen(escaped)) : -ENOMEM;
+}
+
+static int put_value(struct buffer *b, char type, const struct value *v)
+{
+	uint8_t byte = v->integer != 0;
+
+	if (v->kind == VALUE_NULL)
+		return put32(b, -1);
+	switch (type) {
+	case 'i':
+		return put32(b, 4) < 0 ? -ENOMEM : put32(b, (int32_t)v->integer);
+	case 'I':
+		return put32(b, 8) < 0 ? -ENOMEM : put64(b, v->integer);
+	case 'z':
+		return put32(b, 8) < 0 ? -ENOMEM : put64(b, v->integer / 1000 - epoch_us);
+	case 'o':
+		return put_bytes(b, "", &byte, 1);
+	case 'j': /* its version comes first */
+		return put_bytes(b, "\1", v->data, v->size);
+	case 't':
+		return put_text(b, v);
+	}
+	return put_bytes(b, "", v->data, v->size);
+}
+
+int copy_head(struct buffer *b)
+{
+	static const char head[] = "PGCOPY\n\377\r\n\0\0\0\0\0\0\0\0";
+
+	return buffer_append(b, head, sizeof head);
+}
+
+int copy_row(struct buffer *b, const char *types, const struct value *row)
+{
+	int r = put16(b, (int16_t)strlen(types));
+
+	for (size_t i = 0; types[i] && r == 0; i++)
+		r = put_value(b, types[i], &row[i]);
+	return r;
+}
+
+int copy_end(struct buffer *b)
+{
+	return put16(b, -1);
+}
+
+int copy_digests(struct buffer *b, const uint8_t (*sha256)[DIGEST_SIZE], size_t n)
+{
+	/* One dimension, no nulls, of bytea; so many, from 1. */
+	const int32_t head[] = {1, 0, OID_BYTEA, (int32_t)n, 1};
+	int r = 0;
+
+	for (size_t i = 0; i < sizeof head / sizeof head[0] && r == 0; i++)
+		r = put32(b, head[i]);
+	for (size_t i = 0; i < n && r == 0; i++)
+		r = put_bytes(b, "", sha256[i], DIGEST_SIZE);
+	return r;
+}
+
+static int64_t get_integer(const char *data, int size)
+{
+	uint64_t n = data[0] < 0 ? UINT64_MAX : 0;
+
+	for (int i = 0; i < size; i++)
+		n = n << 8 | (uint8_t)data[i];
+	return (int64_t)n;
+}
+
+struct value result_value(struct pq *q, const PGresult *result, int row, int column)
+{
+	const char *data = q->PQgetvalue(result, row, column);
+	int size = q->PQgetlength(result, row, column);
+
+	if (q->PQgetisnull(result, row, column))
+		return (struct value){.kind = VALUE_NULL};
+	switch (q->PQftype(result, column)) {
+	case OID_BOOL:
+	case OID_INT2:
+	case OID_INT4:
+	case OID_INT8:
+		return value_integer(get_integer(data, size));
+	case OID_TIMESTAMPTZ:
+		return value_integer((get_integer(data, size) + epoch_us) * 1000);
+	case OID_BYTEA:
+		return value_bytes(data, (size_t)size);
+	case OID_JSONB:
+		return (struct value){VALUE_TEXT, 0, data + 1, (size_t)size - 1};
+	}
+	return (struct value){VALUE_TEXT, 0, data, (size_t)size};
+}

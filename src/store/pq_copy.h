@@ -1,0 +1,22 @@
+/*
+ * Values in PostgreSQL's binary form: rows for COPY, parameters, results.
+ */
+#ifndef STORE_PQ_COPY_H
+#define STORE_PQ_COPY_H
+
+#include "backend.h"
+#include "buffer.h"
+#include "pq.h"
+
+/* The head and the end of a COPY stream, and a row of it; types as in struct sql_table_info. -ENOMEM. */
+int copy_head(struct buffer *b);
+int copy_row(struct buffer *b, const char *types, const struct value *row);
+int copy_end(struct buffer *b);
+
+/* Digests as a bytea[]. */
+int copy_digests(struct buffer *b, const uint8_t (*sha256)[DIGEST_SIZE], size_t n);
+
+/* A column of a result in binary form. */
+struct value result_value(struct pq *q, const PGresult *result, int row, int column);
+
+#endif
