@@ -172,7 +172,10 @@ char *base64_decode(const char *text, size_t *ret_size)
 
 	while (padding < 2 && padding < size && text[size - 1 - padding] == '=')
 		padding++;
-	if (!out || size % 4)
+	if (!out)
+		return NULL;
+	errno = EINVAL;
+	if (size % 4)
 		return NULL;
 	for (size_t i = 0; i < size; i++) {
 		int digit = i < size - padding ? base64_digit(text[i]) : 0;

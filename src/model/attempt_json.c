@@ -58,23 +58,33 @@ static json_t *list_to_json(const struct member *members, size_t n_members, cons
 	return json_incref(array);
 }
 
+static json_t *logs_to_json(const struct attempt *a)
+{
+	return list_to_json(log_members, ARRAY_SIZE(log_members), a->logs, STREAM_COUNT, sizeof a->logs[0]);
+}
+
+static json_t *stored_events_to_json(const struct attempt *a)
+{
+	return list_to_json(event_members, ARRAY_SIZE(event_members), a->events, a->n_events,
+			    sizeof *a->events);
+}
+
 json_t *attempt_to_json(const struct attempt *a)
 {
 	json_auto_t *o = json_object();
-	json_t *logs =
-		list_to_json(log_members, ARRAY_SIZE(log_members), a->logs, STREAM_COUNT, sizeof a->logs[0]);
-	json_t *events = list_to_json(event_members, ARRAY_SIZE(event_members), a->events, a->n_events,
-				      sizeof *a->events);
+	const struct json_entry parts[] = {
+		{"verdict", json_string(verdict_name(a->verdict))},
+		{"usage", usage_to_json(&a->usage)},
+		{"timeline", a->timeline ? timeline_to_json(a->timeline) : json_null()},
+		{"receipt", receipt_to_json(&a->receipt)},
+		{"manifest", manifest_to_json(&a->manifest)},
+		{"inputs", inputs_to_json(&a->inputs)},
+		{"logs", logs_to_json(a)},
+		{"events", stored_events_to_json(a)},
+	};
 
-	if (json_object_set_new(o, "logs", logs) < 0 || json_object_set_new(o, "events", events) < 0 ||
-	    record_write(o, attempt_members, ARRAY_SIZE(attempt_members), a) < 0 ||
-	    json_object_set_new(o, "verdict", json_string(verdict_name(a->verdict))) < 0 ||
-	    json_object_set_new(o, "usage", usage_to_json(&a->usage)) < 0 ||
-	    json_object_set_new(o, "timeline", a->timeline ? timeline_to_json(a->timeline) : json_null()) <
-		    0 ||
-	    json_object_set_new(o, "receipt", receipt_to_json(&a->receipt)) < 0 ||
-	    json_object_set_new(o, "manifest", manifest_to_json(&a->manifest)) < 0 ||
-	    json_object_set_new(o, "inputs", inputs_to_json(&a->inputs)) < 0)
+	if (json_set_entries(o, parts, ARRAY_SIZE(parts)) < 0 ||
+	    record_write(o, attempt_members, ARRAY_SIZE(attempt_members), a) < 0)
 		return NULL;
 	return json_incref(o);
 }
@@ -173,25 +183,34 @@ static json_t *time_to_json(int64_t utc_ns)
 
 static json_t *error_to_json(const struct attempt *a)
 {
-	if (!a->error_message)
-		return json_null();
-	return json_pack("{s:o, s:o, s:o}", "stage",
-			 a->error_stage && *a->error_stage ? json_shown(a->error_stage) : json_null(), "code",
-			 json_shown(a->error_code), "message", json_shown(a->error_message));
+	const char *stage = a->error_stage && *a->error_stage ? a->error_stage : NULL;
+	const struct json_entry entries[] = {
+		{"stage", json_shown(stage)},
+		{"code", json_shown(a->error_code)},
+		{"message", json_shown(a->error_message)},
+	};
+
+	return json_from_entries(entries, ARRAY_SIZE(entries));
+}
+
+static json_t *event_to_json(const struct event *e)
+{
+	const struct json_entry entries[] = {
+		{"at", time_to_json(e->at)},
+		{"stage", json_shown(e->stage)},
+		{"text", json_shown(e->text)},
+	};
+
+	return json_from_entries(entries, ARRAY_SIZE(entries));
 }
 
 static json_t *events_to_json(const struct attempt *a)
 {
 	json_auto_t *array = json_array();
 
-	for (size_t i = 0; i < a->n_events; i++) {
-		const struct event *e = &a->events[i];
-
-		if (json_array_append_new(array,
-					  json_pack("{s:o, s:o, s:o}", "at", time_to_json(e->at), "stage",
-						    json_shown(e->stage), "text", json_shown(e->text))) < 0)
+	for (size_t i = 0; i < a->n_events; i++)
+		if (json_array_append_new(array, event_to_json(&a->events[i])) < 0)
 			return NULL;
-	}
 	return json_incref(array);
 }
 
@@ -200,26 +219,10 @@ static json_t *json_or_null(json_t *json)
 	return json ? json_incref(json) : json_null();
 }
 
-/* Sets keys of o to new references until a NULL key; -1 if one could not be made. */
-struct entry {
-	const char *key;
-	json_t *value;
-};
-
-static int set_entries(json_t *o, const struct entry *entries, size_t count)
-{
-	int r = 0;
-
-	for (size_t i = 0; i < count; i++) /* all of them, so that none leaks */
-		if (json_object_set_new(o, entries[i].key, entries[i].value) < 0)
-			r = -1;
-	return r;
-}
-
 static int set_result(json_t *o, const struct attempt *a)
 {
-	const struct entry entries[] = {
-		{"id", json_string(a->id)},
+	const struct json_entry entries[] = {
+		{"id", a->id[0] ? json_string(a->id) : json_null()},
 		{"attempt", json_integer(a->number)},
 		{"verdict", json_string(verdict_name(a->verdict))},
 		{"exit_code", a->exit_code < 0 ? json_null() : json_integer(a->exit_code)},
@@ -235,15 +238,15 @@ static int set_result(json_t *o, const struct attempt *a)
 		{"usage", usage_to_json(&a->usage)},
 		{"receipt", receipt_to_json(&a->receipt)},
 		{"denials", json_null()},
-		{"error", error_to_json(a)},
+		{"error", a->error_message ? error_to_json(a) : json_null()},
 	};
 
-	return set_entries(o, entries, ARRAY_SIZE(entries));
+	return json_set_entries(o, entries, ARRAY_SIZE(entries));
 }
 
 static int set_details(json_t *o, const struct attempt *a)
 {
-	const struct entry entries[] = {
+	const struct json_entry entries[] = {
 		{"status", json_integer(a->status)},
 		{"host", json_shown(a->host)},
 		{"created", time_to_json(a->created)},
@@ -257,7 +260,7 @@ static int set_details(json_t *o, const struct attempt *a)
 		{"events", events_to_json(a)},
 	};
 
-	return set_entries(o, entries, ARRAY_SIZE(entries));
+	return json_set_entries(o, entries, ARRAY_SIZE(entries));
 }
 
 json_t *attempt_to_public_json(const struct attempt *a, bool full)

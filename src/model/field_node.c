@@ -33,6 +33,8 @@ static int words_from_node(const struct field *f, struct request *r, const struc
 		struct error problem = ERROR_INIT;
 
 		k = field_from_option(f, r, words[i], &problem);
+		if (k == -ENOMEM)
+			return error_memory(err);
 		if (k < 0)
 			return node_error(n->kind == NODE_LIST ? &n->items[i] : n, file, err, "%s",
 					  problem.message);

@@ -134,6 +134,8 @@ static int read_b64(const struct node *n, const char *file, const char *name, ch
 
 	if (n->kind == NODE_SCALAR)
 		bytes = base64_decode(n->text, &size);
+	if (!bytes && n->kind == NODE_SCALAR && errno == ENOMEM)
+		return error_memory(err);
 	if (!bytes || strlen(bytes) != size)
 		return node_error(n, file, err, "%s: b64 must be base64 of bytes without NUL", name);
 	*ret = TAKE_PTR(bytes);

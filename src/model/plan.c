@@ -23,6 +23,7 @@ static const struct member plan_members[] = {
 	MEMBER(struct plan, into, MEMBER_TEXT),
 	MEMBER(struct plan, ledger, MEMBER_TEXT),
 	MEMBER(struct plan, submitter_directory, MEMBER_TEXT),
+	MEMBER(struct plan, own_disk, MEMBER_BOOL),
 	MEMBER_AS("user_namespace_first", struct plan, use_userns_first, MEMBER_BOOL),
 };
 
@@ -93,6 +94,7 @@ static const char *mount_kind_name(enum mount_kind kind)
 		[MOUNT_DIR] = "directory", [MOUNT_FILE] = "file",	[MOUNT_LINK] = "link",
 		[MOUNT_TMPFS] = "tmpfs",   [MOUNT_PROC] = "proc",	[MOUNT_DEVICE] = "device",
 		[MOUNT_BIND] = "bind",	   [MOUNT_OVERLAY] = "overlay", [MOUNT_SAME] = "same",
+		[MOUNT_DISK] = "disk",
 	};
 
 	return names[kind];
@@ -101,8 +103,11 @@ static const char *mount_kind_name(enum mount_kind kind)
 /* Only what means something for its kind. */
 static json_t *mount_to_json(const struct mount *m)
 {
-	json_auto_t *object =
-		json_pack("{s:s, s:o}", "kind", mount_kind_name(m->kind), "target", json_text(m->target));
+	const struct json_entry entries[] = {
+		{"kind", json_string(mount_kind_name(m->kind))},
+		{"target", json_text(m->target)},
+	};
+	json_auto_t *object = json_from_entries(entries, ARRAY_SIZE(entries));
 	bool is_own = m->kind == MOUNT_DIR || m->kind == MOUNT_FILE || m->kind == MOUNT_TMPFS;
 	int r = object ? 0 : -1;
 
@@ -147,22 +152,28 @@ static json_t *stages_to_json(const struct plan *p)
 	return json_incref(array);
 }
 
-/* Each limit as text for people, as a number in the table's unit for programs, and where it came from. */
+/* As text for people, as a number in the table's unit for programs, and where it came from. */
+static json_t *plan_limit_to_json(const struct limits *l, enum limit which)
+{
+	bool none = l->origin[which] == LIMIT_UNSET || l->value[which] == LIMIT_NONE;
+	char text[LIMIT_TEXT_SIZE];
+	const struct json_entry entries[] = {
+		{"limit", json_string(limit_format(which, none ? LIMIT_NONE : l->value[which], text))},
+		{"value", none ? json_null() : json_integer((json_int_t)l->value[which])},
+		{"origin", json_string(limit_origin_name(l->origin[which]))},
+	};
+
+	return json_from_entries(entries, ARRAY_SIZE(entries));
+}
+
 static json_t *plan_limits_to_json(const struct limits *l)
 {
 	json_auto_t *object = json_object();
 
-	for (int i = 0; i < LIMIT_COUNT; i++) {
-		char text[LIMIT_TEXT_SIZE];
-		bool none = l->origin[i] == LIMIT_UNSET || l->value[i] == LIMIT_NONE;
-		json_t *limit = json_pack("{s:s, s:o, s:s}", "limit",
-					  limit_format((enum limit)i, none ? LIMIT_NONE : l->value[i], text),
-					  "value", none ? json_null() : json_integer((json_int_t)l->value[i]),
-					  "origin", limit_origin_name(l->origin[i]));
-
-		if (json_object_set_new(object, limit_table[i].name, limit) < 0)
+	for (int i = 0; i < LIMIT_COUNT; i++)
+		if (json_object_set_new(object, limit_table[i].name, plan_limit_to_json(l, (enum limit)i)) <
+		    0)
 			return NULL;
-	}
 	return json_incref(object);
 }
 

@@ -21,6 +21,7 @@ enum mount_kind {
 	MOUNT_DEVICE, /* one device node of the host: null, zero, … */
 	MOUNT_BIND,   /* source at target, with what is mounted below it */
 	MOUNT_OVERLAY, /* source read-only through an overlay of this analysis alone; falls back to a bind as `fallback` says */
+	MOUNT_DISK,    /* a file system of its own for workspace (target) and private /tmp; source: a block device, NULL: a tmpfs */
 	MOUNT_SAME, /* what is already at `source` inside the new root appears at target too */
 };
 
@@ -70,6 +71,7 @@ struct plan {
 	char *into;
 	char *ledger; /* without credentials */
 	char *submitter_directory;
+	bool own_disk;	       /* a file system of its own holds the disk limit exactly */
 	bool use_userns_first; /* an ordinary user: the user namespace comes first and owns the others */
 };
 

@@ -9,6 +9,23 @@
 #include "digest.h"
 #include "text.h"
 
+int json_set_entries(json_t *object, const struct json_entry *entries, size_t count)
+{
+	int r = 0;
+
+	for (size_t i = 0; i < count; i++)
+		if (json_object_set_new(object, entries[i].key, entries[i].value) < 0)
+			r = -1;
+	return r;
+}
+
+json_t *json_from_entries(const struct json_entry *entries, size_t count)
+{
+	json_auto_t *object = json_object();
+
+	return json_set_entries(object, entries, count) < 0 ? NULL : json_incref(object);
+}
+
 json_t *json_text(const char *text)
 {
 	_cleanup_free_ char *b64 = NULL;

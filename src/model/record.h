@@ -46,6 +46,15 @@ int record_write(json_t *object, const struct member *members, size_t count, con
 int record_read(void *record, const struct member *members, size_t count, const json_t *object,
 		const char *what, struct error *err);
 
+/* Keys with new references, which are taken even on failure (json_pack would leak them). -1 if a value or the object
+ * is NULL: memory is out. */
+struct json_entry {
+	const char *key;
+	json_t *value;
+};
+int json_set_entries(json_t *object, const struct json_entry *entries, size_t count);
+json_t *json_from_entries(const struct json_entry *entries, size_t count);
+
 /* A string, or {"b64": …} where it is not UTF-8; NULL gives null. New reference. */
 json_t *json_text(const char *text);
 json_t *json_text_list(char *const *list);

@@ -1,0 +1,224 @@
+/* Fails the n-th allocation, for every n, until all goes well: no crash, no leak, and the error says memory. */
+#include <errno.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "attempt.h"
+#include "config.h"
+#include "plan.h"
+
+/* A sanitizer has a malloc of its own. */
+#if defined(__has_feature)
+#if __has_feature(address_sanitizer)
+#define __SANITIZE_ADDRESS__ 1
+#endif
+#endif
+#ifdef __SANITIZE_ADDRESS__
+#define HAVE_OWN_MALLOC 0
+#else
+#define HAVE_OWN_MALLOC 1
+#endif
+
+static long allocations_left = -1; /* -1: no end */
+static long balance;		   /* blocks that are not freed yet, while counting */
+
+#if HAVE_OWN_MALLOC
+void *__libc_malloc(size_t size);
+void *__libc_calloc(size_t count, size_t size);
+void *__libc_realloc(void *p, size_t size);
+void __libc_free(void *p);
+
+static int is_refused(void)
+{
+	if (allocations_left == 0) {
+		errno = ENOMEM;
+		return 1;
+	}
+	if (allocations_left > 0)
+		allocations_left--;
+	return 0;
+}
+
+static void *counted(void *p)
+{
+	balance += p != NULL;
+	return p;
+}
+
+void *malloc(size_t size)
+{
+	return is_refused() ? NULL : counted(__libc_malloc(size));
+}
+
+void *calloc(size_t count, size_t size)
+{
+	return is_refused() ? NULL : counted(__libc_calloc(count, size));
+}
+
+void *realloc(void *p, size_t size)
+{
+	if (is_refused())
+		return NULL;
+	return p ? __libc_realloc(p, size) : counted(__libc_realloc(p, size));
+}
+
+void free(void *p)
+{
+	balance -= p != NULL;
+	__libc_free(p);
+}
+#endif
+
+/* Runs story with every allocation failing in turn; it returns 0 when it came through. */
+static void assert_survives(int (*story)(struct error *err))
+{
+	long n = 0;
+	int r;
+
+	do {
+		struct error err = ERROR_INIT;
+		long before = balance;
+
+		allocations_left = HAVE_OWN_MALLOC ? n++ : -1;
+		r = story(&err);
+		allocations_left = -1;
+		assert_int_equal(balance, before);
+		if (r < 0 && err.kind != ERROR_NONE && err.errnum != ENOMEM)
+			fail_msg("allocation %ld: %s", n, err.message);
+	} while (r < 0);
+	assert_true(n > 10 || !HAVE_OWN_MALLOC);
+}
+
+static const char request[] = "id: a42\n"
+			      "command: python3 'a b' c\n"
+			      "ro: [/opt/conda:/opt/c, /x]\n"
+			      "env: [A=1, {b64: Qj3/}]\n"
+			      "limits: {wall: 90, memory: 512M}\n"
+			      "keep: always\n"
+			      "query: a=SELECT 1\n";
+
+static int tell_request(struct error *err)
+{
+	_cleanup_request_ struct request r = {0}, back = {0};
+	json_auto_t *json = NULL;
+	int k = request_parse(&r, request, strlen(request), "r", err);
+
+	if (k < 0)
+		return k;
+	json = request_to_json(&r);
+	return json ? request_from_json(&back, json, err) : -ENOMEM;
+}
+
+static void test_a_request_survives_lack_of_memory(void **state)
+{
+	(void)state;
+	assert_survives(tell_request);
+}
+
+static const char config[] = "ledger: sqlite:/x\n"
+			     "workspace: {root: /a, prefix: b}\n"
+			     "defaults: {data: /d, output: [a, b]}\n"
+			     "maximum: {pids: 5}\n"
+			     "post_process: {command: x, tables: {a: [b], c: {columns: [d], fill: {e: f}}}}\n"
+			     "query: {role: r, timeout: 5}\n"
+			     "slurm: {a: [1, 2.5, true, ~]}\n";
+
+static int tell_config(struct error *err)
+{
+	_cleanup_config_ struct config c = {0};
+	int k = config_parse(&c, config, strlen(config), "c", false, err);
+
+	if (k == 0)
+		k = config_parse(&c, config, strlen(config), "c", true, err);
+	return k < 0 ? k : config_finish(&c, err);
+}
+
+static void test_a_configuration_survives_lack_of_memory(void **state)
+{
+	(void)state;
+	assert_survives(tell_config);
+}
+
+static int fill_attempt(struct attempt *a)
+{
+	struct output o = {.path = (char *)"a\xff"};
+	struct input in = {.path = (char *)"i", .source = (char *)"/i"};
+	struct error problem = {.kind = ERROR_LEDGER, .message = "no"};
+
+	memcpy(a->id, "a", 2);
+	a->timeline = calloc(1, sizeof *a->timeline);
+	if (!a->timeline || receipt_add(&a->receipt, "landlock", true, "ABI %d", 7) < 0 ||
+	    receipt_warn(&a->receipt, "%s", "w") < 0 || manifest_add(&a->manifest, &o) < 0 ||
+	    manifest_reject(&a->manifest, "b\xfe", REJECT_FIFO) < 0 || inputs_add(&a->inputs, &in) < 0 ||
+	    attempt_event(a, "run", "e %d", 1) < 0 || attempt_set_error(a, &problem) < 0)
+		return -ENOMEM;
+	timeline_add(a->timeline, &(struct sample){0});
+	return 0;
+}
+
+static int tell_attempt(struct error *err)
+{
+	_cleanup_attempt_ struct attempt a, back;
+	json_auto_t *json = NULL, *shown = NULL;
+	int k;
+
+	attempt_init(&a);
+	attempt_init(&back);
+	k = fill_attempt(&a);
+	if (k < 0)
+		return k;
+	json = attempt_to_json(&a);
+	shown = attempt_to_public_json(&a, true);
+	if (!json || !shown)
+		return -ENOMEM;
+	k = attempt_from_json(&back, json, err);
+	/* A string that could not be copied looks like one that makes no sense; all that matters is that it fails. */
+	if (k < 0)
+		*err = (struct error)ERROR_INIT;
+	return k;
+}
+
+static void test_an_attempt_survives_lack_of_memory(void **state)
+{
+	(void)state;
+	assert_survives(tell_attempt);
+}
+
+static int tell_plan(struct error *err)
+{
+	_cleanup_plan_ struct plan p;
+	json_auto_t *json = NULL;
+
+	(void)err;
+	plan_init(&p);
+	limits_built_in(&p.limits);
+	if (!plan_add_mount(&p, MOUNT_BIND, "/a", "/b") || !plan_add_mount(&p, MOUNT_TMPFS, NULL, "/c") ||
+	    plan_add_stage(&p, "/d", "e") < 0 || strv_append(&p.env, "A=\xff") < 0)
+		return -ENOMEM;
+	json = plan_to_json(&p);
+	return json ? 0 : -ENOMEM;
+}
+
+static void test_a_plan_survives_lack_of_memory(void **state)
+{
+	(void)state;
+	assert_survives(tell_plan);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_a_request_survives_lack_of_memory),
+		cmocka_unit_test(test_a_configuration_survives_lack_of_memory),
+		cmocka_unit_test(test_an_attempt_survives_lack_of_memory),
+		cmocka_unit_test(test_a_plan_survives_lack_of_memory),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
