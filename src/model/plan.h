@@ -21,7 +21,7 @@ enum mount_kind {
 	MOUNT_DEVICE, /* one device node of the host: null, zero, … */
 	MOUNT_BIND,   /* source at target, with what is mounted below it */
 	MOUNT_OVERLAY, /* source read-only through an overlay of this analysis alone; falls back to a bind as `fallback` says */
-	MOUNT_DISK,    /* a file system of its own for workspace (target) and private /tmp; source: a block device, NULL: a tmpfs */
+	MOUNT_DISK, /* a file system of its own for workspace (target) and private /tmp; source: a block device, NULL: a tmpfs */
 	MOUNT_SAME, /* what is already at `source` inside the new root appears at target too */
 };
 

@@ -115,7 +115,7 @@ static int trial_run(struct trial *t, struct error *err)
 		    chown(t->scratch, o.host_uid, o.host_gid) < 0)
 			return error_system(err, errno, "cannot give '%s' to another uid", t->workspace);
 	}
-	r = sandbox_start(&t->plan, &o, NULL, NULL, &t->receipt, &s, err);
+	r = sandbox_start(&t->plan, &o, &(struct sandbox_hooks){0}, &t->receipt, &s, err);
 	if (r == 0 && s->exec_errno)
 		r = error_system(err, s->exec_errno, "cannot execute '%s' under the hood", t->plan.program);
 	if (r == 0)

@@ -113,6 +113,13 @@ static int resolve_limits(const struct hood *h, const struct request *r, struct 
 	return limits_cap(&plan->limits, &h->config.maximum, err);
 }
 
+/* A disk limit that somebody set is held exactly, by a file system of that size; the built-in one is only watched. */
+static bool wants_disk(const struct limits *l)
+{
+	return (l->origin[LIMIT_DISK] >= LIMIT_SITE && l->value[LIMIT_DISK] != LIMIT_NONE) ||
+	       (l->origin[LIMIT_FILES] >= LIMIT_SITE && l->value[LIMIT_FILES] != LIMIT_NONE);
+}
+
 /* Threads that numerical libraries start by themselves: as many as there are CPUs for this analysis. */
 static unsigned thread_count(const struct limits *l)
 {
@@ -300,8 +307,8 @@ static int resolve_identity(struct hood *h, const struct request *r, struct plan
 		return e;
 	workspace_scratch_name(h->config.workspace_prefix, plan->id, plan->token, scratch, sizeof scratch);
 	plan->scratch = path_join(h->config.workspace_root, scratch);
-	if (!plan->scratch ||
-	    asprintf(&plan->workspace, "%s/%s%s", h->config.workspace_root, h->config.workspace_prefix, plan->id) < 0)
+	if (!plan->scratch || asprintf(&plan->workspace, "%s/%s%s", h->config.workspace_root,
+				       h->config.workspace_prefix, plan->id) < 0)
 		return error_memory(err);
 	return 0;
 }
@@ -342,6 +349,7 @@ int plan_resolve(struct hood *h, const struct request *asked, struct plan *plan,
 	if (e < 0)
 		return e;
 	plan->use_userns_first = geteuid() != 0;
+	plan->own_disk = wants_disk(&plan->limits);
 	plan->allow_unlimited = r.allow_unlimited;
 	plan->stdin_open = r.stdin_open;
 	plan->strength = r.strength;

@@ -216,8 +216,20 @@ static int add_sys(struct plan *p, struct error *err)
 /* Scratch and workspace exist only when the story has made them: their identity is noted there. */
 static int add_workspace(struct plan *p, struct error *err)
 {
-	struct mount *scratch = plan_add_mount(p, MOUNT_BIND, p->scratch, "/tmp"), *workspace;
+	struct mount *scratch, *workspace;
 
+	if (p->own_disk) {
+		struct mount *disk = plan_add_mount(p, MOUNT_DISK, NULL, p->workspace);
+
+		if (!disk)
+			return error_memory(err);
+		disk->size = p->limits.value[LIMIT_DISK];
+		disk->inodes = p->limits.value[LIMIT_FILES];
+		disk->mode = 0755;
+		disk->writable = true;
+		return 0;
+	}
+	scratch = plan_add_mount(p, MOUNT_BIND, p->scratch, "/tmp");
 	if (!scratch)
 		return error_memory(err);
 	scratch->writable = true;

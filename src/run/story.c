@@ -12,6 +12,7 @@
 #include "clock.h"
 #include "collect.h"
 #include "file.h"
+#include "image.h"
 #include "sandbox.h"
 #include "supervise.h"
 #include "tree.h"
@@ -21,6 +22,7 @@
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/statvfs.h>
 #include <sys/utsname.h>
 
 struct story {
@@ -38,6 +40,9 @@ struct story {
 	int out[STREAM_COUNT][2]; /* pipes */
 	int log[STREAM_COUNT];
 	int null;
+	/* A disk of its own: the workspace's descriptor then is a directory on it, and the host's is kept here. */
+	int disk, host_workspace, loop;
+	bool disk_was_full;
 	struct sandbox *sandbox;
 	struct evidence evidence;
 	struct attempt *attempt; /* what it all ends in */
@@ -164,10 +169,49 @@ static int note_workspace_identity(struct story *s, struct error *err)
 	return 0;
 }
 
+static int fill_workspace(struct story *s, struct error *err)
+{
+	uint64_t max = s->plan.limits.value[LIMIT_DISK];
+	int r = 0;
+
+	for (size_t i = 0; r == 0 && i < s->plan.n_stages; i++)
+		r = workspace_stage(&s->workspace, s->plan.stages[i].source, s->plan.stages[i].as, max,
+				    s->uid, s->gid, &s->attempt->inputs, err);
+	return r < 0 ? r : make_mount_points(s, err);
+}
+
+/* A disk of exactly the size that was asked for: as root an image on a loop device, else a tmpfs. */
+static int prepare_disk(struct story *s, struct error *err)
+{
+	const struct limits *l = &s->plan.limits;
+	struct error why = ERROR_INIT;
+	char device[32], text[LIMIT_TEXT_SIZE];
+	struct mount *m = NULL;
+
+	if (s->workspace.adopted)
+		return error_set(
+			err, ERROR_REFUSED,
+			"a disk limit cannot be held in a workspace that was held before: leave out --disk and --files");
+	for (size_t i = 0; i < s->plan.n_mounts; i++)
+		if (s->plan.mounts[i].kind == MOUNT_DISK)
+			m = &s->plan.mounts[i];
+	limit_format(LIMIT_DISK, l->value[LIMIT_DISK], text);
+	if (m && geteuid() == 0 && l->value[LIMIT_DISK] != LIMIT_NONE) {
+		s->loop = image_open(s->workspace.site->root_fd, l->value[LIMIT_DISK], l->value[LIMIT_FILES],
+				     device, &why);
+		if (s->loop >= 0 && !(m->source = strdup(device)))
+			return error_memory(err);
+	}
+	if (receipt_add(&s->attempt->receipt, "limit disk", true, "%s, %s", text,
+			s->loop >= 0 ? "a disk image of its own" : "a tmpfs of its own, charged to memory") <
+	    0)
+		return error_memory(err);
+	return 0;
+}
+
 static int stage_workspace(struct story *s, struct error *err)
 {
 	struct recovery recovery = {.hood = s->hood};
-	uint64_t max = s->plan.limits.value[LIMIT_DISK];
 	struct site *site;
 	int r = hood_site(s->hood, &site, err);
 
@@ -187,11 +231,10 @@ static int stage_workspace(struct story *s, struct error *err)
 	if (r < 0)
 		return r;
 	s->has_workspace = true;
-	for (size_t i = 0; r == 0 && i < s->plan.n_stages; i++)
-		r = workspace_stage(&s->workspace, s->plan.stages[i].source, s->plan.stages[i].as, max,
-				    s->uid, s->gid, &s->attempt->inputs, err);
-	if (r == 0)
-		r = make_mount_points(s, err);
+	if (s->plan.own_disk)
+		r = prepare_disk(s, err);
+	else
+		r = fill_workspace(s, err);
 	if (r == 0)
 		r = note_workspace_identity(s, err);
 	if (r == 0)
@@ -239,8 +282,22 @@ static int on_init(void *arg, const struct process_id *init, struct error *err)
 	return r < 0 || !s->cgroup ? r : cgroup_adopt(s->cgroup, init->pid, err);
 }
 
+/* The analysis's own file system is mounted, in its namespace and nowhere else. Now the workspace is there. */
+static int on_disk(void *arg, int fd, struct error *err)
+{
+	struct story *s = arg;
+
+	s->disk = fd;
+	s->host_workspace = s->workspace.fd;
+	s->workspace.fd = file_open_beneath(fd, "work", O_RDONLY | O_DIRECTORY, 0);
+	if (s->workspace.fd < 0)
+		return error_system(err, -s->workspace.fd, "cannot open the workspace on its own disk");
+	return fill_workspace(s, err);
+}
+
 static int stage_sandbox(struct story *s, struct error *err)
 {
+	struct sandbox_hooks hooks = {.arg = s, .on_init = on_init, .on_disk = on_disk};
 	struct sandbox_options o = {
 		.host_uid = s->uid,
 		.host_gid = s->gid,
@@ -254,7 +311,7 @@ static int stage_sandbox(struct story *s, struct error *err)
 		o.n_join = cgroup_join_fds(s->cgroup, o.join_fds);
 	s->started = clock_now();
 	s->attempt->started = clock_utc();
-	r = sandbox_start(&s->plan, &o, on_init, s, &s->attempt->receipt, &s->sandbox, err);
+	r = sandbox_start(&s->plan, &o, &hooks, &s->attempt->receipt, &s->sandbox, err);
 	for (int i = 0; i < STREAM_COUNT; i++)
 		s->out[i][1] = fd_close(s->out[i][1]);
 	return r;
@@ -288,6 +345,33 @@ static void job_terminate(void *arg)
 static void job_kill(void *arg)
 {
 	sandbox_kill(((struct story *)arg)->sandbox);
+}
+
+/* The disk of its own holds the limit; what is left to see is how full it is, and whether it ever was. */
+static int disk_measure(struct story *s, uint64_t *ret_bytes, uint64_t *ret_files)
+{
+	struct statvfs st;
+
+	if (fstatvfs(s->disk, &st) < 0)
+		return -errno;
+	*ret_bytes = (uint64_t)(st.f_blocks - st.f_bfree) * st.f_frsize;
+	*ret_files = st.f_files - st.f_ffree;
+	/* ext4 says "no space" while a few percent are left, which it keeps for its own delayed work. */
+	if ((st.f_blocks && st.f_bavail <= (s->loop >= 0 ? st.f_blocks / 16 : 0)) ||
+	    (st.f_files && st.f_ffree == 0))
+		s->disk_was_full = true;
+	return 0;
+}
+
+static int job_disk_measure(void *arg, uint64_t *ret_bytes, uint64_t *ret_files)
+{
+	uint64_t bytes = 0, files = 0;
+	int r = disk_measure(arg, &bytes, &files);
+
+	/* For the progress line only: nothing is ended for what the file system itself refuses. */
+	*ret_bytes = 0;
+	*ret_files = files;
+	return r;
 }
 
 static int job_measure(void *arg, uint64_t *ret_bytes, uint64_t *ret_files)
@@ -342,7 +426,7 @@ static int note_watched_limits(struct story *s)
 	if (r == 0 && l->value[LIMIT_CPU_TIME] != LIMIT_NONE)
 		r = receipt_add(&s->attempt->receipt, "limit cpu_time", s->cgroup != NULL, "%s, sampled",
 				limit_format(LIMIT_CPU_TIME, l->value[LIMIT_CPU_TIME], text));
-	if (r == 0 && l->value[LIMIT_DISK] != LIMIT_NONE)
+	if (r == 0 && l->value[LIMIT_DISK] != LIMIT_NONE && !s->plan.own_disk)
 		r = receipt_add(
 			&s->attempt->receipt, "limit disk", true,
 			"%s, watched: what is written between two looks (0.2 to 5 s apart) may exceed it",
@@ -379,7 +463,7 @@ static int stage_supervise(struct story *s, struct error *err)
 		.read_report = job_report,
 		.terminate = job_terminate,
 		.kill = job_kill,
-		.measure = job_measure,
+		.measure = s->plan.own_disk ? job_disk_measure : job_measure,
 		.output = s->hooks->output ? job_output : NULL,
 		.progress = s->hooks->progress && s->hooks->progress_interval_ms ? job_progress : NULL,
 		.progress_interval_ms = s->hooks->progress_interval_ms,
@@ -436,6 +520,12 @@ static int stage_collect(struct story *s, struct error *err)
 	if (s->plan.docs)
 		ours[n_ours++] = "docs";
 	tell(s, "collecting");
+	if (s->plan.own_disk && s->disk >= 0) {
+		uint64_t bytes, files;
+
+		disk_measure(s, &bytes, &files);
+		s->evidence.disk_hits = s->disk_was_full;
+	}
 	r = collect(s->workspace.fd, &rules, put_object, s, &s->attempt->manifest, err);
 	if (r == 0 && tree_measure(s->workspace.fd, &never, &size) == 0) {
 		s->attempt->usage.disk_bytes = (int64_t)size.bytes;
@@ -552,10 +642,30 @@ static int stage_finish(struct story *s, struct error *err)
 	if (attempt_event(a, "finished", "%s%s%s", verdict_name(a->verdict), a->reason ? ": " : "",
 			  a->reason ? a->reason : "") < 0)
 		return error_memory(err);
-	return finished_save(&s->workspace, a, false, err);
+	/* What lies on a disk that dies with us is not finished yet: save_outputs() makes it so if the commit fails. */
+	return s->plan.own_disk ? 0 : finished_save(&s->workspace, a, false, err);
 }
 
 /* ---- commit ---- */
+
+/* The ledger cannot be reached, and the outputs lie on a file system that goes with us: into the object store with
+ * them, so that the verdict on disk is a finished attempt. */
+static int save_outputs(struct story *s, struct error *err)
+{
+	int r = 0;
+
+	for (size_t i = 0; r == 0 && s->plan.own_disk && i < s->attempt->manifest.n_outputs; i++) {
+		struct output *o = &s->attempt->manifest.outputs[i];
+		_cleanup_close_ int fd = -1;
+
+		if (o->is_object)
+			continue;
+		fd = collect_open(s->workspace.fd, o, err);
+		r = fd < 0 ? fd : ledger_put_object(s->ledger, fd, o->size, o->sha256, err);
+		o->is_object = r == 0;
+	}
+	return r;
+}
 
 static int stage_commit(struct story *s, struct error *err)
 {
@@ -580,13 +690,27 @@ static bool wants_keeping(const struct story *s)
  * committed: everything stays as it is, for gc. */
 static int clean_up(struct story *s, bool has_verdict, struct error *err)
 {
+	bool keep = has_verdict && s->attempt->committed && wants_keeping(s);
 	int r = 0;
 
 	tell(s, "cleaning up");
+	if (has_verdict && !s->attempt->committed)
+		r = save_outputs(s, err);
+	if (s->host_workspace >= 0) {
+		if (keep && r == 0)
+			r = tree_copy(s->workspace.fd, s->host_workspace, err);
+		fd_close(s->workspace.fd);
+		s->workspace.fd = TAKE_FD(s->host_workspace);
+	}
+	s->disk = fd_close(s->disk);
+	s->loop = fd_close(s->loop);
 	sandbox_free(s->sandbox);
 	s->sandbox = NULL;
-	if (s->cgroup)
-		r = cgroup_remove(TAKE_PTR(s->cgroup), err);
+	if (s->cgroup) {
+		int e = cgroup_remove(TAKE_PTR(s->cgroup), r < 0 ? NULL : err);
+
+		r = r < 0 ? r : e;
+	}
 	for (int i = 0; i < STREAM_COUNT; i++) {
 		s->out[i][0] = fd_close(s->out[i][0]);
 		s->out[i][1] = fd_close(s->out[i][1]);
@@ -598,7 +722,7 @@ static int clean_up(struct story *s, bool has_verdict, struct error *err)
 
 		if (has_verdict && !s->attempt->committed) {
 			e = finished_save(&s->workspace, s->attempt, true, err);
-		} else if (has_verdict && wants_keeping(s)) {
+		} else if (keep) {
 			e = workspace_keep(&s->workspace, clock_utc() + (int64_t)s->hood->config.keep_for_ns,
 					   err);
 			s->attempt->kept = e == 0;
@@ -654,7 +778,14 @@ static int to_the_verdict(struct story *s, struct error *err)
 static void story_init(struct story *s, struct hood *h, const struct request *r,
 		       const struct run_hooks *hooks, struct attempt *ret)
 {
-	*s = (struct story){.hood = h, .request = r, .hooks = hooks, .attempt = ret, .null = -1};
+	*s = (struct story){.hood = h,
+			    .request = r,
+			    .hooks = hooks,
+			    .attempt = ret,
+			    .null = -1,
+			    .disk = -1,
+			    .host_workspace = -1,
+			    .loop = -1};
 	plan_init(&s->plan);
 	s->slot.fd = -1;
 	for (int i = 0; i < STREAM_COUNT; i++)

@@ -17,6 +17,7 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
@@ -178,15 +179,29 @@ static int control(const struct sandbox *s, char byte)
 	return n == 1 ? 0 : -EPIPE;
 }
 
-static int read_raw(const struct sandbox *s, struct report *r)
+/* 1: a report; 0: end of file. A descriptor that comes along is the caller's, *ret_fd -1 otherwise. */
+static int read_raw(const struct sandbox *s, struct report *r, int *ret_fd)
 {
+	union {
+		char room[CMSG_SPACE(sizeof(int))];
+		struct cmsghdr align;
+	} control;
+	struct iovec part = {r, sizeof *r};
+	struct msghdr message = {
+		.msg_iov = &part, .msg_iovlen = 1, .msg_control = &control, .msg_controllen = sizeof control};
+	struct cmsghdr *c;
 	ssize_t n;
 
+	*ret_fd = -1;
 	do
-		n = read(s->report_fd, r, sizeof *r);
+		n = recvmsg(s->report_fd, &message, MSG_CMSG_CLOEXEC);
 	while (n < 0 && errno == EINTR);
 	if (n < 0)
 		return -errno;
+	c = CMSG_FIRSTHDR(&message);
+	if (c && c->cmsg_level == SOL_SOCKET && c->cmsg_type == SCM_RIGHTS &&
+	    c->cmsg_len == CMSG_LEN(sizeof(int)))
+		memcpy(ret_fd, CMSG_DATA(c), sizeof(int));
 	r->text[sizeof r->text - 1] = 0;
 	r->text[sizeof r->text - 2] = 0;
 	return n == sizeof *r ? 1 : 0;
@@ -215,19 +230,19 @@ static int start_failed(const struct report *r, struct error *err)
 
 /* Answers init's questions until the command runs. 0: it runs or could not be executed. */
 static int start_converse(struct sandbox *s, const struct plan *plan, const struct sandbox_options *o,
-			  struct receipt *receipt, struct error *err)
+			  const struct sandbox_hooks *hooks, struct receipt *receipt, struct error *err)
 {
 	for (;;) {
 		struct pollfd p = {.fd = s->report_fd, .events = POLLIN};
 		struct report r;
-		int n = poll(&p, 1, START_TIMEOUT_MS);
+		int n = poll(&p, 1, START_TIMEOUT_MS), fd;
 
 		if (n < 0 && errno == EINTR)
 			continue;
 		if (n == 0)
 			return error_set(err, ERROR_SYSTEM, "the hood could not be closed within %d s",
 					 START_TIMEOUT_MS / 1000);
-		if (read_raw(s, &r) != 1)
+		if (read_raw(s, &r, &fd) != 1)
 			return error_set(err, ERROR_SYSTEM, "init died while it raised the walls");
 		switch (r.kind) {
 		case REPORT_NEED_MAP:
@@ -242,6 +257,12 @@ static int start_converse(struct sandbox *s, const struct plan *plan, const stru
 				return error_set(err, ERROR_SYSTEM,
 						 "init asked for a mount that does not exist");
 			n = walk_for_doors(plan->mounts[r.value].source, err);
+			if (n < 0)
+				return n;
+			control(s, CONTROL_GO);
+			break;
+		case REPORT_DISK:
+			n = hooks->on_disk ? hooks->on_disk(hooks->arg, fd, err) : 0;
 			if (n < 0)
 				return n;
 			control(s, CONTROL_GO);
@@ -303,7 +324,7 @@ static int pipe_cloexec(int fds[2], struct error *err)
 }
 
 static int start_with(struct sandbox *s, struct launch *l, const struct plan *plan,
-		      const struct sandbox_options *o, sandbox_init_fn on_init, void *arg,
+		      const struct sandbox_options *o, const struct sandbox_hooks *hooks,
 		      struct receipt *receipt, struct error *err)
 {
 	int r = launch_clone(l, plan->use_userns_first, &s->init.pid, &s->pidfd, err);
@@ -314,7 +335,7 @@ static int start_with(struct sandbox *s, struct launch *l, const struct plan *pl
 	l->source[INIT_FD_REPORT] = fd_close(l->source[INIT_FD_REPORT]);
 	if (process_identify(s->init.pid, &s->init) < 0)
 		return error_set(err, ERROR_SYSTEM, "init died at once");
-	r = on_init ? on_init(arg, &s->init, err) : 0;
+	r = hooks->on_init ? hooks->on_init(hooks->arg, &s->init, err) : 0;
 	if (r < 0)
 		return r;
 	if (plan->use_userns_first) {
@@ -323,7 +344,7 @@ static int start_with(struct sandbox *s, struct launch *l, const struct plan *pl
 			return r;
 		control(s, CONTROL_GO);
 	}
-	r = start_converse(s, plan, o, receipt, err);
+	r = start_converse(s, plan, o, hooks, receipt, err);
 	if (r == 0 &&
 	    (receipt_add(receipt, "seccomp", true, "an allow-list; everything else is refused") < 0 ||
 	     receipt_add(receipt, "no privileges", true, "no capabilities, no_new_privs") < 0))
@@ -331,8 +352,8 @@ static int start_with(struct sandbox *s, struct launch *l, const struct plan *pl
 	return r;
 }
 
-int sandbox_start(const struct plan *plan, const struct sandbox_options *o, sandbox_init_fn on_init,
-		  void *arg, struct receipt *receipt, struct sandbox **ret, struct error *err)
+int sandbox_start(const struct plan *plan, const struct sandbox_options *o, const struct sandbox_hooks *hooks,
+		  struct receipt *receipt, struct sandbox **ret, struct error *err)
 {
 	_cleanup_sandbox_ struct sandbox *s = calloc(1, sizeof *s);
 	_cleanup_free_ int *idmaps = calloc(plan->n_mounts + 1, sizeof *idmaps);
@@ -357,8 +378,9 @@ int sandbox_start(const struct plan *plan, const struct sandbox_options *o, sand
 		r = error_system(err, errno, "cannot open a descriptor of this process");
 	if (r >= 0)
 		r = pipe_cloexec(control_pipe, err);
-	if (r >= 0)
-		r = pipe_cloexec(report_pipe, err);
+	/* A socket, because a descriptor may come through it; it keeps messages apart as well. */
+	if (r >= 0 && socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, report_pipe) < 0)
+		r = error_system(err, errno, "cannot make a socket pair");
 	s->control_fd = control_pipe[1];
 	s->report_fd = report_pipe[0];
 	if (r >= 0) {
@@ -374,7 +396,7 @@ int sandbox_start(const struct plan *plan, const struct sandbox_options *o, sand
 			l.source[INIT_FD_JOIN + i] = o->join_fds[i];
 		for (int i = 0; i < n_idmaps; i++)
 			l.source[INIT_FD_IDMAP + i] = idmap_fds[i];
-		r = start_with(s, &l, plan, o, on_init, arg, receipt, err);
+		r = start_with(s, &l, plan, o, hooks, receipt, err);
 		control_pipe[0] = l.source[INIT_FD_CONTROL];
 		report_pipe[1] = l.source[INIT_FD_REPORT];
 	}
@@ -425,8 +447,9 @@ void sandbox_free(struct sandbox *s)
 int sandbox_read_report(struct sandbox *s, struct sandbox_report *ret)
 {
 	struct report raw;
-	int n = read_raw(s, &raw);
+	int fd, n = read_raw(s, &raw, &fd);
 
+	fd_close(fd);
 	if (n <= 0)
 		return n;
 	*ret = (struct sandbox_report){

@@ -41,12 +41,20 @@ struct sandbox {
 	int exec_errno; /* not 0: the walls stood, the command could not be executed */
 };
 
+/* What the caller does on the way; each may be NULL. */
+struct sandbox_hooks {
+	void *arg;
+	/* PID 1 exists and waits, before anything else happens in it: the record can name it. */
+	int (*on_init)(void *arg, const struct process_id *init, struct error *err);
+	/* The analysis's own file system (MOUNT_DISK) is there, with "work" and "tmp": fill it. fd is the caller's. */
+	int (*on_disk)(void *arg, int fd, struct error *err);
+};
+
 /* Returns 0 when the command runs or could not be executed (exec_errno); negative when a wall could not be raised,
- * with nothing left alive. on_init is called as soon as PID 1 exists, before anything else happens in it, so that the
- * record can name it. */
-typedef int (*sandbox_init_fn)(void *arg, const struct process_id *init, struct error *err);
-int sandbox_start(const struct plan *plan, const struct sandbox_options *options, sandbox_init_fn on_init,
-		  void *arg, struct receipt *receipt, struct sandbox **ret, struct error *err);
+ * with nothing left alive. */
+int sandbox_start(const struct plan *plan, const struct sandbox_options *options,
+		  const struct sandbox_hooks *hooks, struct receipt *receipt, struct sandbox **ret,
+		  struct error *err);
 void sandbox_free(struct sandbox *s); /* kills and awaits what is alive; NULL is fine */
 DEFINE_CLEANUP(struct sandbox *, sandbox_free);
 #define _cleanup_sandbox_ _cleanup_(sandbox_freep)

@@ -34,7 +34,8 @@ enum spec_kind {
 	SPEC_DEVICE,
 	SPEC_BIND,
 	SPEC_OVERLAY,
-	SPEC_SAME
+	SPEC_SAME,
+	SPEC_DISK
 };
 
 enum {
@@ -66,6 +67,7 @@ struct spec {
 	uint32_t userns_first; /* init starts in a user namespace that owns all the others */
 	uint32_t own_userns;   /* else: enter one before the command, after the mounts */
 	uint32_t uid, gid;     /* inside */
+	uint32_t host_uid, host_gid;
 	uint32_t mounts, n_mounts;
 	uint32_t argv, n_argv; /* arrays of string offsets */
 	uint32_t env, n_env;
@@ -82,6 +84,7 @@ struct spec {
 enum report_kind {
 	REPORT_NEED_MAP, /* in a new user namespace: write my maps, then CONTROL_GO */
 	REPORT_NEED_WALK, /* value: index of a mount whose overlay failed with errnum: may it be a bind? GO or NO */
+	REPORT_DISK, /* a descriptor of the analysis's own file system comes along: fill it, then CONTROL_GO */
 	REPORT_LAYER,	 /* value 1: held, 0: not; text "name\0detail" */
 	REPORT_FAILED,	 /* the walls could not be raised: text says which, errnum why */
 	REPORT_EXEC,	 /* the walls stand; the command could not be executed: errnum */

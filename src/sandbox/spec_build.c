@@ -53,10 +53,20 @@ static uint32_t put_tmpfs_options(struct buffer *b, const struct mount *m, uid_t
 	return put(b, options.data, options.size);
 }
 
+static uint32_t put_source_option(struct buffer *b, const char *device)
+{
+	_cleanup_buffer_ struct buffer options = {0};
+
+	if (buffer_printf(&options, "source=%s%c%c", device, 0, 0) < 0)
+		return 0;
+	return put(b, options.data, options.size);
+}
+
 static const enum spec_kind kinds[] = {
 	[MOUNT_DIR] = SPEC_DIR,	    [MOUNT_FILE] = SPEC_FILE,	    [MOUNT_LINK] = SPEC_LINK,
 	[MOUNT_TMPFS] = SPEC_TMPFS, [MOUNT_PROC] = SPEC_PROC,	    [MOUNT_DEVICE] = SPEC_DEVICE,
 	[MOUNT_BIND] = SPEC_BIND,   [MOUNT_OVERLAY] = SPEC_OVERLAY, [MOUNT_SAME] = SPEC_SAME,
+	[MOUNT_DISK] = SPEC_DISK,
 };
 
 static int put_mount(struct buffer *b, const struct plan *plan, const struct sandbox_options *o,
@@ -84,7 +94,10 @@ static int put_mount(struct buffer *b, const struct plan *plan, const struct san
 		if ((s->content = put(b, m->content ? m->content : "", m->content_size)) == 0)
 			return -ENOMEM;
 	}
-	if (m->kind == MOUNT_TMPFS && (s->data = put_tmpfs_options(b, m, uid, gid)) == 0)
+	if (m->kind == MOUNT_DISK && m->source && (s->data = put_source_option(b, m->source)) == 0)
+		return -ENOMEM;
+	if ((m->kind == MOUNT_TMPFS || (m->kind == MOUNT_DISK && !m->source)) &&
+	    (s->data = put_tmpfs_options(b, m, uid, gid)) == 0)
 		return -ENOMEM;
 	return 0;
 }
@@ -170,6 +183,8 @@ int spec_build(const struct plan *plan, const struct sandbox_options *o, const i
 		.own_userns = own_userns,
 		.uid = plan->use_userns_first || own_userns ? SANDBOX_UID : o->host_uid,
 		.gid = plan->use_userns_first || own_userns ? SANDBOX_GID : o->host_gid,
+		.host_uid = o->host_uid,
+		.host_gid = o->host_gid,
 		.n_join = (uint32_t)o->n_join,
 		.wall_ns = plan->limits.value[LIMIT_WALL],
 		.grace_ns = plan->limits.value[LIMIT_GRACE],

@@ -34,4 +34,8 @@ int tree_chown(int fd, uid_t uid, gid_t gid, struct error *err);
  * if its owner has locked it. The descriptor or -errno. */
 int tree_open_directory(int dirfd, const char *name);
 
+/* Copies what lies in one directory into another, empty one: files, directories and links as they are; sockets, FIFOs
+ * and devices are left out. For a workspace that is kept though its file system goes. */
+int tree_copy(int from, int to, struct error *err);
+
 #endif

@@ -98,7 +98,7 @@ void fail(const char *what, const char *name, long error)
 	die(1);
 }
 
-static char await_control(void)
+char await_control(void)
 {
 	char c;
 	long n;

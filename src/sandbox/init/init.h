@@ -31,9 +31,12 @@ void layer(int held, const char *name, const char *detail);
 void fail(const char *what, const char *name, long r) __attribute__((noreturn));
 /* Reports and waits for the supervisor's answer; its byte. Dies if the supervisor is gone. */
 char ask(uint32_t kind, int32_t value, long r);
+char await_control(void);
 
 /* mounts.c: the new root, whole, then pivot_root; nothing of the old one is left. */
 void mounts_make(void);
+/* disk.c: the file system that holds workspace and private /tmp, where the disk limit is held exactly. */
+void disk_mount(const struct spec_mount *m);
 
 /* walls.c: in the process that becomes the command, in this order. */
 int landlock_prepare(void); /* the ruleset's descriptor, or -1 where the kernel has none */

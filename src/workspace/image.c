@@ -1,0 +1,112 @@
+#include "image.h"
+#include "file.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/loop.h>
+#include <spawn.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/wait.h>
+
+enum { ATTEMPTS = 64, BLOCK = 4096, OVERHEAD = 2 * 1024 * 1024, INODE = 256 };
+
+/* mke2fs on a descriptor: no journal, since nothing of it survives a crash anyway, and no reserve for root. */
+static int format(int fd, uint64_t files, struct error *err)
+{
+	char target[32], inodes[32];
+	char *argv[] = {(char *)"mke2fs",
+			(char *)"-q",
+			(char *)"-F",
+			(char *)"-t",
+			(char *)"ext4",
+			(char *)"-m",
+			(char *)"0",
+			(char *)"-b",
+			(char *)"4096",
+			(char *)"-I",
+			(char *)"256",
+			(char *)"-N",
+			inodes,
+			(char *)"-O",
+			(char *)"^has_journal,^resize_inode",
+			(char *)"-E",
+			(char *)"lazy_itable_init=1,nodiscard",
+			target,
+			NULL};
+	char *env[] = {(char *)"PATH=/usr/sbin:/sbin:/usr/bin:/bin", NULL};
+	posix_spawn_file_actions_t actions;
+	int status = 0, r;
+	pid_t pid;
+
+	snprintf(target, sizeof target, "/proc/self/fd/%d", fd);
+	snprintf(inodes, sizeof inodes, "%llu", (unsigned long long)files + 16);
+	posix_spawn_file_actions_init(&actions);
+	posix_spawn_file_actions_addopen(&actions, 0, "/dev/null", O_RDWR, 0);
+	posix_spawn_file_actions_adddup2(&actions, 0, 1);
+	posix_spawn_file_actions_adddup2(&actions, 0, 2);
+	posix_spawn_file_actions_adddup2(&actions, fd, fd); /* the same number, without close-on-exec */
+	r = posix_spawn(&pid, "/usr/sbin/mke2fs", &actions, NULL, argv, env);
+	posix_spawn_file_actions_destroy(&actions);
+	if (r)
+		return error_system(err, r,
+				    "cannot run 'mke2fs' (package e2fsprogs) to make the analysis's disk");
+	while (waitpid(pid, &status, 0) < 0 && errno == EINTR)
+		;
+	if (!WIFEXITED(status) || WEXITSTATUS(status) != 0)
+		return error_set(err, ERROR_REFUSED,
+				 "'mke2fs' could not make a disk of that size for the analysis");
+	return 0;
+}
+
+/* A free loop device, made ours. Others look for free ones too: whoever configures it first has it. */
+static int attach(int image, char path[32], struct error *err)
+{
+	_cleanup_close_ int control = open("/dev/loop-control", O_RDWR | O_CLOEXEC);
+	struct loop_config config = {
+		.fd = (unsigned)image, .block_size = BLOCK, .info = {.lo_flags = LO_FLAGS_AUTOCLEAR}};
+
+	if (control < 0)
+		return error_system(err, errno, "cannot open '/dev/loop-control'");
+	for (int i = 0; i < ATTEMPTS; i++) {
+		int number = ioctl(control, LOOP_CTL_GET_FREE), fd;
+
+		if (number < 0)
+			return error_system(err, errno, "cannot get a loop device");
+		snprintf(path, 32, "/dev/loop%d", number);
+		fd = open(path, O_RDWR | O_CLOEXEC);
+		if (fd < 0 && errno == ENOENT)
+			continue;
+		if (fd < 0)
+			return error_system(err, errno, "cannot open '%s'", path);
+		if (ioctl(fd, LOOP_CONFIGURE, &config) == 0)
+			return fd;
+		if (errno != EBUSY) {
+			int saved = errno;
+
+			fd_close(fd);
+			return error_system(err, saved, "cannot set up '%s'", path);
+		}
+		fd_close(fd);
+	}
+	return error_set(err, ERROR_BUSY, "no loop device is free");
+}
+
+int image_open(int root_fd, uint64_t bytes, uint64_t files, char path[32], struct error *err)
+{
+	_cleanup_close_ int fd = openat(root_fd, ".", O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
+	uint64_t blocks = bytes / BLOCK, most = blocks ? blocks : 1, size;
+	int r;
+
+	if (fd < 0)
+		return error_system(err, errno, "cannot make a file for the analysis's disk");
+	/* One inode per block is the most that can be used; the tables come on top of what was asked for. */
+	if (files > most)
+		files = most;
+	size = bytes + bytes / 64 + files * INODE + OVERHEAD;
+	if (ftruncate(fd, (off_t)(size & ~(uint64_t)(BLOCK - 1))) < 0)
+		return error_system(err, errno, "cannot make a disk of %llu bytes", (unsigned long long)size);
+	r = format(fd, files, err);
+	return r < 0 ? r : attach(fd, path, err);
+}
