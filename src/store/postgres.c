@@ -15,8 +15,8 @@
 #include "text.h"
 
 enum {
-	SILENCE_MORE_MS = 10000, /* than the server itself waits for locks */
-	RECONNECT_MS = 5000,	 /* a server that restarts is back by then */
+	SILENCE_MORE_MS = 1000, /* than one and a half times what the server itself waits for locks */
+	RECONNECT_MS = 5000,	/* a server that restarts is back by then */
 	RECONNECT_STEP_MS = 100,
 	COPY_CHUNK = 256 * 1024,
 	DIGESTS_AT_ONCE = 4096,
@@ -66,7 +66,7 @@ static int postgres_begin(struct backend *b, struct error *err)
 	int r = p->q.lost ? reconnect(p, err) : 0;
 
 	if (r == 0)
-		r = pq_exec(&p->q, "BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE", err);
+		r = pq_exec(&p->q, "BEGIN ISOLATION LEVEL READ COMMITTED", err);
 	p->in_transaction = r == 0;
 	return r;
 }
@@ -410,7 +410,7 @@ int postgres_open(const struct ledger_url *url, unsigned flags UNUSED, struct ba
 	if (!b->name || !p->url)
 		return error_memory(err);
 	p->q.name = b->name;
-	p->q.silence_ms = (int)url->busy_ms + SILENCE_MORE_MS;
+	p->q.silence_ms = (int)(url->busy_ms + url->busy_ms / 2) + SILENCE_MORE_MS;
 	r = pq_load(&p->q, err);
 	if (r == 0)
 		r = connect_and_set(p, err);
