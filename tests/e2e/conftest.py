@@ -1,0 +1,71 @@
+"""What every end-to-end test gets: a platform of its own, a ledger of its own, and a check that nothing is left.
+
+    pytest tests/e2e                      as root and as an ordinary user (as root), or as the caller (otherwise)
+    pytest tests/e2e --as user            only that half
+    pytest tests/e2e --binary PATH        another build, for instance with sanitizers
+"""
+import os
+import shutil
+import tempfile
+from pathlib import Path
+
+import pytest
+
+from hood import Hood, Who
+
+TOP = Path(__file__).resolve().parents[2]
+TEST_UID_FIRST = 61000  # a throw-away uid, without an entry in passwd, for each run of the tests
+
+
+def pytest_addoption(parser):
+    parser.addoption('--as', choices=['root', 'user', 'both'], default='both', dest='who')
+    parser.addoption('--binary', default=str(TOP / 'build/fumehood'))
+
+
+def pytest_configure(config):
+    config.addinivalue_line('markers', 'alone: sensitive to what else the machine does; runs with nothing beside it')
+    config.addinivalue_line('markers', 'asan: runs against the build with sanitizers too')
+    config.addinivalue_line('markers', 'only(who): makes sense only as root or only as user')
+
+
+def pytest_generate_tests(metafunc):
+    if 'hood' not in metafunc.fixturenames:
+        return
+    wanted = metafunc.config.getoption('who')
+    halves = ['root', 'user'] if wanted == 'both' else [wanted]
+    if os.geteuid():
+        halves = ['user']
+    mark = metafunc.definition.get_closest_marker('only')
+    if mark:
+        halves = [half for half in halves if half in mark.args]
+    metafunc.parametrize('hood', halves, indirect=True)
+
+
+def pytest_collection_modifyitems(config, items):
+    # A test for which no half is left (only root, and we are not) is not there, rather than skipped.
+    items[:] = [item for item in items if 'NOTSET' not in item.name]
+
+
+@pytest.fixture(scope='session')
+def binary(request):
+    """The command, copied to where every user can reach it: it is one file that works anywhere."""
+    directory = Path(tempfile.mkdtemp(prefix='fumehood-test-', dir='/var/tmp'))
+    directory.chmod(0o755)
+    copy = directory / 'fumehood'
+    shutil.copy(request.config.getoption('binary'), copy)
+    copy.chmod(0o755)
+    yield copy
+    shutil.rmtree(directory)
+
+
+@pytest.fixture
+def hood(request, binary):
+    """The command with a platform (data/, docs/, site/, api.py), a HOME and a ledger of this test alone."""
+    who = Who(None) if request.param == 'root' or os.geteuid() else Who(TEST_UID_FIRST + os.getpid() % 3000)
+    hood = Hood(binary, who)
+    yield hood
+    try:
+        problems = hood.problems()
+    finally:
+        hood.remove()
+    assert not problems, '\n'.join(problems)

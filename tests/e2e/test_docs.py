@@ -1,0 +1,26 @@
+"""What is written is what is there: options in the manual, words in the contract."""
+import re
+from pathlib import Path
+
+TOP = Path(__file__).resolve().parents[2]
+
+
+def options_in(text):
+    return set(re.findall(r'(?<![\w-])--[a-z][a-z-]+', text))
+
+
+def test_every_option_of_run_is_in_the_manual_and_the_other_way_round(hood):
+    manual = options_in((TOP / 'man/fumehood-run.1.scd').read_text())
+    page = hood.succeed('help', 'run').out.splitlines()
+    offered = options_in('\n'.join(line for line in page if not line.startswith('  fumehood')))  # examples aside
+    assert offered - manual == set()
+    for option in manual - offered:
+        assert 'unknown option' not in hood.cli('run', hood.id(), option).err, option
+
+
+def test_every_command_is_in_the_manual(hood):
+    manual = (TOP / 'man/fumehood.1.scd').read_text()
+    for line in hood.succeed('help').out.splitlines():
+        found = re.match(r'  ([a-z-]+)\b', line)
+        if found:
+            assert f'*{found.group(1)}' in manual, found.group(1)

@@ -1,0 +1,187 @@
+"""Reading the ledger, and the commands around it."""
+import hashlib
+import json
+import os
+import sqlite3
+import subprocess
+
+import pytest
+
+import leaks
+from until import until
+
+pytestmark = pytest.mark.asan
+
+
+def test_ls_show_logs_outputs_get_tell_the_same_story(hood):
+    id = hood.id()
+    hood.run('echo said; echo 1 > a.csv; mkdir d; echo 2 > d/b.csv', id=id)
+    [row] = json.loads(hood.succeed('ls', '--json').out)
+    assert (row['id'], row['verdict']) == (id, 'succeeded') and row['state']
+    shown = json.loads(hood.succeed('show', id, '--json').out)
+    for key in ['request', 'plan', 'events', 'attempts', 'receipt', 'usage']:
+        assert shown[key], key
+    outputs = json.loads(hood.succeed('outputs', id, '--json').out)['outputs']
+    assert outputs == shown['outputs'] and [o['path'] for o in outputs] == ['a.csv', 'd/b.csv']
+    assert outputs[0]['sha256'] == hashlib.sha256(b'1\n').hexdigest()
+    assert hood.succeed('logs', id).out == 'said\n'
+    for command in [['ls'], ['show', id], ['outputs', id]]:
+        assert id in hood.succeed(*command).out or 'a.csv' in hood.succeed(*command).out
+
+
+def test_get_writes_a_file_or_into_a_directory(hood):
+    id = hood.id()
+    hood.run('echo 1 > a.csv; mkdir d; echo 2 > d/b.csv', id=id)
+    target = hood.directory('target')
+    hood.succeed('get', id, 'a.csv', '-o', target / 'x.csv')
+    assert (target / 'x.csv').read_text() == '1\n'
+    hood.succeed('get', id, 'a.csv', 'd/b.csv', '-o', target)
+    assert (target / 'a.csv').read_text() == '1\n'
+    assert {p.name for p in target.rglob('*') if p.is_file()} == {'x.csv', 'a.csv', 'b.csv'}
+
+
+def test_get_of_what_is_not_there_names_it(hood):
+    id = hood.id()
+    hood.run('echo 1 > a.csv', id=id)
+    result = hood.cli('get', id, 'b.csv', '-o', hood.dir / 'x')
+    assert result.status == 125 and 'b.csv' in result.err and not (hood.dir / 'x').exists(), result
+
+
+@pytest.mark.parametrize('command', ['show', 'logs', 'outputs'])
+def test_an_unknown_id_is_said_to_be_unknown(hood, command):
+    hood.run('true')
+    result = hood.cli(command, 'never-heard-of')
+    assert result.status == 125 and 'never-heard-of' in result.err, result
+
+
+def test_an_earlier_attempt_can_be_read(hood):
+    id = hood.id()
+    hood.run('echo one; echo 1 > n; exit 1', id=id)
+    hood.run('echo two; echo 2 > n', id=id)
+    assert hood.succeed('logs', id).out == 'two\n'
+    assert hood.succeed('logs', id, '--attempt', '1').out == 'one\n'
+    assert json.loads(hood.succeed('show', id, '--attempt', '1', '--json').out)['verdict'] == 'failed'
+    hood.succeed('get', id, 'n', '--attempt', '1', '-o', hood.directory('t') / 'n')
+    assert (hood.base / 't/n').read_text() == '1\n'
+
+
+def test_ls_shows_what_is_running(hood):
+    process, id = hood.start('echo ready; exec sleep 1000')
+    rows = {row['id']: row for row in json.loads(hood.succeed('ls', '--json').out)}
+    process.terminate()
+    process.communicate()
+    assert rows[id]['state'] == 'running' and rows[id]['verdict'] is None
+
+
+def test_a_large_output_goes_through_the_object_store(hood):
+    id = hood.id()
+    result = hood.run('head -c 40M /dev/urandom > big.bin; sha256sum big.bin', id=id)
+    assert result.status == 0, result
+    target = hood.directory('target') / 'big.bin'
+    hood.succeed('get', id, 'big.bin', '-o', target)
+    assert hashlib.sha256(target.read_bytes()).hexdigest() == hood.log(id).split()[0]
+    assert json.loads(hood.succeed('db', 'check', '--json').out)['problems'] == []
+
+
+# Held workspaces.
+
+def test_a_held_workspace_is_the_same_for_the_same_owner_and_cleaning_twice_is_fine(hood):
+    id = hood.id()
+    first = hood.succeed('workspace', 'create', id, '--for', '1h').out.strip()
+    assert first == str(hood.workspace(id))
+    assert os.stat(first).st_mode & 0o777 == 0o700
+    assert hood.succeed('workspace', 'create', id, '--for', '1h').out.strip() == first
+    hood.succeed('gc')
+    assert os.path.isdir(first), 'it is held'
+    hood.succeed('workspace', 'cleanup', id)
+    assert not os.path.exists(first)
+    hood.succeed('workspace', 'cleanup', id)
+
+
+def test_gc_removes_what_a_dead_owner_held(hood):
+    id = hood.id()
+    shell = subprocess.run(['sh', '-c', '"$0" workspace create "$1"; :', str(hood.binary), id], cwd=hood.dir, env=hood.env,
+                           capture_output=True, text=True, **hood.who.popen_arguments())
+    assert shell.returncode == 0 and hood.workspace(id).exists(), shell
+    hood.succeed('gc')
+    assert not hood.workspace(id).exists()
+
+
+def test_run_adopts_a_held_workspace(hood):
+    id = hood.id()
+    hood.succeed('workspace', 'create', id, '--for', '1h')
+    hood.write(hood.workspace(id) / 'before.txt', 'before\n')
+    result = hood.run('cat before.txt; echo x > after.txt', id=id)
+    assert result.status == 0, result
+    assert [o['path'] for o in result.json['outputs']] == ['after.txt'], 'what lay there counts as staged'
+    assert hood.log(id) == 'before\n'
+    hood.succeed('workspace', 'cleanup', id)
+
+
+def test_commit_puts_a_held_workspace_and_a_result_into_the_ledger(hood):
+    id = hood.id()
+    hood.succeed('workspace', 'create', id, '--for', '1h')
+    hood.write(hood.workspace(id) / 'table.csv', 'a\n')
+    hood.write(hood.workspace(id) / 'scratch.tmp', 'b\n')
+    hood.write('result.json', '{"p": 0.05}')
+    result = hood.succeed('commit', id, '--result', 'result.json', '--output', '*.csv', '--json')
+    assert result.json['committed'] is True and result.json['verdict'] == 'succeeded'
+    assert [o['path'] for o in result.json['outputs']] == ['table.csv']
+    assert '0.05' in hood.succeed('show', id, '--json').out
+    hood.succeed('workspace', 'cleanup', id)
+
+
+# The ledger itself.
+
+def test_db_init_status_check(hood):
+    hood.succeed('db', 'init')
+    hood.succeed('db', 'upgrade')
+    hood.run('echo 1 > a')
+    status = json.loads(hood.succeed('db', 'status', '--json').out)
+    assert (status['analyses'], status['attempts'], status['outputs']) == (1, 1, 1)
+    assert json.loads(hood.succeed('db', 'check', '--json').out)['problems'] == []
+
+
+def test_the_tables_have_their_promised_names(hood):
+    hood.run('echo 1 > a')
+    ledger = hood.home / 'share/fumehood/ledger.db'
+    tables = subprocess.run(['sqlite3', f'file:{ledger}?mode=ro', ".tables"], capture_output=True, text=True, check=True).stdout.split()
+    for name in ['analysis', 'attempt', 'blob', 'output', 'rejected_output', 'input', 'log', 'event', 'schema_version']:
+        assert f'fumehood_{name}' in tables
+
+
+def test_a_ledger_that_cannot_be_written_keeps_the_finished_analysis_for_gc(hood):
+    """Somebody else holds the ledger when the analysis ends: finished, not committed, 125; gc commits it later."""
+    ledger = f'sqlite:{hood.home}/busy.db?busy=200ms'
+    hood.succeed('db', 'init', '--db', ledger)
+    process, id = hood.start('echo ready; cat > out.txt', '-i', '--db', ledger, stdin=subprocess.PIPE)
+    other = sqlite3.connect(hood.home / 'busy.db', isolation_level=None)
+    other.execute('BEGIN EXCLUSIVE')
+    _, err = process.communicate('kept\n', timeout=60)
+    assert process.returncode == 125 and 'gc' in err, err
+    assert hood.workspace(id).exists()
+    other.execute('ROLLBACK')
+    other.close()
+    hood.succeed('gc')
+    shown = json.loads(hood.succeed('show', id, '--json', '--db', ledger).out)
+    assert shown['committed'] is True and shown['verdict'] == 'succeeded' and len(shown['attempts']) == 1
+    assert hood.succeed('get', id, 'out.txt', '-o', '-', '--db', ledger).out == 'kept\n'
+    assert until(lambda: not leaks.find([id]))
+
+
+def test_doctor_says_what_this_host_can_hold(hood):
+    result = hood.cli('doctor')
+    assert result.status == 0, result
+    for word in ['namespace', 'seccomp', 'andlock', 'cgroup']:
+        assert word in result.out, word
+
+
+def test_a_ledger_of_a_newer_version_is_refused(hood):
+    hood.run('true')
+    with sqlite3.connect(hood.home / 'share/fumehood/ledger.db') as ledger:
+        ledger.execute('UPDATE fumehood_schema_version SET version = version + 9998')
+    result = hood.run('true')
+    assert result.status == 125 and 'newer' in result.json['error']['message'], result
+    with sqlite3.connect(hood.home / 'share/fumehood/ledger.db') as ledger:
+        ledger.execute('UPDATE fumehood_schema_version SET version = version - 9998')
+    assert hood.run('true').status == 0

@@ -1,0 +1,31 @@
+"""Many at once: every one recorded, nothing left."""
+import json
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+
+
+@pytest.mark.alone
+def test_a_thousand_runs_eight_at_a_time(hood):
+    ids = [f'{hood.tag}-{n}' for n in range(1000)]
+
+    def run(id):
+        return hood.cli('run', id, '--quiet', '--', 'sh', '-c', 'echo $FUMEHOOD_ID > me.txt').status
+
+    with ThreadPoolExecutor(8) as pool:
+        statuses = list(pool.map(run, ids))
+    assert set(statuses) == {0}
+    rows = json.loads(hood.succeed('ls', '--json').out)
+    assert {row['id'] for row in rows} == set(ids) and len(rows) == 1000
+    assert {row['verdict'] for row in rows} == {'succeeded'}
+    status = json.loads(hood.succeed('db', 'status', '--json').out)
+    assert (status['analyses'], status['attempts'], status['outputs']) == (1000, 1000, 1000)
+    # The fixture looks for workspaces, processes, mounts and cgroups.
+
+
+def test_the_same_id_by_many_at_once_succeeds_exactly_once(hood):
+    id = hood.id()
+    with ThreadPoolExecutor(8) as pool:
+        results = list(pool.map(lambda _: hood.run('echo x > x', id=id), range(16)))
+    assert sorted(result.status for result in results) == [0] + [125] * 15
+    assert len(json.loads(hood.succeed('show', id, '--json').out)['attempts']) == 1
