@@ -70,4 +70,11 @@ int cgroup_remove(struct cgroup *c, struct error *err);
  * not named like ours. */
 int cgroup_remove_path(const char *path, struct error *err);
 
+/* For `doctor --delegate`, as root: gives a user a part of the tree in which the limits of his analyses can be held.
+ * With systemd for good, else until the next boot. Twice is fine. done: one sentence on what is so now, and what is
+ * left to do. cgroup_undelegate takes it back. */
+enum { CGROUP_DONE_ROOM = 1024 };
+int cgroup_delegate(uid_t uid, gid_t gid, char done[CGROUP_DONE_ROOM], struct error *err);
+int cgroup_undelegate(uid_t uid, struct error *err);
+
 #endif

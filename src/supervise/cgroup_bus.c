@@ -1,5 +1,5 @@
 /*
- * The three calls that we make to systemd, over its private socket as systemctl does: no bus daemon is needed. libsystemd
+ * The few calls that we make to systemd, over its private socket as systemctl does: no bus daemon is needed. libsystemd
  * is loaded when the first call is made; hosts without systemd, and runs that do not need it, never do.
  *
  * A connection lives for one call: systemd would otherwise fill it with signals for as long as the analysis runs.
@@ -249,9 +249,8 @@ int cgroup_bus_attach(bool user, const char *unit, const char *subcgroup, pid_t 
 	return bus_call(&b, message, "a process in the scope", NULL, err);
 }
 
-int cgroup_bus_unit_stop(bool user, const char *unit, struct error *err)
+static int unit_job(bool user, const char *method, const char *unit, struct error *err)
 {
-	struct error said = ERROR_INIT;
 	_cleanup_bus_ struct bus b = {0};
 	void *message;
 	int r = bus_init(&b, user, err);
@@ -259,7 +258,7 @@ int cgroup_bus_unit_stop(bool user, const char *unit, struct error *err)
 	if (r == 0)
 		r = jobs_watch(&b, err);
 	if (r == 0)
-		r = bus_message(&b, "StopUnit", &message, err);
+		r = bus_message(&b, method, &message, err);
 	if (r < 0)
 		return r;
 	r = b.sd.message_append(message, "ss", unit, "replace");
@@ -267,10 +266,33 @@ int cgroup_bus_unit_stop(bool user, const char *unit, struct error *err)
 		b.sd.message_unref(message);
 		return error_system(err, -r, "cannot write to systemd");
 	}
-	r = job_run(&b, message, "the end of a scope", unit, &said);
+	return job_run(&b, message, method, unit, err);
+}
+
+int cgroup_bus_unit_start(bool user, const char *unit, struct error *err)
+{
+	return unit_job(user, "StartUnit", unit, err);
+}
+
+int cgroup_bus_unit_stop(bool user, const char *unit, struct error *err)
+{
+	struct error said = ERROR_INIT;
+	int r = unit_job(user, "StopUnit", unit, &said);
+
 	if (r == -ENXIO)
-		return 0; /* empty, and so already gone */
+		return 0; /* an empty scope is already gone */
 	if (r < 0 && err)
 		*err = said;
 	return r;
+}
+
+int cgroup_bus_reload(bool user, struct error *err)
+{
+	_cleanup_bus_ struct bus b = {0};
+	void *message;
+	int r = bus_init(&b, user, err);
+
+	if (r == 0)
+		r = bus_message(&b, "Reload", &message, err);
+	return r < 0 ? r : bus_call(&b, message, "Reload", NULL, err);
 }

@@ -14,7 +14,6 @@
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/stat.h>
 
 static bool can_write(const char *dir, const char *file)
 {
@@ -114,11 +113,6 @@ static bool v1_parent_find(const struct cgroup_place *place, enum limit which, c
 
 static void v1_choose(const struct cgroup_places *places, struct cgroup_host *ret)
 {
-	static const enum limit limit_of[CONTROLLER_COUNT] = {
-		[CONTROLLER_MEMORY] = LIMIT_MEMORY, [CONTROLLER_PIDS] = LIMIT_PIDS,
-		[CONTROLLER_CPU] = LIMIT_CPUS,	    [CONTROLLER_CPUACCT] = LIMIT_CPUS,
-		[CONTROLLER_FREEZER] = LIMIT_COUNT, [CONTROLLER_BLKIO] = LIMIT_COUNT,
-	};
 	bool any = false;
 
 	for (int i = 0; i < CONTROLLER_COUNT; i++) {
@@ -130,7 +124,7 @@ static void v1_choose(const struct cgroup_places *places, struct cgroup_host *re
 				controller_names_v1[i]);
 		if (!place->known)
 			continue;
-		if (!place->read_only && v1_parent_find(place, limit_of[i], ret->v1_parent[i]))
+		if (!place->read_only && v1_parent_find(place, controller_limits[i], ret->v1_parent[i]))
 			any = true;
 		else if (i <= CONTROLLER_CPU)
 			because_not_ours(ret, place, places->slurm);
@@ -145,13 +139,6 @@ static void v1_choose(const struct cgroup_places *places, struct cgroup_host *re
 
 /* --- v2 --- */
 
-static bool systemd_booted(void)
-{
-	struct stat st;
-
-	return lstat("/run/systemd/system", &st) == 0 && S_ISDIR(st.st_mode);
-}
-
 static bool is_real_root(const char *dir)
 {
 	return !exists(dir, "cgroup.type"); /* every other cgroup has it, a namespace's root too */
@@ -161,7 +148,7 @@ static bool v2_is_ours(const char *dir)
 {
 	return can_write(dir, ".") && can_write(dir, "cgroup.procs") &&
 	       can_write(dir, "cgroup.subtree_control") &&
-	       (!systemd_booted() || cgroup_systemd_delegated(dir));
+	       (!cgroup_systemd_booted() || cgroup_systemd_delegated(dir));
 }
 
 /* Can have limited children: has some already, is exempt, or holds nobody but, at most, us. */
@@ -264,7 +251,7 @@ static void v2_choose(const struct cgroup_places *places, struct cgroup_host *re
 			place->dir);
 	/* Out of a Slurm job's cgroup would be out of the job's limits and accounts. */
 	cgroup_systemd_socket(geteuid() != 0, socket);
-	if (systemd_booted() && socket[0] && !places->slurm && !place->read_only)
+	if (cgroup_systemd_booted() && socket[0] && !places->slurm && !place->read_only)
 		systemd_note(place, ret);
 }
 

@@ -15,6 +15,9 @@
 const char *const controller_names_v1[CONTROLLER_COUNT] = {"memory",  "pids",	 "cpu",
 							   "cpuacct", "freezer", "blkio"};
 
+const enum limit controller_limits[CONTROLLER_COUNT] = {LIMIT_MEMORY, LIMIT_PIDS,  LIMIT_CPUS,
+							LIMIT_CPUS,   LIMIT_COUNT, LIMIT_COUNT};
+
 enum { PROC_TEXT_MAX = 1 << 20, MOUNT_FIELDS = 64 };
 
 ssize_t cgroup_file_read(int dirfd, const char *name, char *out, size_t room)

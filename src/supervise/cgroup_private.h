@@ -11,7 +11,8 @@
 #include "cgroup.h"
 
 #define CGROUP_PREFIX	       "fumehood-"
-#define CGROUP_DELEGATE_FORMAT "fumehood.%u" /* what `doctor --delegate` makes for a uid on v1 */
+#define CGROUP_DELEGATE_FORMAT "fumehood.%u" /* what `doctor --delegate` makes for a uid without systemd */
+#define CGROUP_OWN_LEAF	       "supervisor"  /* where we live in a v2 subtree of ours */
 enum { CGROUP_PATH_ROOM = 512, CGROUP_REMOVE_MS = 10000 };
 
 /* The order of cgroup_host.v1_parent. */
@@ -25,6 +26,7 @@ enum controller {
 	CONTROLLER_COUNT
 };
 extern const char *const controller_names_v1[CONTROLLER_COUNT];
+extern const enum limit controller_limits[CONTROLLER_COUNT]; /* LIMIT_COUNT: holds none */
 
 /* --- where we are: cgroup_place.c --- */
 
@@ -121,20 +123,25 @@ int cgroup_path_remember(struct cgroup *c, const char *path, struct error *err);
 
 int cgroup_v1_make(struct cgroup *c, const struct cgroup_host *host, const char *name, struct error *err);
 int cgroup_v2_make(struct cgroup *c, const char *parent, const char *name, struct error *err);
+/* Gives the children of a v2 directory the controllers that we want, as far as it has them itself. */
+void cgroup_v2_enable(int dir);
 int cgroup_systemd_make(struct cgroup *c, const struct cgroup_host *host, const char *name,
 			struct error *err);
 int cgroup_systemd_adopt(const struct cgroup *c, pid_t pid, struct error *err);
 /* Ends the scope and frees it. */
 int cgroup_systemd_remove(struct cgroup_scope *scope, struct error *err);
+bool cgroup_systemd_booted(void);
 /* The socket of the manager that would serve us, "" if there is none. */
 void cgroup_systemd_socket(bool user, char out[CGROUP_PATH_ROOM]);
 /* True if systemd has left this directory and what is below it to whoever runs in it. */
 bool cgroup_systemd_delegated(const char *dir);
 
-/* Calls to systemd: cgroup_bus.c. The first and the last return when the job is done. */
+/* Calls to systemd: cgroup_bus.c. Those that start and stop return when it is done. */
 int cgroup_bus_scope_start(bool user, const char *unit, const char *slice, pid_t pid, struct error *err);
 int cgroup_bus_attach(bool user, const char *unit, const char *subcgroup, pid_t pid, struct error *err);
+int cgroup_bus_unit_start(bool user, const char *unit, struct error *err);
 int cgroup_bus_unit_stop(bool user, const char *unit, struct error *err);
+int cgroup_bus_reload(bool user, struct error *err);
 
 /* Thousandths of a cpu → quota and period in µs. */
 void cgroup_cpu_quota(uint64_t millicpus, uint64_t *quota_us, uint64_t *period_us);

@@ -35,6 +35,13 @@ struct cgroup_scope {
 	int life; /* the placeholder exits when this pipe is closed */
 };
 
+bool cgroup_systemd_booted(void)
+{
+	struct stat st;
+
+	return lstat("/run/systemd/system", &st) == 0 && S_ISDIR(st.st_mode);
+}
+
 void cgroup_systemd_socket(bool user, char out[CGROUP_PATH_ROOM])
 {
 	const char *runtime = getenv("XDG_RUNTIME_DIR");

@@ -12,8 +12,7 @@
 #include <sys/epoll.h>
 #include <sys/stat.h>
 
-#define FIELD(name)   offsetof(struct cgroup_counters, name)
-#define OWN_LEAF_NAME "supervisor"
+#define FIELD(name) offsetof(struct cgroup_counters, name)
 
 /* The peak includes the page cache that the analysis's reading filled: the kernel gives no other. */
 static const struct counter_file counters[] = {
@@ -65,27 +64,27 @@ static bool holds_only_us(int dir)
 
 static int own_leaf_enter(int parent)
 {
-	if (mkdirat(parent, OWN_LEAF_NAME, 0755) < 0 && errno != EEXIST)
+	if (mkdirat(parent, CGROUP_OWN_LEAF, 0755) < 0 && errno != EEXIST)
 		return -errno;
-	return cgroup_file_write(parent, OWN_LEAF_NAME "/cgroup.procs", "0");
+	return cgroup_file_write(parent, CGROUP_OWN_LEAF "/cgroup.procs", "0");
 }
 
-/* Gives the children of parent what they lack of the wanted controllers, each for itself: one that is missing, or that
- * somebody else still uses, must not take the others with it. */
-static void controllers_enable(int parent, const char *have)
+/* Each for itself: one that is missing, or that somebody else still uses, must not take the others with it. */
+void cgroup_v2_enable(int dir)
 {
-	char available[256];
+	char available[256], enabled[256];
 
-	if (cgroup_file_read(parent, "cgroup.controllers", available, sizeof available) < 0)
+	if (cgroup_file_read(dir, "cgroup.controllers", available, sizeof available) < 0 ||
+	    cgroup_file_read(dir, "cgroup.subtree_control", enabled, sizeof enabled) < 0)
 		return;
 	for (size_t i = 0; i < ARRAY_SIZE(wanted); i++) {
 		int r;
 
-		if (cgroup_list_has(have, wanted[i].name) || !cgroup_list_has(available, wanted[i].name))
+		if (cgroup_list_has(enabled, wanted[i].name) || !cgroup_list_has(available, wanted[i].name))
 			continue;
-		r = cgroup_file_write(parent, "cgroup.subtree_control", wanted[i].enable);
-		if (r == -EBUSY && holds_only_us(parent) && own_leaf_enter(parent) == 0)
-			cgroup_file_write(parent, "cgroup.subtree_control", wanted[i].enable);
+		r = cgroup_file_write(dir, "cgroup.subtree_control", wanted[i].enable);
+		if (r == -EBUSY && holds_only_us(dir) && own_leaf_enter(dir) == 0)
+			cgroup_file_write(dir, "cgroup.subtree_control", wanted[i].enable);
 	}
 }
 
@@ -111,7 +110,7 @@ int cgroup_v2_make(struct cgroup *c, const char *parent, const char *name, struc
 		_cleanup_close_ int dir = open(parent, O_PATH | O_DIRECTORY | O_CLOEXEC);
 
 		if (dir >= 0)
-			controllers_enable(dir, have);
+			cgroup_v2_enable(dir);
 		if (cgroup_file_read(c->groups[index].dir, "cgroup.controllers", have, sizeof have) < 0)
 			have[0] = 0;
 	}

@@ -595,7 +595,7 @@ static void test_a_sample_tells_what_runs_now(void **state)
 	pid = start_in(f, sleep_for_ever, NULL);
 	do
 		cgroup_sample(f->cgroup, &n);
-	while (n.pids == 0 || n.memory_anon_bytes == 0);
+	while (n.pids == 0 || n.memory_bytes == 0 || n.memory_anon_bytes == 0);
 	assert_int_equal(n.pids, 1);
 	assert_true(n.memory_bytes > 0);
 	assert_int_equal(n.pids_hits, -1);
@@ -691,6 +691,39 @@ static void test_recovery_removes_a_path_with_a_live_process_in_it(void **state)
 	finish(f);
 }
 
+/* A supervisor that is killed at the worst moment: its cgroup is there, limited, with a live process in it. */
+static void test_what_a_killed_supervisor_left_can_be_removed(void **state)
+{
+	struct fixture *f = *state;
+	char paths[8][512] = {{0}};
+	int p[2];
+	pid_t pid;
+
+	if (f->host.way == CGROUP_NONE)
+		skip();
+	assert_int_equal(pipe2(p, O_CLOEXEC), 0);
+	pid = fork();
+	if (pid == 0) {
+		create(f);
+		start_in(f, sleep_for_ever, NULL);
+		for (int i = 0; cgroup_paths(f->cgroup)[i]; i++)
+			snprintf(paths[i], sizeof paths[i], "%s", cgroup_paths(f->cgroup)[i]);
+		(void)!write(p[1], paths, sizeof paths);
+		sleep_for_ever(NULL);
+	}
+	assert_int_equal(read(p[0], paths, sizeof paths), sizeof paths);
+	kill(pid, SIGKILL);
+	assert_int_equal(wait_for(pid), 128 + SIGKILL);
+	assert_true(paths[0][0]);
+	for (int i = 0; paths[i][0]; i++) {
+		if (cgroup_remove_path(paths[i], &f->err) < 0)
+			fail_msg("%s", f->err.message);
+		assert_false(directory_exists(paths[i]));
+	}
+	close(p[0]);
+	close(p[1]);
+}
+
 static void test_recovery_refuses_what_is_not_ours(void **state)
 {
 	struct fixture *f = *state;
@@ -743,6 +776,7 @@ static int run_all(const char *title)
 		T(test_a_fork_bomb_is_killed_to_the_last),
 		T(test_removing_without_pids_controller_freezes_first),
 		T(test_recovery_removes_a_path_with_a_live_process_in_it),
+		T(test_what_a_killed_supervisor_left_can_be_removed),
 		T(test_recovery_refuses_what_is_not_ours),
 	};
 
@@ -752,8 +786,45 @@ static int run_all(const char *title)
 	return cmocka_run_group_tests_name(title, tests, NULL, NULL);
 }
 
+/* Again as an ordinary user, after root has delegated to him what `doctor --delegate` does. */
+static int run_as_user(void)
+{
+	enum { UID = 64242 };
+	struct error err = ERROR_INIT;
+	char done[CGROUP_DONE_ROOM];
+	int status = 1;
+	pid_t pid;
+
+	if (cgroup_delegate(UID, UID, done, &err) < 0) {
+		printf("# cannot delegate: %s\n", err.message);
+		return 1;
+	}
+	printf("# %s\n", done);
+	fflush(stdout);
+	pid = fork();
+	if (pid == 0) {
+		prctl(PR_SET_CHILD_SUBREAPER, 1);
+		if (setresgid(UID, UID, UID) < 0 || setresuid(UID, UID, UID) < 0)
+			_exit(1);
+		exit(run_all("cgroup, as a user"));
+	}
+	waitpid(pid, &status, 0);
+	if (cgroup_undelegate(UID, &err) < 0) {
+		printf("# cannot undelegate: %s\n", err.message);
+		return 1;
+	}
+	return status != 0;
+}
+
 int main(void)
 {
+	struct cgroup_host host;
+	int failed;
+
 	prctl(PR_SET_CHILD_SUBREAPER, 1);
-	return run_all("cgroup");
+	failed = run_all("cgroup");
+	/* On v2 a user cannot step into a subtree by himself: tests/vm does that. */
+	if (geteuid() == 0 && cgroup_host_probe(&host, NULL) == 0 && host.way == CGROUP_V1)
+		failed += run_as_user();
+	return failed;
 }
