@@ -107,19 +107,21 @@ void inputs_done(struct inputs *in)
 int inputs_add(struct inputs *in, const struct input *i)
 {
 	struct input *more = list_grow(in->list, in->count, sizeof *more);
-	_cleanup_free_ char *path = strdup(i->path), *source = i->source ? strdup(i->source) : NULL;
+	struct input copy = *i;
 
 	if (!more)
 		return -ENOMEM;
 	in->list = more;
-	if (!path || (i->source && !source))
+	copy.path = strdup(i->path);
+	copy.source = i->source ? strdup(i->source) : NULL;
+	if (!copy.path || (i->source && !copy.source)) {
+		free(copy.path);
+		free(copy.source);
 		return -ENOMEM;
-	if (in->count && strcmp(more[in->count - 1].path, path) > 0)
+	}
+	if (in->count && strcmp(more[in->count - 1].path, copy.path) > 0)
 		in->unsorted = true;
-	more[in->count] = *i;
-	more[in->count].path = TAKE_PTR(path);
-	more[in->count].source = TAKE_PTR(source);
-	in->count++;
+	more[in->count++] = copy;
 	return 0;
 }
 
