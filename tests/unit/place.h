@@ -108,6 +108,11 @@ static inline void put_socket(int at, const char *name)
 	close(fd);
 }
 
+static inline void put_mode(int at, const char *name, mode_t mode)
+{
+	assert_int_equal(fchmodat(at, name, mode, 0), 0);
+}
+
 static inline bool is_there(int at, const char *name)
 {
 	struct stat st;

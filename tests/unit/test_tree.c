@@ -208,13 +208,13 @@ static int lock_and_remove(void *arg)
 	put_file(at, "tree/r/f", "x");
 	put_dir(at, "tree/x");
 	put_file(at, "tree/x/f", "x");
-	fchmodat(at, "tree/chain/d/d/d", 0, 0);
-	fchmodat(at, "tree/a/b/f", 0, 0);
-	fchmodat(at, "tree/a/b", 0, 0);
-	fchmodat(at, "tree/a", 0, 0);
-	fchmodat(at, "tree/empty", 0, 0);
-	fchmodat(at, "tree/r", 0400, 0);
-	fchmodat(at, "tree/x", 0100, 0);
+	put_mode(at, "tree/chain/d/d/d", 0);
+	put_mode(at, "tree/a/b/f", 0);
+	put_mode(at, "tree/a/b", 0);
+	put_mode(at, "tree/a", 0);
+	put_mode(at, "tree/empty", 0);
+	put_mode(at, "tree/r", 0400);
+	put_mode(at, "tree/x", 0100);
 	fd = openat(at, "tree", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	fchmod(fd, 0);
 	if (tree_empty(fd, &err) < 0)
@@ -248,6 +248,8 @@ static int remove_around_mount(void *arg)
 	snprintf(at, sizeof at, "%s/tree/mounted", p->path);
 	if (mount("none", at, "tmpfs", 0, NULL) < 0)
 		return 77;
+	/* The old descriptor shows the old namespace's mounts. */
+	p->fd = open(p->path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	put_file(p->fd, "tree/mounted/precious", "precious");
 	r = tree_remove(p->fd, "tree", &err);
 	if (r >= 0 || !strstr(err.message, "mounted"))

@@ -157,6 +157,9 @@ static int open_on_mount_point(void *arg)
 	if (unshare(CLONE_NEWNS) < 0 || mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) < 0 ||
 	    mkdir(at, 0700) < 0 || mount("none", at, "tmpfs", 0, NULL) < 0)
 		return 77;
+	/* The old descriptors show the old namespace's mounts. */
+	if (site_open(&b->site, b->state_dir, b->root, "hood-", &err) < 0)
+		return 3;
 	if (open_plain(b, "a", &w, &err) >= 0 || err.kind != ERROR_REFUSED)
 		return 1;
 	return count_entries(b->place.fd, "state/runs") == 0 ? 0 : 2;

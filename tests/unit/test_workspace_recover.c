@@ -384,10 +384,10 @@ static void test_a_record_that_is_a_link_or_open_to_others_is_refused(void **sta
 	(void)state;
 	bench_open(&b);
 	leave_dead_run(&b, "a");
-	assert_int_equal(fchmodat(b.place.fd, "state/runs/a/record.json", 0666, 0), 0);
+	put_mode(b.place.fd, "state/runs/a/record.json", 0666);
 	assert_int_equal(gc(&b, &err).failed, 1);
 	assert_int_equal(err.kind, ERROR_REFUSED);
-	assert_int_equal(fchmodat(b.place.fd, "state/runs/a/record.json", 0600, 0), 0);
+	put_mode(b.place.fd, "state/runs/a/record.json", 0600);
 	assert_int_equal(renameat(b.place.fd, "state/runs/a/record.json", b.place.fd, "record"), 0);
 	put_link(b.place.fd, "state/runs/a/record.json", "../../../record");
 	assert_int_equal(gc(&b, &err).failed, 1);
@@ -447,9 +447,9 @@ static void test_removing_survives_what_the_analysis_did_to_its_directory(void *
 	put_dir(b.place.fd, "root/hood-a/locked");
 	put_file(b.place.fd, "root/hood-a/locked/f", "x");
 	put_link(b.place.fd, "root/hood-a/up", "..");
-	assert_int_equal(fchmodat(b.place.fd, "root/hood-a/locked", 0, 0), 0);
-	assert_int_equal(fchmodat(b.place.fd, "root/hood-a", 0, 0), 0);
-	assert_int_equal(fchmodat(b.place.fd, scratch_of("a"), 0, 0), 0);
+	put_mode(b.place.fd, "root/hood-a/locked", 0);
+	put_mode(b.place.fd, "root/hood-a", 0);
+	put_mode(b.place.fd, scratch_of("a"), 0);
 	assert_int_equal(gc(&b, &err).taken, 1);
 	assert_nothing_left(&b);
 	bench_close(&b);
