@@ -45,7 +45,7 @@ static int config_load_all(struct hood *h, const struct hood_options *o, struct 
 	if (r == 0 && user)
 		r = config_load(&h->config, user, false, false, err);
 	if (r == 0)
-		r = config_load(&h->config, site_config, false, true, err);
+		r = config_load(&h->config, site_config, false, geteuid() != 0, err);
 	return r < 0 ? r : config_finish(&h->config, err);
 }
 

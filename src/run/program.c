@@ -238,6 +238,30 @@ static int follow_shebang(struct program *p, const char *path, const char *direc
 	return found ? prefixes_for(p, found, err) : 0;
 }
 
+/* "venv/bin/python": given by a relative path, and yet an interpreter with a prefix of its own, not a file to stage. */
+static int claim_by_prefix(struct program *p, const char *path, struct error *err)
+{
+	const char *name = strrchr(path, '/') + 1;
+	_cleanup_free_ char *directory = strndup(path, (size_t)(name - path)), *full = NULL;
+	char real[PATH_MAX];
+
+	if (!directory)
+		return error_memory(err);
+	if (!realpath(directory, real))
+		return 0;
+	full = path_join(real, name);
+	if (!full)
+		return error_memory(err);
+	for (size_t i = 0; p->prefixes && p->prefixes[i]; i++)
+		if (path_is_below(full, p->prefixes[i])) {
+			free(p->relative);
+			p->relative = NULL;
+			p->path = TAKE_PTR(full);
+			return 0;
+		}
+	return 0;
+}
+
 int program_find(const char *command, const char *directory, const char *search, struct program *ret,
 		 struct error *err)
 {
@@ -260,6 +284,8 @@ int program_find(const char *command, const char *directory, const char *search,
 		path = strdup(ret->path);
 	if (!path)
 		return 0;
-	r = ret->path ? prefixes_for(ret, path, err) : 0;
+	r = prefixes_for(ret, path, err);
+	if (r == 0 && ret->relative)
+		r = claim_by_prefix(ret, path, err);
 	return r < 0 ? r : follow_shebang(ret, path, directory, search, err);
 }

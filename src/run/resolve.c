@@ -258,7 +258,14 @@ static int resolve_program(const struct request *r, struct plan *plan, struct er
 	} else {
 		plan->program = strdup(r->command[0]);
 	}
-	return plan->program && plan->command ? 0 : error_memory(err);
+	if (!plan->program || !plan->command)
+		return error_memory(err);
+	/* Interpreters find their prefix by argv[0]: one that was given by a path must name the real place. */
+	if (p.path && strchr(plan->command[0], '/')) {
+		free(plan->command[0]);
+		plan->command[0] = strdup(plan->program);
+	}
+	return plan->command[0] ? 0 : error_memory(err);
 }
 
 /* --ro paths are made canonical in a copy of the request that the scene uses. */

@@ -168,7 +168,7 @@ int plan_add_stages(const struct request *r, struct plan *plan, struct error *er
 	for (size_t i = 0; e == 0 && i < r->n_inputs; i++)
 		e = add_input(r, plan, &r->inputs[i], err);
 	for (size_t i = 0; e == 0 && !r->no_stage && r->command[i]; i++)
-		if (i > 0 || strchr(r->command[0], '/'))
+		if (i > 0 || path_is_below(plan->program, plan->workspace))
 			e = add_argument(r, plan, r->command[i], err);
 	return e;
 }

@@ -89,6 +89,10 @@ static int stage_plan(struct story *s, struct error *err)
 	snprintf(s->attempt->id, sizeof s->attempt->id, "%s", s->plan.id);
 	memcpy(s->attempt->token, s->plan.token, sizeof s->plan.token);
 	s->attempt->number = s->plan.attempt;
+	for (size_t i = 0; s->plan.prefixes && s->plan.prefixes[i]; i++)
+		if (receipt_add(&s->attempt->receipt, "interpreter", true, "'%s' is shown read-only",
+				s->plan.prefixes[i]) < 0)
+			return error_memory(err);
 	s->attempt->request = request_to_json(s->request);
 	s->attempt->workspace = strdup(s->plan.workspace);
 	return s->attempt->request && s->attempt->workspace ? 0 : error_memory(err);
@@ -169,10 +173,36 @@ static int note_workspace_identity(struct story *s, struct error *err)
 	return 0;
 }
 
+/* In a workspace that was held, what lies there counts as staged: it is an output only if the analysis changes it. */
+static int note_adopted(struct story *s, struct error *err)
+{
+	static const char *const none[] = {NULL};
+	struct collect_rules everything = {
+		.inputs = &s->attempt->inputs,
+		.ignore = none,
+		.max_bytes = UINT64_MAX,
+		.max_files = UINT64_MAX,
+		.object_min = UINT64_MAX,
+		.owner = (uid_t)-1,
+	};
+	_cleanup_manifest_ struct manifest found = {0};
+	int r = collect(s->workspace.fd, &everything, NULL, NULL, &found, err);
+
+	for (size_t i = 0; r == 0 && i < found.n_outputs; i++) {
+		const struct output *o = &found.outputs[i];
+		struct input input = {.path = o->path, .source = o->path, .size = o->size, .mode = 0600};
+
+		memcpy(input.sha256, o->sha256, sizeof input.sha256);
+		if (inputs_add(&s->attempt->inputs, &input) < 0)
+			r = error_memory(err);
+	}
+	return r;
+}
+
 static int fill_workspace(struct story *s, struct error *err)
 {
 	uint64_t max = s->plan.limits.value[LIMIT_DISK];
-	int r = 0;
+	int r = s->workspace.adopted ? note_adopted(s, err) : 0;
 
 	for (size_t i = 0; r == 0 && i < s->plan.n_stages; i++)
 		r = workspace_stage(&s->workspace, s->plan.stages[i].source, s->plan.stages[i].as, max,
