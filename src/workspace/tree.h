@@ -11,7 +11,8 @@
 
 #include "error.h"
 
-/* Removes name in dirfd, whatever it is; a missing one is fine. What cannot be removed (a mount point, an immutable
+/* Removes name in dirfd, whatever it is; a missing one is fine. If name is a path, what lies above its last component is
+ * believed: it must be the caller's own. What cannot be removed (a mount point, an immutable
  * file) is left, the rest is removed all the same, and the first reason is returned. */
 int tree_remove(int dirfd, const char *name, struct error *err);
 /* Removes all that lies in the directory fd, not the directory itself. */
@@ -35,7 +36,9 @@ int tree_chown(int fd, uid_t uid, gid_t gid, struct error *err);
 int tree_open_directory(int dirfd, const char *name);
 
 /* Copies what lies in one directory into another, empty one: files, directories and links as they are; sockets, FIFOs
- * and devices are left out. For a workspace that is kept though its file system goes. */
+ * and devices are left out, and so are directories deeper than 256 and all but one name of a file that has several. Holes
+ * stay holes: the copy takes no more room than what is copied. For a workspace that is kept though its file system
+ * goes. */
 int tree_copy(int from, int to, struct error *err);
 
 #endif

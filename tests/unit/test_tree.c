@@ -491,6 +491,80 @@ static void test_giving_a_tree_away_reaches_nothing_outside(void **state)
 	place_close(&p);
 }
 
+static void test_a_path_is_removed_as_well(void **state)
+{
+	struct error err = ERROR_INIT;
+	char path[128];
+	struct place p;
+
+	(void)state;
+	place_open(&p);
+	put_dir(p.fd, "a");
+	put_dir(p.fd, "a/tree");
+	put_file(p.fd, "a/tree/f", "x");
+	snprintf(path, sizeof path, "%s/a/tree", p.path);
+	assert_int_equal(tree_remove(AT_FDCWD, path, &err), 0);
+	assert_false(is_there(p.fd, "a/tree"));
+	assert_int_equal(tree_remove(AT_FDCWD, path, &err), 0);
+	assert_int_equal(tree_remove(p.fd, "nowhere/x", &err), 0);
+	place_close(&p);
+}
+
+static int copy_hostile(void *arg)
+{
+	struct error err = ERROR_INIT;
+	struct tree_size size;
+	int at = *(int *)arg, from, to, fd;
+	char text[8] = "";
+	struct stat st;
+
+	put_dir(at, "from");
+	put_dir(at, "to");
+	from = openat(at, "from", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	to = openat(at, "to", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	put_file(from, "secret", "x");
+	put_dir(from, "dir");
+	put_file(from, "dir/run", "#!");
+	put_mode(from, "dir/run", 04755);
+	put_link(from, "dir/link", "/etc/passwd");
+	put_fifo(from, "fifo");
+	put_socket(from, "socket");
+	fd = openat(from, "sparse", O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+	if (pwrite(fd, "end", 3, 1LL << 40) != 3)
+		return 1;
+	close(fd);
+	put_file(from, "names", "several");
+	if (linkat(from, "names", from, "more", 0) < 0)
+		return 2;
+	put_mode(from, "secret", 0);
+	put_mode(from, "dir", 0);
+	fchmod(from, 0);
+	if (tree_copy(from, to, &err) < 0)
+		return 3;
+	if (tree_measure(to, NULL, &size) < 0 || size.bytes > 1 << 20 || size.files != 6)
+		return 4;
+	if (!is_there(to, "secret") || is_there(to, "fifo") || is_there(to, "socket") ||
+	    is_there(to, "names") == is_there(to, "more"))
+		return 5;
+	if (fstatat(to, "dir/run", &st, AT_SYMLINK_NOFOLLOW) < 0 || (st.st_mode & 07777) != 0755)
+		return 6;
+	if (fstatat(to, "dir/link", &st, AT_SYMLINK_NOFOLLOW) < 0 || !S_ISLNK(st.st_mode))
+		return 7;
+	fd = openat(to, "sparse", O_RDONLY | O_CLOEXEC);
+	return pread(fd, text, 3, 1LL << 40) == 3 && strcmp(text, "end") == 0 ? 0 : 8;
+}
+
+static void test_a_copy_takes_no_more_room_than_what_is_copied(void **state)
+{
+	struct place p;
+
+	(void)state;
+	place_open(&p);
+	assert_int_equal(fchmod(p.fd, 0777), 0);
+	assert_int_equal(as_ordinary_user(copy_hostile, &p.fd), 0);
+	place_close(&p);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -509,6 +583,8 @@ int main(void)
 		cmocka_unit_test(test_a_sparse_file_measures_what_it_takes),
 		cmocka_unit_test(test_measuring_stops_early),
 		cmocka_unit_test(test_a_deep_tree_is_measured_whole_and_coming_back_up),
+		cmocka_unit_test(test_a_path_is_removed_as_well),
+		cmocka_unit_test(test_a_copy_takes_no_more_room_than_what_is_copied),
 		cmocka_unit_test(test_giving_a_tree_away_reaches_nothing_outside),
 	};
 
