@@ -185,15 +185,6 @@ static int dry_run(struct cli *cli, struct hood *h, const struct request *reques
 	return dry_run_print(cli, &plan, err);
 }
 
-/* Signals that came during the run have had their effect: only a new one ends the wait for a slow reader. */
-static void forget_signals(int cancel_fd)
-{
-	char bytes[64];
-
-	while (read(cancel_fd, bytes, sizeof bytes) > 0)
-		;
-}
-
 /* The verdict is said, and what is still in the queue is shown. The exit status. */
 static int finish(struct cli *cli, struct console *console, const struct attempt *a, int cancel_fd)
 {
@@ -201,7 +192,6 @@ static int finish(struct cli *cli, struct console *console, const struct attempt
 	int status = a->committed ? a->status : STATUS_OURS;
 	struct error err = ERROR_INIT;
 
-	forget_signals(cancel_fd);
 	console_say(console, line ? line : "");
 	if (console_close(console, cancel_fd, &err) < 0)
 		fprintf(stderr, "fumehood: %s; fumehood logs %s has what it wrote\n", err.message, a->id);

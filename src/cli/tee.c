@@ -231,6 +231,8 @@ uint64_t tee_dropped(struct tee *t)
 	return dropped;
 }
 
+enum { LAST_WORDS_MS = 500 };
+
 /* True when the thread is done; false when the caller was told not to wait, and the thread is on its own from now on:
  * a write that waits for its reader cannot be called back, so it keeps what it uses and frees it at its end. */
 static bool wait_done(struct tee *t, int cancel_fd)
@@ -240,6 +242,11 @@ static bool wait_done(struct tee *t, int cancel_fd)
 
 	while (poll(p, ARRAY_SIZE(p), -1) < 0 && errno == EINTR)
 		;
+	/* A signal may have come when the run was over and the wait had not begun: a reader that is not stuck still
+	 * gets everything. */
+	if (!p[0].revents)
+		while (poll(p, 1, LAST_WORDS_MS) < 0 && errno == EINTR)
+			;
 	pthread_mutex_lock(&t->lock);
 	done = t->done;
 	t->abandoned = !done;
