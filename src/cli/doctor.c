@@ -76,6 +76,20 @@ static int examine(struct cli *cli, struct hood *hood, struct error *err)
 	return found;
 }
 
+static int do_delegate(struct cli *cli, const char *user, struct error *err)
+{
+	_cleanup_free_ char *done = NULL;
+	int r = hood_delegate(user, &done, err);
+
+	if (r < 0)
+		return r;
+	if (cli->json)
+		return cli_print_json(cli, json_pack("{s:s, s:s}", "user", user, "done", done), err);
+	if (!cli->quiet)
+		printf("%s\n", done);
+	return 0;
+}
+
 static int doctor_main(struct cli *cli, int argc, char **argv, struct error *err)
 {
 	_cleanup_hood_ struct hood *hood = NULL;
@@ -91,10 +105,7 @@ static int doctor_main(struct cli *cli, int argc, char **argv, struct error *err
 	if (r != 0)
 		return r < 0 ? r : 0;
 	if (delegate)
-		return error_set(
-			err, ERROR_REFUSED,
-			"--delegate is not in version %s yet: fumehood doctor says what to do by hand",
-			FUMEHOOD_VERSION);
+		return do_delegate(cli, delegate, err);
 	r = cli_hood(cli, &hood, err);
 	if (r < 0)
 		return r;

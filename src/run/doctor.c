@@ -9,6 +9,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <pwd.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
@@ -191,4 +192,32 @@ int hood_doctor(struct hood *h, doctor_fn fn, void *arg, UNUSED struct error *er
 	examine_limits(&x);
 	examine_places(&x);
 	return x.failed ? 1 : 0;
+}
+
+int hood_delegate(const char *user, char **ret_done, struct error *err)
+{
+	char done[CGROUP_DONE_ROOM], shown[128], *end;
+	const struct passwd *entry;
+	uid_t uid;
+	gid_t gid;
+	int r;
+
+	if (geteuid() != 0)
+		return error_set(err, ERROR_REFUSED,
+				 "only root can delegate: run `sudo fumehood doctor --delegate %s`",
+				 text_escape_into(shown, sizeof shown, user, strlen(user)));
+	entry = getpwnam(user);
+	uid = gid = (uid_t)strtoul(user, &end, 10);
+	if (entry) {
+		uid = entry->pw_uid;
+		gid = entry->pw_gid;
+	} else if (!*user || *end || uid == 0) {
+		return error_set(err, ERROR_USAGE, "there is no user '%s' on this host",
+				 text_escape_into(shown, sizeof shown, user, strlen(user)));
+	}
+	r = cgroup_delegate(uid, gid, done, err);
+	if (r < 0)
+		return r;
+	*ret_done = strdup(done);
+	return *ret_done ? 0 : error_memory(err);
 }

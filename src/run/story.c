@@ -594,18 +594,30 @@ static int reason_missing(const struct story *s, struct buffer *b)
 	return r == 0 && m->present ? list_some(b, m->present, 8) : r;
 }
 
+/* Who was killed: the command itself, or others that it had started; the counter says how many in all. */
 static int reason_memory(const struct story *s, struct buffer *b)
 {
-	char limit[LIMIT_TEXT_SIZE], peak[LIMIT_TEXT_SIZE];
+	char limit[LIMIT_TEXT_SIZE], peak[LIMIT_TEXT_SIZE], shown[128];
+	const char *name = strrchr(s->plan.program, '/');
 	const struct usage *u = &s->attempt->usage;
+	bool itself = s->evidence.signal == SIGKILL;
+	int64_t others = u->oom_kills - itself;
+	int r;
 
+	name = text_escape_into(shown, sizeof shown, name ? name + 1 : s->plan.program,
+				strlen(name ? name + 1 : s->plan.program));
 	limit_format(LIMIT_MEMORY, s->plan.limits.value[LIMIT_MEMORY], limit);
 	if (u->memory_peak_bytes < 0)
-		return buffer_printf(b, "the limit is %s; the kernel killed %lld of its processes", limit,
-				     (long long)u->oom_kills);
-	return buffer_printf(b, "it used %s of %s; the kernel killed %lld of its processes",
-			     limit_format(LIMIT_MEMORY, (uint64_t)u->memory_peak_bytes, peak), limit,
-			     (long long)u->oom_kills);
+		r = buffer_printf(b, "the limit is %s; ", limit);
+	else
+		r = buffer_printf(b, "it used %s of %s; ",
+				  limit_format(LIMIT_MEMORY, (uint64_t)u->memory_peak_bytes, peak), limit);
+	if (r == 0 && itself)
+		r = buffer_printf(b, "the kernel killed '%s'", name);
+	if (r == 0 && others > 0)
+		r = buffer_printf(b, "%s%lld of its child processes", itself ? " and " : "the kernel killed ",
+				  (long long)others);
+	return r;
 }
 
 /* One line of evidence for people. */
@@ -640,9 +652,9 @@ static int reason(const struct story *s, struct buffer *b)
 	case VERDICT_OUT_OF_MEMORY:
 		return reason_memory(s, b);
 	case VERDICT_OUT_OF_PROCESSES:
-		return buffer_printf(b, "the limit is %s; %lld starts of processes or threads were refused",
-				     limit_format(LIMIT_PIDS, l->value[LIMIT_PIDS], text),
-				     (long long)e->pids_hits);
+		return buffer_printf(
+			b, "the limit is %s; starting processes or threads was refused (%lld times)",
+			limit_format(LIMIT_PIDS, l->value[LIMIT_PIDS], text), (long long)e->pids_hits);
 	case VERDICT_OUT_OF_DISK:
 		return buffer_printf(b, "the limit is %s",
 				     limit_format(LIMIT_DISK, l->value[LIMIT_DISK], text));
