@@ -7,8 +7,8 @@
 
 #include <stdint.h>
 
-uint64_t clock_now(void);      /* CLOCK_BOOTTIME, ns */
-int64_t clock_utc(void);       /* CLOCK_REALTIME, ns */
+uint64_t clock_now(void); /* CLOCK_BOOTTIME, ns */
+int64_t clock_utc(void);  /* CLOCK_REALTIME, ns */
 
 enum { CLOCK_TEXT_SIZE = 32 };
 /* "2026-11-15T02:34:08.123456Z" */

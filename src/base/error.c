@@ -8,16 +8,17 @@
 const char *error_kind_name(enum error_kind kind)
 {
 	static const char *const names[] = {
-		[ERROR_NONE] = "none",		 [ERROR_USAGE] = "usage",   [ERROR_REFUSED] = "refused",
-		[ERROR_BUSY] = "busy",		 [ERROR_NOT_FOUND] = "not_found",
-		[ERROR_LEDGER] = "ledger",	 [ERROR_SYSTEM] = "system",
+		[ERROR_NONE] = "none",	   [ERROR_USAGE] = "usage",	    [ERROR_REFUSED] = "refused",
+		[ERROR_BUSY] = "busy",	   [ERROR_NOT_FOUND] = "not_found", [ERROR_LEDGER] = "ledger",
+		[ERROR_SYSTEM] = "system",
 	};
 
 	return names[kind];
 }
 
 PRINTF_LIKE(4, 0)
-static void format_message(struct error *err, enum error_kind kind, int errnum, const char *format, va_list ap)
+static void format_message(struct error *err, enum error_kind kind, int errnum, const char *format,
+			   va_list ap)
 {
 	err->kind = kind;
 	err->errnum = errnum;

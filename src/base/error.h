@@ -28,9 +28,9 @@ struct error {
 	char message[1024];
 };
 
-#define ERROR_INIT                                                                                           \
-	{                                                                                                    \
-		0                                                                                            \
+#define ERROR_INIT \
+	{          \
+		0  \
 	}
 
 /* The name of a kind as --json shows it: "usage", "refused", … */

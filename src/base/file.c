@@ -24,11 +24,13 @@ static int open_resolved(int dirfd, const char *path, int flags, mode_t mode, ui
 		.mode = flags & (O_CREAT | O_TMPFILE) ? mode : 0,
 		.resolve = resolve,
 	};
+	int tries = 0;
 	long fd;
 
+	/* EAGAIN is a rename elsewhere that crossed our way, or a lease that somebody holds: not to be waited for. */
 	do
 		fd = syscall(SYS_openat2, dirfd, path, &how, sizeof how);
-	while (fd < 0 && (errno == EINTR || errno == EAGAIN));
+	while (fd < 0 && (errno == EINTR || (errno == EAGAIN && ++tries < 128)));
 	return fd < 0 ? -errno : (int)fd;
 }
 

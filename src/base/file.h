@@ -21,7 +21,8 @@ int file_open_beneath(int dirfd, const char *path, int flags, mode_t mode);
 int file_open_nolinks(int dirfd, const char *path, int flags);
 
 int file_write_all(int fd, const void *data, size_t size); /* -errno */
-int file_read_all(int fd, struct buffer *b, size_t max);   /* appends; -EFBIG if there is more than max; -errno */
+int file_read_all(int fd, struct buffer *b,
+		  size_t max); /* appends; -EFBIG if there is more than max; -errno */
 
 /* Reads a whole small file. Error message names the path. */
 int file_load(int dirfd, const char *path, size_t max, struct buffer *b, struct error *err);

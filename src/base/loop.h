@@ -18,7 +18,8 @@ typedef int (*loop_fd_fn)(void *arg, int fd, uint32_t events, struct error *err)
 typedef int (*loop_timer_fn)(void *arg, struct error *err);
 
 int loop_open(struct loop **ret, struct error *err);
-struct loop *loop_close(struct loop *loop); /* returns NULL; frees every source, closes no descriptor of yours */
+struct loop *
+loop_close(struct loop *loop); /* returns NULL; frees every source, closes no descriptor of yours */
 DEFINE_CLEANUP(struct loop *, loop_close);
 #define _cleanup_loop_ _cleanup_(loop_closep)
 

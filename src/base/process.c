@@ -37,9 +37,9 @@ int process_identify(pid_t pid, struct process_id *ret)
 		return -ESRCH;
 	/* The name in parentheses may contain anything: what counts begins after the last one. */
 	p = strrchr(text, ')');
-	if (!p || sscanf(p + 1,
-			 " %c %*d %*d %*d %*d %*d %*u %*u %*u %*u %*u %*u %*u %*d %*d %*d %*d %*d %*d %llu",
-			 &state, &start) != 2)
+	if (!p ||
+	    sscanf(p + 1, " %c %*d %*d %*d %*d %*d %*u %*u %*u %*u %*u %*u %*u %*d %*d %*d %*d %*d %*d %llu",
+		   &state, &start) != 2)
 		return -ESRCH;
 	if (state == 'Z' || state == 'X')
 		return -ESRCH;

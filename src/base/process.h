@@ -18,17 +18,17 @@ struct process_id {
 
 enum { BOOT_ID_SIZE = 37, MACHINE_ID_SIZE = 33 };
 
-int process_identify(pid_t pid, struct process_id *ret);      /* -ESRCH if it is gone */
+int process_identify(pid_t pid, struct process_id *ret); /* -ESRCH if it is gone */
 /* A pidfd for exactly this process, or -ESRCH if it is gone or the pid belongs to another now; -errno. A zombie
  * counts as gone. */
 int process_open(const struct process_id *id);
-int pidfd_kill(int pidfd, int signal);			      /* 0, -ESRCH, -errno */
+int pidfd_kill(int pidfd, int signal); /* 0, -ESRCH, -errno */
 /* Waits until every process of it is gone; 0, -ETIMEDOUT, -errno. timeout_ms -1: for ever. */
 int pidfd_wait(int pidfd, int timeout_ms);
 
 void boot_id(char out[BOOT_ID_SIZE]);	    /* "" where the kernel does not tell */
 void machine_id(char out[MACHINE_ID_SIZE]); /* /etc/machine-id, else the host name's digest */
 
-int random_bytes(void *out, size_t size);   /* never fails in practice; -errno */
+int random_bytes(void *out, size_t size); /* never fails in practice; -errno */
 
 #endif

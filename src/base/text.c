@@ -142,7 +142,8 @@ char *base64_encode(const void *bytes, size_t size)
 		return NULL;
 	for (size_t i = 0; i < size; i += 3) {
 		size_t left = size - i;
-		uint32_t v = (uint32_t)p[i] << 16 | (left > 1 ? (uint32_t)p[i + 1] << 8 : 0) | (left > 2 ? p[i + 2] : 0);
+		uint32_t v = (uint32_t)p[i] << 16 | (left > 1 ? (uint32_t)p[i + 1] << 8 : 0) |
+			     (left > 2 ? p[i + 2] : 0);
 
 		*q++ = digits[v >> 18];
 		*q++ = digits[v >> 12 & 63];

@@ -19,7 +19,8 @@ char *text_escape(const char *bytes, size_t size);
 const char *text_escape_into(char *out, size_t room, const char *bytes, size_t size);
 
 void hex_encode(const uint8_t *bytes, size_t size, char *out); /* out has 2 × size + 1 bytes */
-int hex_decode(const char *text, uint8_t *out, size_t size);	/* 0, or -EINVAL unless exactly 2 × size digits */
+int hex_decode(const char *text, uint8_t *out,
+	       size_t size); /* 0, or -EINVAL unless exactly 2 × size digits */
 char *base64_encode(const void *bytes, size_t size);
 /* The reverse, strict; NUL-terminated, its length in *ret_size. NULL: not base64 (errno EINVAL), or ENOMEM. */
 char *base64_decode(const char *text, size_t *ret_size);

@@ -170,7 +170,7 @@ static void examine_places(struct examination *x)
 {
 	struct error err = ERROR_INIT;
 	struct ledger *ledger;
-	struct site *site;
+	struct site *site = NULL;
 	int r = hood_site(x->hood, &site, &err);
 
 	say(x, "state directory", true, r == 0, err.message, "%.200s", x->hood->state_dir);

@@ -16,7 +16,7 @@
 int hood_workspace_create(struct hood *h, const char *id, const struct process_id *owner, int64_t until,
 			  char **ret_path, struct error *err)
 {
-	struct site *site;
+	struct site *site = NULL;
 	int r = id_check(id, err);
 
 	if (r == 0)
@@ -27,7 +27,7 @@ int hood_workspace_create(struct hood *h, const char *id, const struct process_i
 int hood_workspace_cleanup(struct hood *h, const char *id, struct error *err)
 {
 	struct recovery recovery = {.hood = h};
-	struct site *site;
+	struct site *site = NULL;
 	int r = id_check(id, err);
 
 	if (r == 0)

@@ -67,7 +67,7 @@ static int live_load(int runs, const char *id, struct live *ret, struct error *e
 
 int hood_live(struct hood *h, const char *id, struct live *ret, struct error *err)
 {
-	struct site *site;
+	struct site *site = NULL;
 	int r = id_check(id, err);
 
 	if (r == 0)
@@ -79,7 +79,7 @@ int hood_live_each(struct hood *h, int (*fn)(void *arg, const struct live *l), v
 {
 	struct error ignored = ERROR_INIT;
 	struct dirent *e;
-	struct site *site;
+	struct site *site = NULL;
 	DIR *dir;
 	int r = hood_site(h, &site, err), fd;
 

@@ -125,7 +125,7 @@ int hood_gc(struct hood *h, struct gc_report *ret, struct error *err)
 	struct workspace_gc_counts counts = {0};
 	struct error object_error = ERROR_INIT;
 	struct ledger *ledger;
-	struct site *site;
+	struct site *site = NULL;
 	int r = hood_site(h, &site, err);
 
 	if (r == 0)

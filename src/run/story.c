@@ -242,7 +242,7 @@ static int prepare_disk(struct story *s, struct error *err)
 static int stage_workspace(struct story *s, struct error *err)
 {
 	struct recovery recovery = {.hood = s->hood};
-	struct site *site;
+	struct site *site = NULL;
 	int r = hood_site(s->hood, &site, err);
 
 	tell(s, "workspace");
@@ -274,12 +274,26 @@ static int stage_workspace(struct story *s, struct error *err)
 
 /* ---- limits ---- */
 
+/* The record names the cgroups before they are made. */
+static int note_cgroups(struct story *s, const struct cgroup_host *host, struct error *err)
+{
+	struct record *record = &s->workspace.record;
+
+	strv_free(record->cgroups);
+	record->cgroups = NULL;
+	if (cgroup_foresee(host, s->plan.token, &record->cgroups, err) < 0)
+		return -EINVAL;
+	return strv_length(record->cgroups) ? workspace_save(&s->workspace, err) : 0;
+}
+
 static int stage_limits(struct story *s, struct error *err)
 {
 	struct record *record = &s->workspace.record;
 	const struct cgroup_host *host;
 	int r = hood_cgroups(s->hood, &host, err);
 
+	if (r == 0)
+		r = note_cgroups(s, host, err);
 	if (r == 0)
 		r = cgroup_create(host, s->plan.token, &s->plan.limits, s->plan.allow_unlimited,
 				  &s->attempt->receipt, &s->cgroup, err);

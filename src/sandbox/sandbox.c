@@ -52,7 +52,8 @@ static int memfd_of(const char *name, const void *data, size_t size, bool execut
 	return r < 0 ? error_system(err, -r, "cannot fill the memory file '%s'", name) : TAKE_FD(fd);
 }
 
-/* Everything between clone and exec: shared memory, so only system calls, and no lock is ever taken. */
+/* Everything between clone and exec: shared memory, so only system calls, no lock is ever taken, and the child writes
+ * to nothing but error. */
 struct launch {
 	int init;		 /* memfd */
 	int source[INIT_FD_END]; /* descriptor that becomes number i, or -1 */
@@ -79,27 +80,27 @@ static long child_keep_capabilities(void)
 	return 0;
 }
 
-static long child_place_descriptors(struct launch *l)
+static long child_place_descriptors(const struct launch *l)
 {
-	/* First out of the way of every target, then into place. */
-	for (int i = 0; i < INIT_FD_END; i++)
-		if (l->source[i] >= 0) {
-			long fd = syscall(SYS_fcntl, l->source[i], F_DUPFD, INIT_FD_END + 1);
+	int source[INIT_FD_END];
+	long init;
 
-			if (fd < 0)
-				return -1;
-			l->source[i] = (int)fd;
-		}
-	l->init = (int)syscall(SYS_fcntl, l->init, F_DUPFD, INIT_FD_END + 1);
+	/* First out of the way of every target, then into place. */
 	for (int i = 0; i < INIT_FD_END; i++) {
-		if (l->source[i] < 0)
-			syscall(SYS_close, i);
-		else if (syscall(SYS_dup3, l->source[i], i, 0) < 0)
+		source[i] = -1;
+		if (l->source[i] >= 0 &&
+		    (source[i] = (int)syscall(SYS_fcntl, l->source[i], F_DUPFD, INIT_FD_END + 1)) < 0)
 			return -1;
 	}
-	if (l->init < 0 || syscall(SYS_dup3, l->init, INIT_FD_END, O_CLOEXEC) < 0)
+	init = syscall(SYS_fcntl, l->init, F_DUPFD, INIT_FD_END + 1);
+	for (int i = 0; i < INIT_FD_END; i++) {
+		if (source[i] < 0)
+			syscall(SYS_close, i);
+		else if (syscall(SYS_dup3, source[i], i, 0) < 0)
+			return -1;
+	}
+	if (init < 0 || syscall(SYS_dup3, init, INIT_FD_END, O_CLOEXEC) < 0)
 		return -1;
-	l->init = INIT_FD_END;
 	return syscall(SYS_close_range, INIT_FD_END + 1, ~0U, 0);
 }
 
@@ -109,7 +110,7 @@ __attribute__((no_sanitize("address", "undefined"))) static int child_main(void 
 	struct launch *l = arg;
 
 	if ((!l->keep_capabilities || child_keep_capabilities() == 0) && child_place_descriptors(l) == 0)
-		syscall(SYS_execveat, l->init, "", argv, env, AT_EMPTY_PATH);
+		syscall(SYS_execveat, INIT_FD_END, "", argv, env, AT_EMPTY_PATH);
 	l->error = errno;
 	syscall(SYS_exit, 127);
 	return 127;
@@ -174,7 +175,7 @@ static int control(const struct sandbox *s, char byte)
 	ssize_t n;
 
 	do
-		n = write(s->control_fd, &byte, 1);
+		n = send(s->control_fd, &byte, 1, MSG_NOSIGNAL);
 	while (n < 0 && errno == EINTR);
 	return n == 1 ? 0 : -EPIPE;
 }
@@ -318,11 +319,6 @@ static int idmaps_open(const struct plan *plan, const struct sandbox_options *o,
 	return n;
 }
 
-static int pipe_cloexec(int fds[2], struct error *err)
-{
-	return pipe2(fds, O_CLOEXEC) < 0 ? error_system(err, errno, "cannot make a pipe") : 0;
-}
-
 static int start_with(struct sandbox *s, struct launch *l, const struct plan *plan,
 		      const struct sandbox_options *o, const struct sandbox_hooks *hooks,
 		      struct receipt *receipt, struct error *err)
@@ -342,8 +338,9 @@ static int start_with(struct sandbox *s, struct launch *l, const struct plan *pl
 		r = identity_map(s->init.pid, SANDBOX_UID, o->host_uid, SANDBOX_GID, o->host_gid, err);
 		if (r < 0)
 			return r;
-		control(s, CONTROL_GO);
 	}
+	/* It is on record: now it may make what would outlive it. */
+	control(s, CONTROL_GO);
 	r = start_converse(s, plan, o, hooks, receipt, err);
 	if (r == 0 &&
 	    (receipt_add(receipt, "seccomp", true, "an allow-list; everything else is refused") < 0 ||
@@ -376,10 +373,10 @@ int sandbox_start(const struct plan *plan, const struct sandbox_options *o, cons
 		r = init = memfd_of("fumehood-init", embedded_init, embedded_init_size, true, err);
 	if (r >= 0 && (self = (int)syscall(SYS_pidfd_open, getpid(), 0)) < 0)
 		r = error_system(err, errno, "cannot open a descriptor of this process");
-	if (r >= 0)
-		r = pipe_cloexec(control_pipe, err);
-	/* A socket, because a descriptor may come through it; it keeps messages apart as well. */
-	if (r >= 0 && socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, report_pipe) < 0)
+	/* Sockets: a descriptor may come through the second, which keeps messages apart as well; and writing to the first
+	 * when init is dead is no SIGPIPE for our caller. */
+	if (r >= 0 && (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, control_pipe) < 0 ||
+		       socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, report_pipe) < 0))
 		r = error_system(err, errno, "cannot make a socket pair");
 	s->control_fd = control_pipe[1];
 	s->report_fd = report_pipe[0];

@@ -23,7 +23,9 @@ int commit_content_open(struct commit *c, const struct output *o, struct error *
 
 static struct value integer_or_null(int64_t n, int64_t null)
 {
-	return n == null ? (struct value){.kind = VALUE_NULL} : value_integer(n);
+	struct value none = {.kind = VALUE_NULL};
+
+	return n == null ? none : value_integer(n);
 }
 
 static int rows_begin(struct commit *c, enum sql_table table, struct error *err)

@@ -124,7 +124,7 @@ static void spec_map(void)
 	long size = SYS3(__NR_lseek, INIT_FD_SPEC, 0, 2 /* SEEK_END */);
 	long at = SYS6(__NR_mmap, 0, size, PROT_READ, MAP_PRIVATE, INIT_FD_SPEC, 0);
 
-	if (size < L(sizeof *spec) || at < 0)
+	if (size < L(sizeof *spec) || at <= 0)
 		die(2);
 	spec = (const struct spec *)at;
 	if (spec->magic != SPEC_MAGIC || spec->size != (uint64_t)size)
@@ -367,6 +367,10 @@ __attribute__((used)) void init_main(void)
 		die(1);
 	SYS2(__NR_sethostname, spec_string(spec->hostname), strlen(spec_string(spec->hostname)));
 	loopback_up();
+	/* Before this we have touched only what dies with us. From here on the supervisor's record names us, so that
+	 * whoever removes the workspace after a crash first waits for our end. */
+	if (!spec->userns_first && await_control() != CONTROL_GO)
+		die(1);
 	mounts_make();
 	identity_assume();
 	ruleset = landlock_prepare();
