@@ -126,7 +126,9 @@ static int check_reference(void *arg, const struct value *row, struct error *err
 	return problem(arg, "reference", NULL, err, "output '%s' of %s, attempt %d, %s", path,
 		       row[0].kind == VALUE_TEXT ? (const char *)row[0].data : "?",
 		       (int)value_to_integer(&row[1], 0),
-		       row[3].kind == VALUE_NULL ? "has no content" : "has a content of another size");
+		       row[4].kind == VALUE_NULL   ? "has lost its attempt"
+		       : row[3].kind == VALUE_NULL ? "has lost its content"
+						   : "has a content of another size");
 }
 
 static int check_orphan(void *arg, int dir UNUSED, const char *name, struct error *err)

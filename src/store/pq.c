@@ -38,12 +38,10 @@ int pq_load(struct pq *q, struct error *err)
 
 void pq_done(struct pq *q)
 {
+	/* The library stays: it brings OpenSSL along, which does not survive being unloaded. */
 	if (q->conn)
 		q->PQfinish(q->conn);
-	if (q->library)
-		dlclose(q->library);
 	q->conn = NULL;
-	q->library = NULL;
 }
 
 /* libpq's messages have several lines and end with one. */

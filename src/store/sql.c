@@ -60,9 +60,11 @@ static const struct {
 	[SQL_COUNTS] = {"SELECT (SELECT count(*) FROM @analysis), (SELECT count(*) FROM @attempt), "
 			"(SELECT count(*) FROM @output), (SELECT count(*) FROM @blob), "
 			"(SELECT count(*) FROM @blob WHERE content IS NULL)"},
-	[SQL_DANGLING] = {"SELECT o.analysis_id, o.attempt, o.path, b.size FROM @output o "
-			  "LEFT JOIN @blob b ON b.sha256 = o.sha256 WHERE b.size IS NULL OR b.size <> o.size "
-			  "ORDER BY 1, 2 LIMIT 1000"},
+	[SQL_DANGLING] =
+		{"SELECT o.analysis_id, o.attempt, o.path, b.size, t.number FROM @output o "
+		 "LEFT JOIN @blob b ON b.sha256 = o.sha256 "
+		 "LEFT JOIN @attempt t ON t.analysis_id = o.analysis_id AND t.number = o.attempt "
+		 "WHERE b.size IS NULL OR b.size <> o.size OR t.number IS NULL ORDER BY 1, 2 LIMIT 1000"},
 };
 
 const struct sql_table_info sql_tables[TABLE_COUNT] = {

@@ -34,7 +34,7 @@ enum sql {
 	SQL_SAMPLES,	  /* id, number → at_ms, cpu_ms, memory_bytes, pids */
 	SQL_LOG,	  /* id, number, stream → head, tail, omitted */
 	SQL_COUNTS,	  /* → analyses, attempts, outputs, blobs, objects */
-	SQL_DANGLING,	  /* → id, number, path, what is wrong */
+	SQL_DANGLING,	  /* → id, number, path, size of the content or null, number or null */
 	SQL_COUNT,
 };
 

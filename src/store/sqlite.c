@@ -12,7 +12,7 @@
 #include "sqlite_file.h"
 #include "text.h"
 
-enum { WAL_RETRY_MS = 5 };
+enum { WAL_RETRY_MS = 5, LOG_PAGES_KEPT = 100, LOG_PAGES_MOST = 1000 };
 
 struct sqlite {
 	struct backend base;
@@ -22,6 +22,7 @@ struct sqlite {
 	sqlite3_stmt *inserts[TABLE_COUNT];
 	enum sql_table filling;
 	int busy_ms;
+	int log_pages; /* in the WAL after our last commit */
 };
 
 static struct sqlite *of(struct backend *b)
@@ -306,6 +307,28 @@ static int sqlite_verify(struct backend *b, row_fn fn, void *arg, struct error *
 	return r;
 }
 
+/* After each commit: how long the log is now. A process that stays, such as a worker, folds it in as SQLite would. */
+static int note_log(void *arg, sqlite3 *db, const char *name, int pages)
+{
+	struct sqlite *s = arg;
+
+	s->log_pages = pages;
+	if (pages >= LOG_PAGES_MOST)
+		sqlite3_wal_checkpoint_v2(db, name, SQLITE_CHECKPOINT_PASSIVE, NULL, NULL);
+	return SQLITE_OK;
+}
+
+/* Every run opens and closes the ledger. If each close folded the log into the file, each run would pay for several
+ * fsyncs instead of one; if none did, each open would read a log that grows for ever, since who opens it first cannot
+ * know what of it was folded in already. Whoever is at work with it now does it instead, so nobody waits. */
+static void fold_log(struct sqlite *s)
+{
+	if (s->log_pages < LOG_PAGES_KEPT)
+		return;
+	sqlite3_busy_timeout(s->db, 0);
+	sqlite3_wal_checkpoint_v2(s->db, NULL, SQLITE_CHECKPOINT_TRUNCATE, NULL, NULL);
+}
+
 static struct backend *sqlite_close(struct backend *b)
 {
 	struct sqlite *s = of(b);
@@ -316,6 +339,7 @@ static struct backend *sqlite_close(struct backend *b)
 		sqlite3_finalize(s->statements[i]);
 	for (size_t i = 0; i < TABLE_COUNT; i++)
 		sqlite3_finalize(s->inserts[i]);
+	fold_log(s);
 	sqlite3_close(s->db);
 	free(s->path);
 	free(b->name);
@@ -354,6 +378,10 @@ static int configure(struct sqlite *s, struct error *err)
 		code = sqlite3_db_config(s->db, SQLITE_DBCONFIG_TRUSTED_SCHEMA, 0, NULL);
 	if (code == SQLITE_OK)
 		code = sqlite3_exec(s->db, "PRAGMA synchronous = FULL", NULL, NULL, NULL);
+	/* sqlite_close() decides about checkpoints. */
+	if (code == SQLITE_OK)
+		code = sqlite3_db_config(s->db, SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1, NULL);
+	sqlite3_wal_hook(s->db, note_log, s);
 	return code == SQLITE_OK ? 0 : sqlite_error(s, code, "open", err);
 }
 

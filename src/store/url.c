@@ -104,7 +104,7 @@ static int parameter_take(struct ledger_url *u, const char *word, size_t size, s
 /* Moves our parameters from the query part of location into u. */
 static int query_take(struct ledger_url *u, struct error *err)
 {
-	char *query = strrchr(u->location, '?'), *to;
+	char *query = u->is_postgres ? strchr(u->location, '?') : strrchr(u->location, '?'), *to;
 
 	if (!query)
 		return 0;

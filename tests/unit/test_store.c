@@ -603,6 +603,26 @@ static void test_a_check_finds_a_flipped_bit_in_the_database(void **state)
 	ledger_close(l);
 }
 
+static void test_a_check_finds_outputs_that_lost_what_they_belong_to(void **state)
+{
+	const struct place *p = *state;
+	struct ledger *l = place_open(p);
+	_cleanup_attempt_ struct attempt a;
+
+	attempt_make(&a, "torn");
+	attempt_output(&a, p, "x", "content", 7);
+	attempt_output(&a, p, "y", "other", 5);
+	attempt_commit(l, p, &a);
+	place_sql(p, "PRAGMA foreign_keys = OFF; DELETE FROM fumehood_blob WHERE size = 7",
+		  "DELETE FROM fumehood.blob WHERE size = 7");
+	assert_check(l, "reference ");
+	place_sql(
+		p, "PRAGMA foreign_keys = OFF; DELETE FROM fumehood_attempt",
+		"ALTER TABLE fumehood.log DROP CONSTRAINT log_analysis_id_attempt_fkey; DELETE FROM fumehood.attempt");
+	assert_check(l, "reference reference ");
+	ledger_close(l);
+}
+
 static void test_a_missing_table_is_one_clear_sentence(void **state)
 {
 	const struct place *p = *state;
@@ -747,6 +767,7 @@ int main(void)
 		ROW(the_pin_of_a_committed_attempt_is_swept),
 		ROW(a_check_finds_a_flipped_bit_a_missing_object_and_an_orphan),
 		ROW(a_check_finds_a_flipped_bit_in_the_database),
+		ROW(a_check_finds_outputs_that_lost_what_they_belong_to),
 		ROW(a_missing_table_is_one_clear_sentence),
 		ROW(first_uses_at_the_same_time_all_succeed),
 		ROW(supervisors_with_the_same_attempt_commit_it_once),

@@ -46,15 +46,32 @@ static void test_the_file_is_private_whatever_the_umask(void **state)
 	assert_private_with_umask(*state, 0277, "tight");
 }
 
-static void test_nothing_is_left_beside_a_closed_ledger(void **state)
+static void test_the_log_beside_a_closed_ledger_stays_short(void **state)
 {
 	const struct place *p = *state;
 	_cleanup_free_ char *wal = path_join(p->dir, "ledger.db-wal");
+	struct stat st;
+
+	for (int i = 0; i < 40; i++) {
+		struct ledger *l = place_open(p);
+
+		quick_commit(l, p, "a", VERDICT_FAILED);
+		ledger_close(l);
+		assert_int_equal(stat(wal, &st), 0);
+		assert_true(st.st_size < 200 * 4096);
+	}
+}
+
+static void test_an_object_store_that_is_not_needed_is_not_made(void **state)
+{
+	const struct place *p = *state;
 	struct ledger *l = place_open(p);
+	uint64_t removed = 1;
 
 	quick_commit(l, p, "a", VERDICT_FAILED);
+	OK(ledger_sweep(l, &removed, &err));
+	assert_int_equal(removed, 0);
 	ledger_close(l);
-	assert_int_equal(access(wal, F_OK), -1);
 	assert_int_equal(access(p->objects, F_OK), -1);
 }
 
@@ -157,6 +174,7 @@ static void test_a_damaged_file_is_one_clear_sentence(void **state)
 	for (int i = 0; i < 50; i++)
 		quick_commit(l, p, "a", VERDICT_FAILED);
 	ledger_close(l);
+	place_sql(p, "PRAGMA wal_checkpoint(TRUNCATE)", NULL);
 	memset(junk, 0x5a, sizeof junk);
 	fd = open(path, O_RDWR);
 	assert_int_equal(fstat(fd, &st), 0);
@@ -305,7 +323,8 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		ROW(the_file_is_private_whatever_the_umask),
-		ROW(nothing_is_left_beside_a_closed_ledger),
+		ROW(the_log_beside_a_closed_ledger_stays_short),
+		ROW(an_object_store_that_is_not_needed_is_not_made),
 		ROW(a_file_that_is_no_database_is_refused_and_left_alone),
 		ROW(a_directory_is_refused),
 		ROW(names_that_sqlite_would_interpret_are_plain_paths),
