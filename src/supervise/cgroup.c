@@ -136,6 +136,35 @@ static int name_format(char out[256], const char *name, struct error *err)
 	return cgroup_path_format(out, 256, err, CGROUP_PREFIX "%s", name);
 }
 
+static int foresee_one(char ***list, const char *parent, const char *full, struct error *err)
+{
+	char path[CGROUP_PATH_ROOM + 256];
+
+	if (!parent[0])
+		return 0;
+	snprintf(path, sizeof path, "%s/%s", parent, full);
+	return strv_append(list, path) < 0 ? error_memory(err) : 0;
+}
+
+int cgroup_foresee(const struct cgroup_host *host, const char *name, char ***ret, struct error *err)
+{
+	_cleanup_strv_ char **list = calloc(1, sizeof *list);
+	char full[256];
+	int r = list ? name_format(full, name, err) : error_memory(err);
+
+	/* pids comes first: see cgroup_v1_make(). One hierarchy under two controllers is named twice, which is harmless. */
+	if (r == 0 && host->way == CGROUP_V1)
+		r = foresee_one(&list, host->v1_parent[CONTROLLER_PIDS], full, err);
+	for (int i = 0; r == 0 && host->way == CGROUP_V1 && i < CONTROLLER_COUNT; i++)
+		if (i != CONTROLLER_PIDS)
+			r = foresee_one(&list, host->v1_parent[i], full, err);
+	if (r == 0 && host->way == CGROUP_V2)
+		r = foresee_one(&list, host->v2_parent, full, err);
+	if (r == 0)
+		*ret = TAKE_PTR(list);
+	return r;
+}
+
 int cgroup_create(const struct cgroup_host *host, const char *name, const struct limits *limits,
 		  bool allow_unlimited, struct receipt *receipt, struct cgroup **ret, struct error *err)
 {

@@ -35,6 +35,10 @@ const char *cgroup_way_name(enum cgroup_way way); /* "v1", "v2", "v2 (systemd)",
 struct cgroup;
 enum { CGROUP_JOIN_MAX = 6 };
 
+/* The directories that cgroup_create() may make, as far as we and not systemd make them: for the record, which is
+ * written before they are. NULL-terminated, newly allocated. */
+int cgroup_foresee(const struct cgroup_host *host, const char *name, char ***ret, struct error *err);
+
 /* Makes and limits. A limit that was asked for and cannot be held: ERROR_REFUSED (unless allow_unlimited); a default
  * that cannot be held: a warning and a line in the receipt. An enclosing limit that is as tight counts as held. */
 int cgroup_create(const struct cgroup_host *host, const char *name, const struct limits *limits,
