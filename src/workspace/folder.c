@@ -5,11 +5,12 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/file.h>
 
-enum { RECORD_MAX = 16 * 1024 * 1024, LOCK_TRIES = 1000 };
+enum { RECORD_MAX = 16 * 1024 * 1024, LOCK_TRIES = 2000, DYING_TRIES = 1000, DYING_RETRY_MS = 1 };
 
 void workspace_blank(struct workspace *w, const struct site *site)
 {
@@ -106,10 +107,48 @@ static int busy(struct workspace *w, const char *id, struct error *err)
 	if (folder_load(w, &ignored) == 1)
 		pid = (int)w->record.process.pid;
 	record_done(&w->record);
+	snprintf(w->record.id, sizeof w->record.id, "%s", id);
 	if (pid > 0)
 		return error_set(err, ERROR_BUSY,
 				 "analysis '%s' is in use by process %d: wait until it has ended", id, pid);
 	return error_set(err, ERROR_BUSY, "analysis '%s' is in use: wait until that has ended", id);
+}
+
+/* The lock is held by nobody who is alive: a child that the dead supervisor had just made, and that has not executed or
+ * ended yet, still has a copy of its descriptor. There is no event for the moment when it is gone. */
+static bool holder_is_dying(struct workspace *w, const char *id)
+{
+	struct error ignored = ERROR_INIT;
+	char boot[BOOT_ID_SIZE];
+	bool dying = false;
+
+	boot_id(boot);
+	if (folder_load(w, &ignored) == 1 && w->record.owner == OWNER_SUPERVISOR &&
+	    strcmp(w->record.boot, boot) == 0) {
+		_cleanup_close_ int fd = process_open(&w->record.process);
+
+		dying = fd == -ESRCH;
+	}
+	record_done(&w->record);
+	snprintf(w->record.id, sizeof w->record.id, "%s", id);
+	return dying;
+}
+
+/* -EAGAIN: try again. */
+static int lock_take(struct workspace *w, const char *id, bool patient, struct error *err)
+{
+	if (flock(w->lock_fd, LOCK_EX | LOCK_NB) == 0)
+		return means_same(w->site->runs, id, w->run_fd) && means_same(w->run_fd, "lock", w->lock_fd)
+			       ? 1
+			       : -EAGAIN;
+	if (errno == EINTR)
+		return -EAGAIN;
+	if (errno != EWOULDBLOCK)
+		return error_system(err, errno, "cannot lock analysis '%s'", id);
+	if (!patient || !holder_is_dying(w, id))
+		return busy(w, id, err);
+	poll(NULL, 0, DYING_RETRY_MS);
+	return -EAGAIN;
 }
 
 int folder_lock(struct workspace *w, const char *id, bool make, struct error *err)
@@ -118,15 +157,13 @@ int folder_lock(struct workspace *w, const char *id, bool make, struct error *er
 	for (int tries = 0; tries < LOCK_TRIES; tries++) {
 		int r = open_folder(w, id, make, err);
 
-		if (r == 1 && flock(w->lock_fd, LOCK_EX | LOCK_NB) < 0)
-			r = errno == EWOULDBLOCK ? busy(w, id, err)
-						 : error_system(err, errno, "cannot lock analysis '%s'", id);
-		if (r == 1 && means_same(w->site->runs, id, w->run_fd) &&
-		    means_same(w->run_fd, "lock", w->lock_fd))
+		if (r == 1)
+			r = lock_take(w, id, tries < DYING_TRIES, err);
+		if (r == 1)
 			return 1;
 		w->run_fd = fd_close(w->run_fd);
 		w->lock_fd = fd_close(w->lock_fd);
-		if (r != 1 && r != -EAGAIN)
+		if (r != -EAGAIN)
 			return r;
 	}
 	return error_set(err, ERROR_BUSY, "the state folder of analysis '%s' keeps being removed: try again",
