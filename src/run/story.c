@@ -680,6 +680,14 @@ static int reason(const struct story *s, struct buffer *b)
 	}
 }
 
+/* Objects that no transaction references yet are pinned first: a sweep must not take what the record promises. */
+static int finish_save(struct story *s, bool sync, struct error *err)
+{
+	int r = ledger_pin(s->ledger, s->attempt, err);
+
+	return r < 0 ? r : finished_save(&s->workspace, s->attempt, sync, err);
+}
+
 static int stage_finish(struct story *s, struct error *err)
 {
 	_cleanup_buffer_ struct buffer text = {0};
@@ -699,7 +707,7 @@ static int stage_finish(struct story *s, struct error *err)
 			  a->reason ? a->reason : "") < 0)
 		return error_memory(err);
 	/* What lies on a disk that dies with us is not finished yet: save_outputs() makes it so if the commit fails. */
-	return s->plan.own_disk ? 0 : finished_save(&s->workspace, a, false, err);
+	return s->plan.own_disk ? 0 : finish_save(s, false, err);
 }
 
 /* ---- commit ---- */
@@ -777,7 +785,7 @@ static int clean_up(struct story *s, bool has_verdict, struct error *err)
 		int e = 0;
 
 		if (has_verdict && !s->attempt->committed) {
-			e = finished_save(&s->workspace, s->attempt, true, err);
+			e = finish_save(s, true, err);
 		} else if (keep) {
 			e = workspace_keep(&s->workspace, clock_utc() + (int64_t)s->hood->config.keep_for_ns,
 					   err);
