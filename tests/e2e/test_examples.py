@@ -25,3 +25,10 @@ def test_example(hood, name, outputs):
     result = hood.cli('run', hood.id(), '-f', 'request.yaml', '--json', cwd=copy_of(hood, name))
     assert result.status == 0, (result, hood.log(result.json['id']))
     assert [o['path'] for o in result.json['outputs']] == outputs
+
+
+def test_the_hostile_one_gets_nowhere(hood):
+    result = hood.cli('run', hood.id(), '-f', 'request.yaml', '--json', cwd=copy_of(hood, 'hostile'))
+    assert result.status == 0, result
+    log = hood.log(result.json['id'])
+    assert 'done' not in log and len(log.splitlines()) == 5, log
