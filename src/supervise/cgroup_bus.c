@@ -18,7 +18,8 @@
 #define MANAGER_PATH "/org/freedesktop/systemd1"
 #define MANAGER	     "org.freedesktop.systemd1.Manager"
 #define NO_SUCH_UNIT "org.freedesktop.systemd1.NoSuchUnit"
-enum { BUS_TIMEOUT_MS = 10000 };
+/* A unit that is more than a scope may take as long as systemd itself would wait for it. */
+enum { BUS_TIMEOUT_MS = 30000, START_TIMEOUT_MS = 90000 };
 
 /* As sd-bus.h has them; the header is not needed to build. */
 struct bus_error {
@@ -170,7 +171,7 @@ static int jobs_watch(struct bus *b, struct error *err)
 
 static int job_await(struct bus *b, const char *unit, struct error *err)
 {
-	uint64_t deadline = clock_now() + BUS_TIMEOUT_MS * NSEC_PER_MSEC, now;
+	uint64_t deadline = clock_now() + START_TIMEOUT_MS * NSEC_PER_MSEC, now;
 
 	while (!b->result[0]) {
 		int r = b->sd.process(b->connection, NULL);
@@ -289,7 +290,7 @@ int cgroup_bus_unit_stop(bool user, const char *unit, struct error *err)
 int cgroup_bus_reload(bool user, struct error *err)
 {
 	_cleanup_bus_ struct bus b = {0};
-	void *message;
+	void *message = NULL;
 	int r = bus_init(&b, user, err);
 
 	if (r == 0)

@@ -82,23 +82,58 @@ uint64_t cgroup_enclosing(const struct cgroup_place *place, bool v2, enum limit 
 	return least;
 }
 
-/* How many cpus there are at all: what the machine has. An affinity mask does not count, since its owner may widen it,
- * up to what a cpuset allows. */
-static uint64_t machine_millicpus(void)
+uint64_t cgroup_cpu_list_count(const char *list)
 {
-	long n = sysconf(_SC_NPROCESSORS_ONLN);
+	uint64_t count = 0;
 
-	return n > 0 ? (uint64_t)n * 1000 : LIMIT_NONE;
+	while (*list >= '0' && *list <= '9') {
+		char *end;
+		unsigned long first = strtoul(list, &end, 10), last = first;
+
+		if (*end == '-')
+			last = strtoul(end + 1, &end, 10);
+		if (last >= first)
+			count += last - first + 1;
+		list = *end == ',' ? end + 1 : end;
+	}
+	return count;
+}
+
+/* How many cpus there are for us at all: what the machine and, in a batch job, its cpuset have. An affinity mask does
+ * not count, since its owner may widen it. */
+static uint64_t available_millicpus(const struct cgroup_places *places)
+{
+	const struct {
+		const struct cgroup_place *place;
+		const char *file;
+	} sets[] = {{&places->v1_cpuset, "cpuset.effective_cpus"}, {&places->v2, "cpuset.cpus.effective"}};
+	long online = sysconf(_SC_NPROCESSORS_ONLN);
+	uint64_t least = online > 0 ? (uint64_t)online : LIMIT_NONE / 1000;
+
+	for (size_t i = 0; i < ARRAY_SIZE(sets); i++) {
+		char path[CGROUP_PATH_ROOM + 32], text[1024];
+		uint64_t count;
+
+		snprintf(path, sizeof path, "%s/%s", sets[i].place->dir, sets[i].file);
+		if (!sets[i].place->known || cgroup_file_read(AT_FDCWD, path, text, sizeof text) <= 0)
+			continue;
+		count = cgroup_cpu_list_count(text);
+		if (count > 0 && count < least)
+			least = count;
+	}
+	return least * 1000;
 }
 
 /* The tightest limit that holds whatever we do. */
 static uint64_t limit_around(const struct cgroup *c, enum limit which, enum controller controller)
 {
-	uint64_t least = which == LIMIT_CPUS ? machine_millicpus() : LIMIT_NONE, v1, v2;
+	uint64_t least = LIMIT_NONE, v1, v2;
 	struct cgroup_places places;
 
 	if (cgroup_places_read(&places, NULL) < 0)
 		return least;
+	if (which == LIMIT_CPUS)
+		least = available_millicpus(&places);
 	/* systemd has made a place that is not below our own. */
 	if (c->way == CGROUP_SYSTEMD && places.v2.known)
 		snprintf(places.v2.dir, sizeof places.v2.dir, "%s", c->groups[0].path);

@@ -138,45 +138,59 @@ static void place_set(struct cgroup_place *place, const struct mount *m, const c
 	place->root_length = strlen(m->point);
 }
 
-static void mount_use(const struct mount *m, char *const v1_path[], const char *v2_path,
-		      struct cgroup_places *ret)
+/* What /proc/self/cgroup says, line by line. */
+struct paths {
+	const char *v1[CONTROLLER_COUNT], *v1_cpuset, *v2;
+};
+
+static void mount_use(const struct mount *m, const struct paths *paths, struct cgroup_places *ret)
 {
-	if (strcmp(m->type, "cgroup2") == 0 && v2_path)
-		place_set(&ret->v2, m, v2_path);
+	if (strcmp(m->type, "cgroup2") == 0 && paths->v2)
+		place_set(&ret->v2, m, paths->v2);
 	if (strcmp(m->type, "cgroup") != 0)
 		return;
 	for (int i = 0; i < CONTROLLER_COUNT; i++)
-		if (v1_path[i] && cgroup_list_has(m->super_options, controller_names_v1[i]))
-			place_set(&ret->v1[i], m, v1_path[i]);
+		if (paths->v1[i] && cgroup_list_has(m->super_options, controller_names_v1[i]))
+			place_set(&ret->v1[i], m, paths->v1[i]);
+	if (paths->v1_cpuset && cgroup_list_has(m->super_options, "cpuset"))
+		place_set(&ret->v1_cpuset, m, paths->v1_cpuset);
+}
+
+/* "4:memory:/box/7", "0::/" */
+static void path_use(char *line, struct paths *paths, struct cgroup_places *ret)
+{
+	char *list = strchr(line, ':'), *path = list ? strchr(list + 1, ':') : NULL;
+
+	if (!path)
+		return;
+	*path++ = 0;
+	list++;
+	ret->slurm |= strstr(path, "/slurm") != NULL;
+	if (*list == 0)
+		paths->v2 = path;
+	for (int i = 0; i < CONTROLLER_COUNT; i++)
+		if (cgroup_list_has(list, controller_names_v1[i]))
+			paths->v1[i] = path;
+	if (cgroup_list_has(list, "cpuset"))
+		paths->v1_cpuset = path;
 }
 
 void cgroup_places_parse(const char *cgroup, const char *mountinfo, struct cgroup_places *ret)
 {
 	_cleanup_free_ char *lines = strdup(cgroup), *mounts = strdup(mountinfo);
-	char *v1_path[CONTROLLER_COUNT] = {0}, *v2_path = NULL, *save = NULL;
+	struct paths paths = {0};
+	char *save = NULL;
 
 	*ret = (struct cgroup_places){0};
 	if (!lines || !mounts)
 		return;
-	for (char *line = strtok_r(lines, "\n", &save); line; line = strtok_r(NULL, "\n", &save)) {
-		char *list = strchr(line, ':'), *path = list ? strchr(list + 1, ':') : NULL;
-
-		if (!path)
-			continue;
-		*path++ = 0;
-		list++;
-		ret->slurm |= strstr(path, "/slurm") != NULL;
-		if (*list == 0)
-			v2_path = path;
-		for (int i = 0; i < CONTROLLER_COUNT; i++)
-			if (cgroup_list_has(list, controller_names_v1[i]))
-				v1_path[i] = path;
-	}
+	for (char *line = strtok_r(lines, "\n", &save); line; line = strtok_r(NULL, "\n", &save))
+		path_use(line, &paths, ret);
 	for (char *line = strtok_r(mounts, "\n", &save); line; line = strtok_r(NULL, "\n", &save)) {
 		struct mount m;
 
 		if (mount_parse(line, &m))
-			mount_use(&m, v1_path, v2_path, ret);
+			mount_use(&m, &paths, ret);
 	}
 }
 

@@ -40,6 +40,7 @@ struct cgroup_place {
 
 struct cgroup_places {
 	struct cgroup_place v1[CONTROLLER_COUNT];
+	struct cgroup_place v1_cpuset; /* only looked at */
 	struct cgroup_place v2;
 	bool slurm; /* the cgroup of a Slurm job */
 };
@@ -151,6 +152,8 @@ int cgroup_limits_apply(const struct cgroup *c, const struct limits *limits, boo
 			const char *why, struct receipt *receipt, struct error *err);
 /* The tightest limit around a directory (and including it), LIMIT_NONE if there is none. */
 uint64_t cgroup_enclosing(const struct cgroup_place *place, bool v2, enum limit which);
+/* How many cpus a list such as "0-3,8" names. */
+uint64_t cgroup_cpu_list_count(const char *list);
 /* That of one directory alone. */
 uint64_t cgroup_limit_here(const char *dir, bool v2, enum limit which);
 

@@ -310,6 +310,15 @@ static void test_v1_limits_have_their_own_words_for_none(void **state)
 	assert_int_equal(cgroup_limit_here(t->root, false, LIMIT_CPUS), 2500);
 }
 
+static void test_cpus_of_a_cpuset_are_counted(void **state)
+{
+	(void)state;
+	assert_int_equal(cgroup_cpu_list_count("0-3,8\n"), 5);
+	assert_int_equal(cgroup_cpu_list_count("7\n"), 1);
+	assert_int_equal(cgroup_cpu_list_count("\n"), 0);
+	assert_int_equal(cgroup_cpu_list_count("3-1,x"), 0);
+}
+
 static void test_a_quota_is_never_below_what_the_kernel_takes(void **state)
 {
 	uint64_t quota, period;
@@ -343,8 +352,9 @@ int main(void)
 		T(test_a_hybrid_host_is_v1),
 		T(test_the_tightest_of_all_enclosing_limits_counts),
 		T(test_v1_limits_have_their_own_words_for_none),
+		T(test_cpus_of_a_cpuset_are_counted),
 		T(test_a_quota_is_never_below_what_the_kernel_takes),
 	};
 
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return cmocka_run_group_tests_name("cgroup_place", tests, NULL, NULL);
 }
