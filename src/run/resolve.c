@@ -96,7 +96,9 @@ static int resolve_directory(struct hood *h, const char *base, const char *asked
 			return 0;
 		return error_system(err, errno, "cannot use %s '%s'", option, path);
 	}
-	if (stat(real, &st) < 0 || !S_ISDIR(st.st_mode))
+	if (stat(real, &st) < 0)
+		return error_system(err, errno, "cannot look at %s '%s'", option, path);
+	if (!S_ISDIR(st.st_mode))
 		return asked ? error_set(err, ERROR_REFUSED, "%s '%s' is not a directory", option, path) : 0;
 	r = input_check(h, real, option, err);
 	if (r < 0)

@@ -58,14 +58,25 @@ static int add_text(struct plan *p, const char *target, const char *text, struct
 	return add_file(p, target, text, strlen(text), err);
 }
 
+/* Not there, or not for us: an analysis does without it. Any other failure would change its results in silence. */
+static bool is_absent(int errnum)
+{
+	return errnum == ENOENT || errnum == ENOTDIR || errnum == EACCES || errnum == ELOOP;
+}
+
 /* A small file of the host as a copy: its inode, and so its locks, stay the host's own. Missing: passed over. */
 static int add_copy(struct plan *p, const char *path, struct error *err)
 {
 	_cleanup_buffer_ struct buffer b = {0};
-	struct error ignored = ERROR_INIT;
+	struct error why = ERROR_INIT;
+	int r = file_load(AT_FDCWD, path, COPY_MAX, &b, &why);
 
-	if (file_load(AT_FDCWD, path, COPY_MAX, &b, &ignored) < 0)
+	if (r < 0 && (is_absent(-r) || r == -EFBIG || r == -EISDIR))
 		return 0;
+	if (r < 0) {
+		*err = why;
+		return r;
+	}
 	return add_file(p, path, b.data ? b.data : "", b.size, err);
 }
 
@@ -78,11 +89,11 @@ static int add_system(struct plan *p, const char *path, struct error *err)
 	ssize_t n;
 
 	if (lstat(path, &st) < 0)
-		return 0;
+		return is_absent(errno) ? 0 : error_system(err, errno, "cannot look at '%s'", path);
 	if (S_ISLNK(st.st_mode)) {
 		n = readlink(path, text, sizeof text - 1);
 		if (n < 0)
-			return 0;
+			return error_system(err, errno, "cannot read the link '%s'", path);
 		text[n] = 0;
 		return add_link(p, text, path, err);
 	}
@@ -262,7 +273,7 @@ static int add_view(struct plan *p, const char *source, const char *target, stru
 	if (!S_ISDIR(st.st_mode) && !S_ISREG(st.st_mode))
 		return error_set(err, ERROR_REFUSED, "'%s' is neither a directory nor a regular file",
 				 source);
-	m = plan_add_mount(p, S_ISDIR(st.st_mode) ? MOUNT_OVERLAY : MOUNT_BIND, source, target);
+	m = plan_add_mount(p, MOUNT_OVERLAY, source, target);
 	return m ? note_identity(m, err) : error_memory(err);
 }
 

@@ -40,9 +40,12 @@ struct story {
 	int out[STREAM_COUNT][2]; /* pipes */
 	int log[STREAM_COUNT];
 	int null;
+	int in[2]; /* -i: the caller's stdin is poured through this pipe */
 	/* A disk of its own: the workspace's descriptor then is a directory on it, and the host's is kept here. */
 	int disk, host_workspace, loop;
-	bool disk_was_full;
+	struct tree_size disk_empty;	   /* what it holds before anything is in it */
+	bool disk_was_full, files_were_up; /* no byte, no file more */
+	struct tree_size disk_most;	   /* in use, at the most that was seen */
 	struct sandbox *sandbox;
 	struct evidence evidence;
 	struct attempt *attempt; /* what it all ends in */
@@ -128,6 +131,8 @@ static int open_logs(struct story *s, struct error *err)
 			return error_system(err, errno, "cannot make a pipe");
 		fcntl(s->out[i][0], F_SETFL, O_NONBLOCK);
 	}
+	if (s->plan.stdin_open && s->hooks->stdin_fd >= 0 && pipe2(s->in, O_CLOEXEC) < 0)
+		return error_system(err, errno, "cannot make a pipe");
 	s->null = open("/dev/null", O_RDONLY | O_CLOEXEC);
 	return s->null < 0 ? error_system(err, errno, "cannot open '/dev/null'") : 0;
 }
@@ -286,6 +291,31 @@ static int note_cgroups(struct story *s, const struct cgroup_host *host, struct 
 	return strv_length(record->cgroups) ? workspace_save(&s->workspace, err) : 0;
 }
 
+/* CPU time is counted by the cgroup and by nobody else. */
+static bool cpu_time_is_counted(const struct story *s)
+{
+	struct cgroup_counters c;
+
+	cgroup_sample(s->cgroup, &c);
+	return c.cpu_ns >= 0;
+}
+
+static int check_cpu_time(struct story *s, const struct cgroup_host *host, struct error *err)
+{
+	const struct limits *l = &s->plan.limits;
+	const char *why = host->why[0] ? host->why : "this host does not count it";
+	char text[LIMIT_TEXT_SIZE];
+
+	if (l->value[LIMIT_CPU_TIME] == LIMIT_NONE || cpu_time_is_counted(s))
+		return 0;
+	if (l->origin[LIMIT_CPU_TIME] == LIMIT_ASKED && !s->plan.allow_unlimited)
+		return error_set(err, ERROR_REFUSED,
+				 "the cpu_time limit of %s cannot be held: %s; or pass --allow-unlimited",
+				 limit_format(LIMIT_CPU_TIME, l->value[LIMIT_CPU_TIME], text), why);
+	return receipt_warn(&s->attempt->receipt, "not limited: cpu_time: %s", why) < 0 ? error_memory(err)
+											: 0;
+}
+
 static int stage_limits(struct story *s, struct error *err)
 {
 	struct record *record = &s->workspace.record;
@@ -297,6 +327,8 @@ static int stage_limits(struct story *s, struct error *err)
 	if (r == 0)
 		r = cgroup_create(host, s->plan.token, &s->plan.limits, s->plan.allow_unlimited,
 				  &s->attempt->receipt, &s->cgroup, err);
+	if (r == 0)
+		r = check_cpu_time(s, host, err);
 	if (r < 0)
 		return r;
 	s->attempt->plan = plan_to_json(&s->plan);
@@ -326,17 +358,42 @@ static int on_init(void *arg, const struct process_id *init, struct error *err)
 	return r < 0 || !s->cgroup ? r : cgroup_adopt(s->cgroup, init->pid, err);
 }
 
+static void note_start(struct story *s)
+{
+	s->started = clock_now();
+	s->attempt->started = clock_utc();
+}
+
+/* The disk of its own holds the limit; what is left to see is how full it is, and whether it ever was. */
+static int disk_measure(struct story *s, uint64_t *ret_bytes, uint64_t *ret_files)
+{
+	struct statvfs st;
+
+	if (fstatvfs(s->disk, &st) < 0)
+		return -errno;
+	*ret_bytes = (uint64_t)(st.f_blocks - st.f_bfree) * st.f_frsize - s->disk_empty.bytes;
+	*ret_files = st.f_files - st.f_ffree - s->disk_empty.files;
+	/* ext4 says "no space" while a few percent are left, which it keeps for its own delayed work. */
+	s->disk_was_full |= st.f_blocks && st.f_bavail <= (s->loop >= 0 ? st.f_blocks / 16 : 0);
+	s->files_were_up |= st.f_files && st.f_ffree == 0;
+	return 0;
+}
+
 /* The analysis's own file system is mounted, in its namespace and nowhere else. Now the workspace is there. */
 static int on_disk(void *arg, int fd, struct error *err)
 {
 	struct story *s = arg;
+	int r;
 
 	s->disk = fd;
+	disk_measure(s, &s->disk_empty.bytes, &s->disk_empty.files);
 	s->host_workspace = s->workspace.fd;
 	s->workspace.fd = file_open_beneath(fd, "work", O_RDONLY | O_DIRECTORY, 0);
 	if (s->workspace.fd < 0)
 		return error_system(err, -s->workspace.fd, "cannot open the workspace on its own disk");
-	return fill_workspace(s, err);
+	r = fill_workspace(s, err);
+	note_start(s); /* copying its files in took no time of the analysis's own */
+	return r;
 }
 
 static int stage_sandbox(struct story *s, struct error *err)
@@ -345,7 +402,7 @@ static int stage_sandbox(struct story *s, struct error *err)
 	struct sandbox_options o = {
 		.host_uid = s->uid,
 		.host_gid = s->gid,
-		.stdio = {s->plan.stdin_open && s->hooks->stdin_fd >= 0 ? s->hooks->stdin_fd : s->null,
+		.stdio = {s->in[0] >= 0 ? s->in[0] : s->null,
 			  s->out[STREAM_STDOUT][1], s->out[STREAM_STDERR][1]},
 		.slot_fd = s->slot.fd,
 	};
@@ -353,11 +410,11 @@ static int stage_sandbox(struct story *s, struct error *err)
 
 	if (s->cgroup)
 		o.n_join = cgroup_join_fds(s->cgroup, o.join_fds);
-	s->started = clock_now();
-	s->attempt->started = clock_utc();
+	note_start(s);
 	r = sandbox_start(&s->plan, &o, &hooks, &s->attempt->receipt, &s->sandbox, err);
 	for (int i = 0; i < STREAM_COUNT; i++)
 		s->out[i][1] = fd_close(s->out[i][1]);
+	s->in[0] = fd_close(s->in[0]);
 	return r;
 }
 
@@ -391,31 +448,9 @@ static void job_kill(void *arg)
 	sandbox_kill(((struct story *)arg)->sandbox);
 }
 
-/* The disk of its own holds the limit; what is left to see is how full it is, and whether it ever was. */
-static int disk_measure(struct story *s, uint64_t *ret_bytes, uint64_t *ret_files)
-{
-	struct statvfs st;
-
-	if (fstatvfs(s->disk, &st) < 0)
-		return -errno;
-	*ret_bytes = (uint64_t)(st.f_blocks - st.f_bfree) * st.f_frsize;
-	*ret_files = st.f_files - st.f_ffree;
-	/* ext4 says "no space" while a few percent are left, which it keeps for its own delayed work. */
-	if ((st.f_blocks && st.f_bavail <= (s->loop >= 0 ? st.f_blocks / 16 : 0)) ||
-	    (st.f_files && st.f_ffree == 0))
-		s->disk_was_full = true;
-	return 0;
-}
-
 static int job_disk_measure(void *arg, uint64_t *ret_bytes, uint64_t *ret_files)
 {
-	uint64_t bytes = 0, files = 0;
-	int r = disk_measure(arg, &bytes, &files);
-
-	/* For the progress line only: nothing is ended for what the file system itself refuses. */
-	*ret_bytes = 0;
-	*ret_files = files;
-	return r;
+	return disk_measure(arg, ret_bytes, ret_files);
 }
 
 static int job_measure(void *arg, uint64_t *ret_bytes, uint64_t *ret_files)
@@ -461,20 +496,21 @@ static void job_progress(void *arg, const struct sample *now, int64_t files)
 static int note_watched_limits(struct story *s)
 {
 	const struct limits *l = &s->plan.limits;
-	char text[LIMIT_TEXT_SIZE];
+	char text[LIMIT_TEXT_SIZE], seen[LIMIT_TEXT_SIZE];
 	int r = 0;
 
 	if (l->value[LIMIT_WALL] != LIMIT_NONE)
 		r = receipt_add(&s->attempt->receipt, "limit wall", true, "%s, kept by PID 1",
 				limit_format(LIMIT_WALL, l->value[LIMIT_WALL], text));
 	if (r == 0 && l->value[LIMIT_CPU_TIME] != LIMIT_NONE)
-		r = receipt_add(&s->attempt->receipt, "limit cpu_time", s->cgroup != NULL, "%s, sampled",
+		r = receipt_add(&s->attempt->receipt, "limit cpu_time", cpu_time_is_counted(s), "%s, sampled",
 				limit_format(LIMIT_CPU_TIME, l->value[LIMIT_CPU_TIME], text));
 	if (r == 0 && l->value[LIMIT_DISK] != LIMIT_NONE && !s->plan.own_disk)
 		r = receipt_add(
 			&s->attempt->receipt, "limit disk", true,
-			"%s, watched: what is written between two looks (0.2 to 5 s apart) may exceed it",
-			limit_format(LIMIT_DISK, l->value[LIMIT_DISK], text));
+			"%s, watched: what is written between two looks (0.2 to 5 s apart) may exceed it, %s was seen",
+			limit_format(LIMIT_DISK, l->value[LIMIT_DISK], text),
+			limit_format(LIMIT_DISK, s->disk_most.bytes, seen));
 	return r;
 }
 
@@ -500,6 +536,8 @@ static int stage_supervise(struct story *s, struct error *err)
 		.out_fd = {s->out[STREAM_STDOUT][0], s->out[STREAM_STDERR][0]},
 		.log_fd = {s->log[STREAM_STDOUT], s->log[STREAM_STDERR]},
 		.cancel_fd = s->hooks->cancel_fd,
+		.stdin_from = s->hooks->stdin_fd,
+		.stdin_to = s->in[1],
 		.limits = &s->plan.limits,
 		.cgroup = s->cgroup,
 		.started = s->started,
@@ -508,6 +546,7 @@ static int stage_supervise(struct story *s, struct error *err)
 		.terminate = job_terminate,
 		.kill = job_kill,
 		.measure = s->plan.own_disk ? job_disk_measure : job_measure,
+		.disk_is_held = s->plan.own_disk,
 		.output = s->hooks->output ? job_output : NULL,
 		.progress = s->hooks->progress && s->hooks->progress_interval_ms ? job_progress : NULL,
 		.progress_interval_ms = s->hooks->progress_interval_ms,
@@ -520,11 +559,13 @@ static int stage_supervise(struct story *s, struct error *err)
 		r = 0;
 	} else {
 		tell(s, "running");
+		s->in[1] = -1; /* supervise's own from here on */
 		r = supervise(&job, &result, err);
 		s->evidence = result.evidence;
 		a->usage = result.usage;
 		a->timeline = TAKE_PTR(result.timeline);
 		memcpy(a->logs, result.logs, sizeof a->logs);
+		s->disk_most = (struct tree_size){result.disk_bytes_seen, result.disk_files_seen};
 	}
 	a->ended = clock_utc();
 	sandbox_reap(s->sandbox);
@@ -542,11 +583,26 @@ static int put_object(void *arg, int fd, uint64_t size, uint8_t ret_sha256[DIGES
 	return ledger_put_object(s->ledger, fd, size, ret_sha256, err);
 }
 
+/* At the most that was seen, with a last look now that nothing moves any more. */
+static void note_disk_use(struct story *s)
+{
+	struct tree_size *most = &s->disk_most;
+	uint64_t bytes, files;
+
+	if ((s->plan.own_disk ? job_disk_measure : job_measure)(s, &bytes, &files) < 0)
+		return;
+	if (s->plan.own_disk)
+		s->evidence.disk_hits = s->disk_was_full || s->files_were_up;
+	most->bytes = bytes > most->bytes ? bytes : most->bytes;
+	most->files = files > most->files ? files : most->files;
+	s->attempt->usage.disk_bytes = (int64_t)most->bytes;
+	s->attempt->usage.disk_files = (int64_t)most->files;
+}
+
 static int stage_collect(struct story *s, struct error *err)
 {
 	const char *ours[3] = {0};
 	int n_ours = 0;
-	struct tree_size never = {UINT64_MAX, UINT64_MAX}, size;
 	struct collect_rules rules = {
 		.outputs = s->plan.outputs,
 		.optional_outputs = s->plan.optional_outputs,
@@ -564,17 +620,8 @@ static int stage_collect(struct story *s, struct error *err)
 	if (s->plan.docs)
 		ours[n_ours++] = "docs";
 	tell(s, "collecting");
-	if (s->plan.own_disk && s->disk >= 0) {
-		uint64_t bytes, files;
-
-		disk_measure(s, &bytes, &files);
-		s->evidence.disk_hits = s->disk_was_full;
-	}
+	note_disk_use(s);
 	r = collect(s->workspace.fd, &rules, put_object, s, &s->attempt->manifest, err);
-	if (r == 0 && tree_measure(s->workspace.fd, &never, &size) == 0) {
-		s->attempt->usage.disk_bytes = (int64_t)size.bytes;
-		s->attempt->usage.disk_files = (int64_t)size.files;
-	}
 	s->evidence.output_missing = s->attempt->manifest.missing && s->attempt->manifest.missing[0];
 	return r;
 }
@@ -634,6 +681,23 @@ static int reason_memory(const struct story *s, struct buffer *b)
 	return r;
 }
 
+/* Bytes or files; where they were only watched, how much it came to. */
+static int reason_disk(const struct story *s, struct buffer *b)
+{
+	const struct limits *l = &s->plan.limits;
+	enum limit which = s->disk_was_full || s->disk_most.bytes > l->value[LIMIT_DISK] ? LIMIT_DISK
+											   : LIMIT_FILES;
+	uint64_t used = which == LIMIT_DISK ? s->disk_most.bytes : s->disk_most.files;
+	char limit[LIMIT_TEXT_SIZE], most[LIMIT_TEXT_SIZE];
+
+	limit_format(which, l->value[which], limit);
+	if (s->plan.own_disk)
+		return buffer_printf(b, "the limit is %s%s, and it was full", limit,
+				     which == LIMIT_FILES ? " files" : "");
+	return buffer_printf(b, "the limit is %s%s; when it was stopped there were %s", limit,
+			     which == LIMIT_FILES ? " files" : "", limit_format(which, used, most));
+}
+
 /* One line of evidence for people. */
 static int reason(const struct story *s, struct buffer *b)
 {
@@ -670,8 +734,7 @@ static int reason(const struct story *s, struct buffer *b)
 			b, "the limit is %s; starting processes or threads was refused (%lld times)",
 			limit_format(LIMIT_PIDS, l->value[LIMIT_PIDS], text), (long long)e->pids_hits);
 	case VERDICT_OUT_OF_DISK:
-		return buffer_printf(b, "the limit is %s",
-				     limit_format(LIMIT_DISK, l->value[LIMIT_DISK], text));
+		return reason_disk(s, b);
 	case VERDICT_CANCELLED:
 		return buffer_printf(b, "by %s",
 				     e->cancel_signal == SIGINT ? "Ctrl-C" : strsignal(e->cancel_signal));
@@ -754,7 +817,7 @@ static bool wants_keeping(const struct story *s)
  * committed: everything stays as it is, for gc. */
 static int clean_up(struct story *s, bool has_verdict, struct error *err)
 {
-	bool keep = has_verdict && s->attempt->committed && wants_keeping(s);
+	bool keep = has_verdict && s->attempt->committed && wants_keeping(s), cgroup_left = false;
 	int r = 0;
 
 	tell(s, "cleaning up");
@@ -773,19 +836,26 @@ static int clean_up(struct story *s, bool has_verdict, struct error *err)
 	if (s->cgroup) {
 		int e = cgroup_remove(TAKE_PTR(s->cgroup), r < 0 ? NULL : err);
 
+		cgroup_left = e < 0;
 		r = r < 0 ? r : e;
 	}
+	if (!has_verdict && s->ledger)
+		ledger_unpin(s->ledger, s->attempt);
 	for (int i = 0; i < STREAM_COUNT; i++) {
 		s->out[i][0] = fd_close(s->out[i][0]);
 		s->out[i][1] = fd_close(s->out[i][1]);
 		s->log[i] = fd_close(s->log[i]);
 	}
 	s->null = fd_close(s->null);
+	s->in[0] = fd_close(s->in[0]);
+	s->in[1] = fd_close(s->in[1]);
 	if (s->has_workspace) {
 		int e = 0;
 
 		if (has_verdict && !s->attempt->committed) {
 			e = finish_save(s, true, err);
+		} else if (cgroup_left) {
+			/* Only the record names it: with all the rest it is left to gc, which tries again. */
 		} else if (keep) {
 			e = workspace_keep(&s->workspace, clock_utc() + (int64_t)s->hood->config.keep_for_ns,
 					   err);
@@ -851,7 +921,7 @@ static void story_init(struct story *s, struct hood *h, const struct request *r,
 			    .host_workspace = -1,
 			    .loop = -1};
 	plan_init(&s->plan);
-	s->slot.fd = -1;
+	s->slot.fd = s->in[0] = s->in[1] = -1;
 	for (int i = 0; i < STREAM_COUNT; i++)
 		s->out[i][0] = s->out[i][1] = s->log[i] = -1;
 	ret->created = clock_utc();

@@ -76,6 +76,7 @@ struct spec {
 	uint32_t filter, n_filter;     /* struct sock_filter */
 	uint32_t rlimits, n_rlimits;
 	uint32_t n_join;
+	uint32_t stdin_null;	    /* stdin is the analysis's own /dev/null */
 	uint32_t cpus, n_cpus;	    /* affinity mask bytes; 0: as it is */
 	uint64_t wall_ns, grace_ns; /* UINT64_MAX: none */
 };

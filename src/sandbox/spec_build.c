@@ -8,6 +8,8 @@
 
 static const char hostname[] = "hood";
 
+enum { PIDS_SLACK = 16 };
+
 /* Appends bytes at an aligned place; its offset, or 0 if memory is out (offset 0 is the header's). */
 static uint32_t put(struct buffer *b, const void *data, size_t size)
 {
@@ -129,8 +131,16 @@ static uint64_t below_hard(int resource, uint64_t value)
 
 static int put_rlimits(struct buffer *b, const struct limits *limits, struct spec *spec)
 {
-	struct spec_rlimit list[3] = {{.resource = RLIMIT_CORE, .value = 0}};
+	/* 1, not 0: where the host pipes core dumps to a program, only 1 keeps that program from being started. */
+	struct spec_rlimit list[4] = {{.resource = RLIMIT_CORE, .value = 1}};
+	uint64_t pids = limits->value[LIMIT_PIDS];
 	uint32_t n = 1;
+
+	/* A second lock behind the cgroup's, which must be the first to be reached: its counter is the evidence. In a
+	 * user namespace of its own only this analysis counts. */
+	if (pids < INT32_MAX)
+		list[n++] = (struct spec_rlimit){.resource = RLIMIT_NPROC,
+						 .value = below_hard(RLIMIT_NPROC, pids + PIDS_SLACK)};
 
 	if (limits->value[LIMIT_FILE_SIZE] != LIMIT_NONE)
 		list[n++] = (struct spec_rlimit){
@@ -186,6 +196,7 @@ int spec_build(const struct plan *plan, const struct sandbox_options *o, const i
 		.host_uid = o->host_uid,
 		.host_gid = o->host_gid,
 		.n_join = (uint32_t)o->n_join,
+		.stdin_null = !plan->stdin_open,
 		.wall_ns = plan->limits.value[LIMIT_WALL],
 		.grace_ns = plan->limits.value[LIMIT_GRACE],
 	};

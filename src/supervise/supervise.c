@@ -2,6 +2,7 @@
 #include "clock.h"
 #include "loop.h"
 #include "process.h"
+#include "pump.h"
 
 #include <errno.h>
 #include <signal.h>
@@ -15,6 +16,10 @@ enum {
 	SAMPLE_MAX_MS = 1000, /* … and the distance grows with the elapsed time up to this */
 	DISK_FIRST_MS = 200,
 	DISK_MAX_MS = 5000,
+	DISK_HELD_MIN_MS = 1,  /* between two looks at a disk that is nearly full … */
+	DISK_IDLE_MS = 20,     /* … and on which nothing happens */
+	DISK_BYTES_PER_NS = 8, /* twice as fast as any analysis fills one */
+	DISK_NS_PER_FILE = 1000,
 	BACKSTOP_MS = 2000, /* how long after the deadline init gets before we kill it ourselves */
 	READ_SIZE = 65536,
 };
@@ -27,6 +32,7 @@ struct watch {
 	struct capture capture[STREAM_COUNT];
 	struct supervise_report last; /* what the command itself used, where there is no cgroup */
 	uint64_t progress_at;
+	uint64_t disk_bytes, disk_files, disk_wait; /* at the last look */
 	bool cancelled;
 };
 
@@ -158,11 +164,9 @@ static int64_t to_ms(int64_t ns)
 	return ns < 0 ? -1 : ns / (int64_t)NSEC_PER_MSEC;
 }
 
-/* Reads the cheap counters into a sample, adds it to the timeline, keeps the sampled peaks. */
+/* Reads the cheap counters into a sample and adds it to the timeline. */
 static void sample(struct watch *w, struct sample *s, struct cgroup_counters *c)
 {
-	struct usage *u = &w->result->usage;
-
 	*s = (struct sample){.at_ms = elapsed_ms(w), .cpu_ms = -1, .memory_bytes = -1, .pids = -1};
 	if (!w->job->cgroup)
 		return;
@@ -170,8 +174,6 @@ static void sample(struct watch *w, struct sample *s, struct cgroup_counters *c)
 	s->cpu_ms = to_ms(c->cpu_ns);
 	s->memory_bytes = c->memory_bytes;
 	s->pids = c->pids;
-	if (c->memory_anon_bytes > u->memory_anon_peak_bytes)
-		u->memory_anon_peak_bytes = c->memory_anon_bytes;
 	if (w->result->timeline)
 		timeline_add(w->result->timeline, s);
 }
@@ -202,11 +204,14 @@ static int on_sample(void *arg, UNUSED struct error *err)
 {
 	struct watch *w = arg;
 	struct evidence *e = &w->result->evidence;
+	struct usage *u = &w->result->usage;
 	uint64_t cpu_limit = w->job->limits->value[LIMIT_CPU_TIME];
-	struct cgroup_counters c;
+	struct cgroup_counters c = {.memory_anon_bytes = -1};
 	struct sample s;
 
 	sample(w, &s, &c);
+	if (w->job->cgroup && c.memory_anon_bytes > u->memory_anon_peak_bytes)
+		u->memory_anon_peak_bytes = c.memory_anon_bytes;
 	if (cpu_limit != LIMIT_NONE && s.cpu_ms >= 0 && (uint64_t)s.cpu_ms * NSEC_PER_MSEC >= cpu_limit &&
 	    !has_cause(e)) {
 		e->cpu_reached = true;
@@ -221,13 +226,46 @@ static int on_sample(void *arg, UNUSED struct error *err)
 	return 0;
 }
 
-/* The watch over a plain directory. A look costs as much as there are files, so its rhythm follows its own cost. */
+static uint64_t clamp(uint64_t value, uint64_t least, uint64_t most)
+{
+	return value < least ? least : value > most ? most : value;
+}
+
+static uint64_t left_of(uint64_t limit, uint64_t used)
+{
+	return limit > used ? limit - used : 0;
+}
+
+/* A look at a plain directory costs as much as there are files: the rhythm follows its own cost. */
+static uint64_t watched_disk_wait(uint64_t cost)
+{
+	return clamp(cost * 20, DISK_FIRST_MS * NSEC_PER_MSEC, DISK_MAX_MS * NSEC_PER_MSEC);
+}
+
+/* A file system that holds its limit is looked at to see it full, and files that nobody has named may be gone a moment
+ * later: the less is left, the sooner, unless nothing happens. */
+static uint64_t held_disk_wait(struct watch *w, uint64_t bytes, uint64_t files)
+{
+	const struct limits *l = w->job->limits;
+	uint64_t left = left_of(l->value[LIMIT_DISK], bytes) / DISK_BYTES_PER_NS,
+		 left_files = left_of(l->value[LIMIT_FILES], files), wait = left;
+
+	if (left_files < DISK_FIRST_MS * NSEC_PER_MSEC && left_files * DISK_NS_PER_FILE < wait)
+		wait = left_files * DISK_NS_PER_FILE;
+	if (bytes == w->disk_bytes && files == w->disk_files && wait < DISK_IDLE_MS * NSEC_PER_MSEC)
+		wait = clamp(w->disk_wait * 2, wait, DISK_IDLE_MS * NSEC_PER_MSEC);
+	w->disk_bytes = bytes;
+	w->disk_files = files;
+	w->disk_wait = clamp(wait, DISK_HELD_MIN_MS * NSEC_PER_MSEC, DISK_FIRST_MS * NSEC_PER_MSEC);
+	return w->disk_wait;
+}
+
 static int on_disk(void *arg, UNUSED struct error *err)
 {
 	struct watch *w = arg;
 	struct supervise_result *result = w->result;
 	const struct limits *l = w->job->limits;
-	uint64_t start = clock_now(), bytes = 0, files = 0, cost, wait;
+	uint64_t start = clock_now(), bytes = 0, files = 0;
 
 	if (w->job->measure(w->job->arg, &bytes, &files) < 0)
 		bytes = files = 0;
@@ -235,18 +273,14 @@ static int on_disk(void *arg, UNUSED struct error *err)
 		result->disk_bytes_seen = bytes;
 	if (files > result->disk_files_seen)
 		result->disk_files_seen = files;
-	if (bytes > l->value[LIMIT_DISK] || files > l->value[LIMIT_FILES]) {
+	if (!w->job->disk_is_held && (bytes > l->value[LIMIT_DISK] || files > l->value[LIMIT_FILES])) {
 		if (!has_cause(&result->evidence))
 			result->evidence.disk_killed = true;
 		w->job->kill(w->job->arg);
 	}
-	cost = clock_now() - start;
-	wait = cost * 20;
-	if (wait < DISK_FIRST_MS * NSEC_PER_MSEC)
-		wait = DISK_FIRST_MS * NSEC_PER_MSEC;
-	if (wait > DISK_MAX_MS * NSEC_PER_MSEC)
-		wait = DISK_MAX_MS * NSEC_PER_MSEC;
-	loop_timer_set(w->disk, clock_now() + wait);
+	loop_timer_set(w->disk,
+		       clock_now() + (w->job->disk_is_held ? held_disk_wait(w, bytes, files)
+							   : watched_disk_wait(clock_now() - start)));
 	return 0;
 }
 
@@ -291,7 +325,9 @@ static int watch_everything(struct watch *w, struct error *err)
 		r = loop_add_timer(w->loop, now + SAMPLE_FIRST_MS * NSEC_PER_MSEC, on_sample, w, &w->sampler,
 				   err);
 	if (r == 0 && job->measure)
-		r = loop_add_timer(w->loop, now + DISK_FIRST_MS * NSEC_PER_MSEC, on_disk, w, &w->disk, err);
+		r = loop_add_timer(
+			w->loop, now + (job->disk_is_held ? DISK_HELD_MIN_MS : DISK_FIRST_MS) * NSEC_PER_MSEC,
+			on_disk, w, &w->disk, err);
 	if (r == 0)
 		r = loop_add_timer(w->loop, backstop_time(job), on_backstop, w, &w->backstop, err);
 	return r;
@@ -357,6 +393,7 @@ int supervise(const struct supervise_job *job, struct supervise_result *ret, str
 {
 	_cleanup_loop_ struct loop *loop = NULL;
 	struct watch w = {.job = job, .result = ret};
+	struct pump *pump = NULL;
 	int r;
 
 	*ret = (struct supervise_result){
@@ -371,8 +408,11 @@ int supervise(const struct supervise_job *job, struct supervise_result *ret, str
 	w.loop = loop;
 	if (r == 0)
 		r = watch_everything(&w, err);
+	if (r == 0 && job->stdin_to >= 0)
+		r = pump_open(loop, job->stdin_from, job->stdin_to, &pump, err);
 	if (r == 0)
 		r = loop_run(loop, err);
+	pump_close(pump);
 	if (r < 0) {
 		job->kill(job->arg);
 		pidfd_wait(job->pidfd, -1);

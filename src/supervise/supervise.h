@@ -28,6 +28,7 @@ struct supervise_job {
 	int out_fd[STREAM_COUNT]; /* read ends, non-blocking; -1: none */
 	int log_fd[STREAM_COUNT]; /* where captured bytes go */
 	int cancel_fd;		  /* -1: none */
+	int stdin_from, stdin_to; /* what is poured into the command's stdin; -1: nothing. stdin_to becomes ours */
 	const struct limits *limits;
 	const struct cgroup *cgroup; /* NULL: no counters */
 	uint64_t started;	     /* clock_now() */
@@ -38,6 +39,7 @@ struct supervise_job {
 	void (*kill)(void *arg);				     /* the end */
 	/* Bytes and files in use, stopping early beyond the limits; NULL: not watched. */
 	int (*measure)(void *arg, uint64_t *ret_bytes, uint64_t *ret_files);
+	bool disk_is_held; /* by the file system itself: looked at, but nothing is ended for it */
 	void (*output)(void *arg, int stream, const char *data, size_t size); /* NULL: log only */
 	void (*progress)(void *arg, const struct sample *now, int64_t files); /* NULL: none */
 	int progress_interval_ms;

@@ -202,6 +202,17 @@ static void cgroups_join(void)
 	}
 }
 
+/* Its own /dev/null, not the host's: as root not even a lock on it is shared. */
+static void stdin_from_null(void)
+{
+	long fd = SYS4(__NR_openat, AT_FDCWD, "/dev/null", O_RDONLY, 0), r;
+
+	r = fd < 0 ? fd : SYS3(__NR_dup3, fd, 0, 0);
+	if (r < 0)
+		fail("open", "/dev/null", r);
+	SYS1(__NR_close, fd);
+}
+
 static void pointers(char **out, uint32_t offset, uint32_t count)
 {
 	const uint32_t *list = spec_at(offset);
@@ -221,6 +232,8 @@ static void command_become(int ruleset, char **argv, char **env)
 	cgroups_join();
 	limits_apply();
 	signals_reset();
+	if (spec->stdin_null)
+		stdin_from_null();
 	SYS1(__NR_umask, 022);
 	r = SYS1(__NR_chdir, spec_string(spec->directory));
 	if (r < 0)
@@ -253,6 +266,13 @@ static int command_start(int ruleset)
 	if (pid == 0)
 		command_become(ruleset, argv, env);
 	return (int)pid;
+}
+
+/* If the whole machine runs out of memory, the analysis goes first: it inherits this from us, and we take it back. */
+static void oom_score(int fd, const char *value)
+{
+	if (fd >= 0)
+		SYS3(__NR_write, fd, value, strlen(value));
 }
 
 static uint64_t now(void)
@@ -354,7 +374,7 @@ __attribute__((used)) void init_main(void)
 {
 	uint64_t mask = ~0UL, started;
 	struct report r = {0};
-	int command, ruleset;
+	int command, ruleset, oom;
 
 	SYS4(__NR_rt_sigprocmask, 2 /* SIG_SETMASK */, &mask, 0, 8);
 	SYS3(__NR_close_range, INIT_FD_CONTROL, ~0U, CLOSE_RANGE_CLOEXEC);
@@ -365,6 +385,7 @@ __attribute__((used)) void init_main(void)
 		fail("get memory", NULL, L(outcome));
 	if (spec->userns_first && await_control() != CONTROL_GO)
 		die(1);
+	oom = (int)SYS4(__NR_openat, AT_FDCWD, "/proc/self/oom_score_adj", O_WRONLY | O_CLOEXEC, 0);
 	SYS2(__NR_sethostname, spec_string(spec->hostname), strlen(spec_string(spec->hostname)));
 	loopback_up();
 	/* Before this we have touched only what dies with us. From here on the supervisor's record names us, so that
@@ -378,7 +399,9 @@ __attribute__((used)) void init_main(void)
 	SYS5(__NR_prctl, PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
 	layer(1, "pid, ipc and uts namespaces", "the command is not PID 1");
 	started = now();
+	oom_score(oom, "1000");
 	command = command_start(ruleset);
+	oom_score(oom, "0");
 	if (outcome->failed)
 		die(1);
 	r.kind = outcome->exec_errno ? REPORT_EXEC : REPORT_STARTED;
@@ -389,6 +412,7 @@ __attribute__((used)) void init_main(void)
 		die(0);
 	/* Its stdin, stdout, stderr are not ours to hold open; nor are rights that are not needed any more. */
 	SYS3(__NR_close_range, 0, 2, 0);
+	SYS1(__NR_close, oom);
 	privileges_drop();
 	command_await(command, started);
 	die(0);

@@ -21,6 +21,25 @@
 enum { MOUNTS_MAX = 256 };
 
 static int sources[MOUNTS_MAX];
+static int parents[MOUNTS_MAX]; /* of a single file that wants an overlay: its directory */
+
+static int parent_open(const char *path)
+{
+	char directory[4096];
+	size_t n = strlen(path);
+	long fd;
+
+	while (n > 1 && path[n - 1] != '/')
+		n--;
+	if (n >= sizeof directory)
+		fail("open the directory of", path, -36 /* ENAMETOOLONG */);
+	memcpy(directory, path, n);
+	directory[n] = 0;
+	fd = open_how(AT_FDCWD, directory, O_PATH, RESOLVE_NO_SYMLINKS | RESOLVE_NO_MAGICLINKS);
+	if (fd < 0)
+		fail("open", directory, fd);
+	return (int)fd;
+}
 
 static void sources_open(void)
 {
@@ -48,6 +67,7 @@ static void sources_open(void)
 			fail("use a path that was replaced by another file a moment ago:", source,
 			     -116 /* ESTALE */);
 		sources[i] = (int)fd;
+		parents[i] = m[i].kind == SPEC_OVERLAY && !is_directory((int)fd) ? parent_open(source) : -1;
 	}
 }
 
@@ -150,26 +170,15 @@ static long overlay_make(int lower, int empty)
 	return filesystem_make("overlay", data, MOUNT_ATTR_RDONLY | MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV);
 }
 
-/*
- * An input through an overlay of this analysis alone. Its inodes are its own: connect() to a socket that lies there,
- * FIFOs, locks and leases end at the overlay instead of at the host.
- */
-static void overlay_mount(const struct spec_mount *m, uint32_t index)
+/* The overlay over a directory, with its owner mapped to the analysis where that can be; -errno if there can be none. */
+static long overlay_over(int directory, int idmap, const char *target)
 {
-	const char *target = spec_string(m->target);
-	long empty, lower = -1, fd = -22;
-	int source = sources[index];
+	long empty = open_inside("/mnt", O_PATH), lower, fd = -22;
 
-	if (!is_directory(source)) {
-		bind_mount(m, source);
-		return;
-	}
-	target_make(m, source);
-	empty = open_inside("/mnt", O_PATH);
 	if (empty < 0)
 		fail("open the empty layer", "/mnt", empty);
-	if (m->idmap >= 0) {
-		lower = lower_idmapped(source, m->idmap);
+	if (idmap >= 0) {
+		lower = lower_idmapped(directory, idmap);
 		if (lower >= 0) {
 			fd = overlay_make((int)lower, (int)empty);
 			lower_forget();
@@ -179,8 +188,60 @@ static void overlay_mount(const struct spec_mount *m, uint32_t index)
 			layer(0, "idmap", target);
 	}
 	if (fd < 0)
-		fd = overlay_make(source, (int)empty);
+		fd = overlay_make(directory, (int)empty);
 	SYS1(__NR_close, empty);
+	return fd;
+}
+
+/*
+ * A single file cannot be a layer, but its directory can: an overlay of that, from which the one file is shown, and
+ * which is gone before anybody could look at the rest. Where there is no overlay, a bind.
+ */
+static void file_overlay_mount(const struct spec_mount *m, uint32_t index)
+{
+	const char *target = spec_string(m->target), *path = spec_string(m->source),
+		   *name = path + strlen(path);
+	long overlay = overlay_over(parents[index], m->idmap, target), directory, file, fd;
+
+	SYS1(__NR_close, parents[index]);
+	if (overlay < 0) {
+		layer(0, "overlay", target);
+		bind_mount(m, sources[index]);
+		return;
+	}
+	while (name > path && name[-1] != '/')
+		name--;
+	directories_make("/.lower", 1);
+	attach(overlay, "/.lower");
+	directory = open_inside("/.lower", O_PATH);
+	file = directory < 0 ? directory
+			     : open_how((int)directory, name, O_PATH, RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS);
+	fd = file < 0 ? file : tree_clone((int)file, 0);
+	if (fd < 0)
+		fail("show the file", path, fd);
+	target_make(m, sources[index]);
+	attach(fd, target);
+	SYS1(__NR_close, file);
+	SYS1(__NR_close, directory);
+	lower_forget();
+}
+
+/*
+ * An input through an overlay of this analysis alone. Its inodes are its own: connect() to a socket that lies there,
+ * FIFOs, locks and leases end at the overlay instead of at the host.
+ */
+static void overlay_mount(const struct spec_mount *m, uint32_t index)
+{
+	const char *target = spec_string(m->target);
+	int source = sources[index];
+	long fd;
+
+	if (!is_directory(source)) {
+		file_overlay_mount(m, index);
+		return;
+	}
+	target_make(m, source);
+	fd = overlay_over(source, m->idmap, target);
 	if (fd >= 0) {
 		attach(fd, target);
 		return;

@@ -1,0 +1,16 @@
+/*
+ * What the caller's stdin says, poured into a pipe for the analysis. It never gets the descriptor itself: a terminal
+ * could be written to through it, and a file's mode, times and locks changed.
+ */
+#ifndef SUPERVISE_PUMP_H
+#define SUPERVISE_PUMP_H
+
+#include "loop.h"
+
+struct pump;
+
+/* from stays the caller's and is read as it comes; to becomes ours, and is closed when from ends. */
+int pump_open(struct loop *loop, int from, int to, struct pump **ret, struct error *err);
+void pump_close(struct pump *p); /* before the loop is closed; NULL is fine */
+
+#endif
