@@ -104,15 +104,17 @@ const struct command command_version = {
 };
 
 /* Where one of the three is closed, the next file that is opened would become it: a ledger must never be stdout. */
-static int keep_standard_descriptors(void)
+static int keep_standard_descriptors(struct error *err)
 {
 	int fd;
 
 	do
 		fd = open("/dev/null", O_RDWR);
 	while (fd >= 0 && fd <= STDERR_FILENO);
+	if (fd < 0)
+		return error_system(err, errno, "cannot open '/dev/null'");
 	fd_close(fd);
-	return fd < 0 ? -1 : 0;
+	return 0;
 }
 
 /* Before any option is parsed: an error in the first of them has to be JSON as well. */
@@ -157,13 +159,13 @@ int main(int argc, char **argv)
 	struct cli cli = {0};
 	int status;
 
-	if (keep_standard_descriptors() < 0)
-		return STATUS_OURS;
+	cli.json = wants_json(argc, argv);
+	status = keep_standard_descriptors(&err);
 	signal(SIGPIPE, SIG_IGN);
 	terminal_probe(&cli.out, STDOUT_FILENO);
 	terminal_probe(&cli.err, STDERR_FILENO);
-	cli.json = wants_json(argc, argv);
-	status = dispatch(&cli, argc, argv, &err);
+	if (status == 0)
+		status = dispatch(&cli, argc, argv, &err);
 	if (status < 0)
 		status = cli_fail(&cli, &err);
 	return flush_stdout(status);

@@ -154,7 +154,8 @@ static int take_content(struct collector *c, int fd, const struct stat *st, stru
 	if (r < 0)
 		return r;
 	o->is_object = true;
-	return content_is_unchanged(fd, st) ? 0 : 1;
+	r = content_compare(fd, st);
+	return r < 0 ? fail(c, -r) : r;
 }
 
 static int accept_output(struct collector *c, const struct output *o)

@@ -96,12 +96,14 @@ int content_open(int dirfd, const char *name, uid_t owner, struct stat *st, cons
 	return *ret_reason ? -EPERM : TAKE_FD(fd);
 }
 
-bool content_is_unchanged(int fd, const struct stat *st)
+int content_compare(int fd, const struct stat *st)
 {
 	struct stat now;
 
-	return fstat(fd, &now) == 0 && now.st_size == st->st_size &&
-	       now.st_mtim.tv_sec == st->st_mtim.tv_sec && now.st_mtim.tv_nsec == st->st_mtim.tv_nsec;
+	if (fstat(fd, &now) < 0)
+		return -errno;
+	return now.st_size != st->st_size || now.st_mtim.tv_sec != st->st_mtim.tv_sec ||
+	       now.st_mtim.tv_nsec != st->st_mtim.tv_nsec;
 }
 
 int content_hash(int fd, const struct stat *st, char *buffer, size_t room, uint8_t ret[DIGEST_SIZE])
@@ -124,5 +126,5 @@ int content_hash(int fd, const struct stat *st, char *buffer, size_t room, uint8
 		left -= (uint64_t)n;
 	}
 	digest_final(&digest, ret);
-	return content_is_unchanged(fd, st) ? 0 : 1;
+	return content_compare(fd, st);
 }

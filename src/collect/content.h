@@ -21,6 +21,7 @@ int content_open(int dirfd, const char *name, uid_t owner, struct stat *st, cons
 
 /* Hashes exactly st's size through buffer. 0; 1 if it is not what st says any more; -errno. */
 int content_hash(int fd, const struct stat *st, char *buffer, size_t room, uint8_t ret[DIGEST_SIZE]);
-bool content_is_unchanged(int fd, const struct stat *st);
+/* 0; 1 if it is not what st says any more; -errno. */
+int content_compare(int fd, const struct stat *st);
 
 #endif

@@ -71,7 +71,7 @@ static int add_copy(struct plan *p, const char *path, struct error *err)
 	struct error why = ERROR_INIT;
 	int r = file_load(AT_FDCWD, path, COPY_MAX, &b, &why);
 
-	if (r < 0 && (is_absent(-r) || r == -EFBIG || r == -EISDIR))
+	if (r < 0 && (is_absent(-r) || why.kind == ERROR_REFUSED)) /* too large for it, or no file */
 		return 0;
 	if (r < 0) {
 		*err = why;

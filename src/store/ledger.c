@@ -167,6 +167,11 @@ int ledger_pin(struct ledger *l, const struct attempt *a, struct error *err)
 	return n ? objects_pin(&l->objects, a->token, list, n, err) : 0;
 }
 
+void ledger_unpin(struct ledger *l, const struct attempt *a)
+{
+	objects_unpin(&l->objects, a->token);
+}
+
 static int referred(void *arg, const uint8_t (*sha256)[DIGEST_SIZE], size_t n, bool *ret, struct error *err)
 {
 	struct ledger *l = arg;
