@@ -177,7 +177,15 @@ static int control(const struct sandbox *s, char byte)
 	do
 		n = send(s->control_fd, &byte, 1, MSG_NOSIGNAL);
 	while (n < 0 && errno == EINTR);
-	return n == 1 ? 0 : -EPIPE;
+	return n == 1 ? 0 : -errno;
+}
+
+/* It waits for this, and we for it: an answer that did not leave must not become a wait for nothing. */
+static int let_go(const struct sandbox *s, struct error *err)
+{
+	int r = control(s, CONTROL_GO);
+
+	return r < 0 ? error_system(err, -r, "cannot speak to init") : 0;
 }
 
 /* 1: a report; 0: end of file. A descriptor that comes along is the caller's, *ret_fd -1 otherwise. */
@@ -249,24 +257,24 @@ static int start_converse(struct sandbox *s, const struct plan *plan, const stru
 		case REPORT_NEED_MAP:
 			n = identity_map(s->init.pid, SANDBOX_UID, o->host_uid, SANDBOX_GID, o->host_gid,
 					 err);
+			n = n < 0 ? n : let_go(s, err);
 			if (n < 0)
 				return n;
-			control(s, CONTROL_GO);
 			break;
 		case REPORT_NEED_WALK:
 			if (r.value < 0 || (size_t)r.value >= plan->n_mounts)
 				return error_set(err, ERROR_SYSTEM,
 						 "init asked for a mount that does not exist");
 			n = walk_for_doors(plan->mounts[r.value].source, err);
+			n = n < 0 ? n : let_go(s, err);
 			if (n < 0)
 				return n;
-			control(s, CONTROL_GO);
 			break;
 		case REPORT_DISK:
 			n = hooks->on_disk ? hooks->on_disk(hooks->arg, fd, err) : 0;
+			n = n < 0 ? n : let_go(s, err);
 			if (n < 0)
 				return n;
-			control(s, CONTROL_GO);
 			break;
 		case REPORT_LAYER:
 			if (layer_note(&r, receipt) < 0)
@@ -340,8 +348,9 @@ static int start_with(struct sandbox *s, struct launch *l, const struct plan *pl
 			return r;
 	}
 	/* It is on record: now it may make what would outlive it. */
-	control(s, CONTROL_GO);
-	r = start_converse(s, plan, o, hooks, receipt, err);
+	r = let_go(s, err);
+	if (r == 0)
+		r = start_converse(s, plan, o, hooks, receipt, err);
 	if (r == 0 &&
 	    (receipt_add(receipt, "seccomp", true, "an allow-list; everything else is refused") < 0 ||
 	     receipt_add(receipt, "no privileges", true, "no capabilities, no_new_privs") < 0))
