@@ -4,14 +4,16 @@
     pytest tests/e2e --as user            only that half
     pytest tests/e2e --binary PATH        another build, for instance with sanitizers
 """
+import json
 import os
 import shutil
+import subprocess
 import tempfile
 from pathlib import Path
 
 import pytest
 
-from hood import Hood, Who
+from hood import Hood, Who, delegated
 
 TOP = Path(__file__).resolve().parents[2]
 TEST_UID_FIRST = 61000  # a throw-away uid, without an entry in passwd, for each run of the tests
@@ -41,9 +43,21 @@ def pytest_generate_tests(metafunc):
     metafunc.parametrize('hood', halves, indirect=True)
 
 
+def limits_can_be_held(binary):
+    """Root can see to it; an ordinary user has been given a cgroup, or not."""
+    if os.geteuid() == 0:
+        return True
+    with tempfile.TemporaryDirectory() as home:
+        env = {'HOME': home, 'PATH': os.environ['PATH'], 'XDG_RUNTIME_DIR': os.environ.get('XDG_RUNTIME_DIR', '')}
+        found = json.loads(subprocess.run([binary, 'doctor', '--json'], stdout=subprocess.PIPE, env=env).stdout)
+    return any(item['name'] == 'limit memory' and item['ok'] for item in found['items'])
+
+
 def pytest_collection_modifyitems(config, items):
     # A test for which no half is left (only root, and we are not) is not there, rather than skipped.
     items[:] = [item for item in items if 'NOTSET' not in item.name]
+    if any('caged' in item.fixturenames for item in items) and not limits_can_be_held(config.getoption('binary')):
+        items[:] = [item for item in items if 'caged' not in item.fixturenames]
 
 
 @pytest.fixture(scope='session')
@@ -69,3 +83,18 @@ def hood(request, binary):
     finally:
         hood.remove()
     assert not problems, '\n'.join(problems)
+
+
+@pytest.fixture
+def caged(hood):
+    """A hood whose limits are held: root's, or a user's to whom root has delegated a cgroup."""
+    with delegated(hood):
+        yield hood
+
+
+@pytest.fixture(scope='session')
+def bomb(tmp_path_factory):
+    """The program of bomb.c."""
+    program = tmp_path_factory.mktemp('bomb') / 'bomb'
+    subprocess.run(['cc', '-O1', '-pthread', '-o', program, Path(__file__).parent / 'bomb.c'], check=True)
+    return program.read_bytes()

@@ -1,4 +1,5 @@
 """The command as a test sees it: `hood.run(...)` for one analysis, `hood.cli(...)` for any command."""
+import contextlib
 import json
 import os
 import secrets
@@ -47,6 +48,7 @@ class Hood:
         self.binary, self.who = binary, who
         self.tag = 't' + secrets.token_hex(4)  # part of every id of this test
         self.ids = 0
+        self.processes = []
         self.base = Path(tempfile.mkdtemp(prefix=f'fumehood-{self.tag}-', dir='/var/tmp'))
         self.base.chmod(0o755)
         self.home, self.dir = self.directory('home', 0o700), self.directory('platform', 0o755)
@@ -112,7 +114,8 @@ class Hood:
                        errors='surrogateescape', cwd=cwd or self.dir, env={**self.env, **(env or {})},
                        start_new_session=True, **self.who.popen_arguments())
         options.update(others)
-        return subprocess.Popen([str(self.binary), *map(str, arguments)], **options)
+        self.processes.append(subprocess.Popen([str(self.binary), *map(str, arguments)], **options))
+        return self.processes[-1]
 
     def cli(self, *arguments, stdin=None, **others):
         if stdin is not None:
@@ -172,6 +175,10 @@ class Hood:
         return {row['id'] for row in result.json} if result.status == 0 else set()
 
     def problems(self):
+        for process in self.processes:  # of a test that failed half-way
+            if process.poll() is None:
+                process.kill()
+                process.wait()
         marks = {self.tag, *(id for id in self.made_up_ids() if self.tag not in id)}
         until(lambda: not leaks.find(marks), 5)
         found = leaks.find(marks)
@@ -183,3 +190,23 @@ class Hood:
 
     def remove(self):
         shutil.rmtree(self.base)
+
+
+@contextlib.contextmanager
+def delegated(hood):
+    """While it lasts, an ordinary user has a cgroup in which limits can be held; root, or whoever runs the tests as an
+    ordinary user, has one anyway. That nothing is left in it is part of its end."""
+    uid = hood.who.uid
+    if uid is None:
+        yield
+        return
+    subprocess.run([hood.binary, 'doctor', '--quiet', '--delegate', str(uid)], check=True, env=hood.env)
+    try:
+        yield
+    finally:
+        name, left = f'fumehood.{uid}', []
+        for top in [top for top, names, _ in os.walk('/sys/fs/cgroup') if name in names]:
+            left += [path for path in Path(top, name).iterdir() if path.is_dir()]
+            if not left:
+                os.rmdir(os.path.join(top, name))
+        assert not left, f'cgroups left behind: {left}'

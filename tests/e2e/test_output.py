@@ -44,7 +44,7 @@ def test_a_reader_that_never_reads_stops_neither(hood, script, options, verdict,
     process = hood.popen('run', id, *options, '--', 'sh', '-c', script)
     seen = until(lambda: hood.cli('show', id, '--json').status == 0 and hood.verdict(id))
     assert seen == verdict, 'nobody has read a byte'
-    assert not hood.workspace(id).exists()
+    assert until(lambda: not hood.workspace(id).exists())
     process.stdout.read()
     assert process.wait(timeout=20) == status
 
