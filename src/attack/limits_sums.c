@@ -1,0 +1,219 @@
+/*
+ * Limits that do not add up: each process, file or file system stays below the limit, all together do not. Only what
+ * is quick is here; each row asks for a limit, and claims success if it got several times as much.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/ipc.h>
+#include <sys/mman.h>
+#include <sys/shm.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "act.h"
+
+#define MIB (1UL << 20)
+
+static int fill(int fd, size_t size)
+{
+	static char block[65536] = "x";
+	for (size_t done = 0; done < size; done += sizeof(block))
+		if (write(fd, block, sizeof(block)) != (ssize_t)sizeof(block))
+			return errno ? -errno : -ENOSPC;
+	return 0;
+}
+
+static void hold_memory(size_t size)
+{
+	char *room = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	if (room == MAP_FAILED)
+		_exit(1);
+	memset(room, 1, size);
+}
+
+/* Eight children, none of which is large, all alive at once. */
+ACT(memory_by_children)
+{
+	int ready[2], alive = 0;
+	if (pipe(ready))
+		return -errno;
+	for (int i = 0; i < 8; i++) {
+		pid_t child = fork();
+		if (child < 0)
+			return -errno;
+		if (child)
+			continue;
+		close(ready[0]);
+		hold_memory((size_t)a->number);
+		if (write(ready[1], "x", 1) != 1)
+			_exit(1);
+		linger(2000);
+		_exit(0);
+	}
+	close(ready[1]);
+	for (char byte; alive < 8 && read(ready[0], &byte, 1) == 1;)
+		alive++;
+	return alive == 8 ? reached("eight children with %ld bytes each", a->number) : -ENOMEM;
+}
+
+ACT(memory_by_file)
+{
+	_cleanup_close_ int fd = a->arg[0] ? open(a->arg, O_RDWR | O_CREAT, 0600) : memfd_create("room", 0);
+	if (a->arg[0])
+		unlink(a->arg);
+	int r = fd < 0 ? -errno : fill(fd, (size_t)a->number);
+	return r ? r : reached("%ld bytes of memory as a file", a->number);
+}
+
+ACT(memory_by_segment)
+{
+	int id = shmget(IPC_PRIVATE, (size_t)a->number, IPC_CREAT | 0600);
+	char *room = id < 0 ? (void *)-1 : shmat(id, NULL, 0);
+	if (room == (void *)-1)
+		return -errno;
+	shmctl(id, IPC_RMID, NULL);
+	memset(room, 1, (size_t)a->number);
+	return reached("%ld bytes of System V memory", a->number);
+}
+
+ACT(disk_by_deleted)
+{
+	for (int i = 0; i < 4; i++) {
+		int fd = open("gone", O_RDWR | O_CREAT | O_TRUNC, 0600); /* stays open */
+		unlink("gone");
+		int r = fd < 0 ? -errno : fill(fd, (size_t)a->number / 4);
+		if (r)
+			return r;
+	}
+	return reached("%ld bytes in deleted files", a->number);
+}
+
+ACT(disk_by_nameless)
+{
+	_cleanup_close_ int fd = open(".", O_TMPFILE | O_RDWR, 0600);
+	int r = fd < 0 ? -errno : fill(fd, (size_t)a->number);
+	return r ? r : reached("%ld bytes in a file without a name", a->number);
+}
+
+ACT(disk_by_places)
+{
+	static const char *const places[] = {"one", "/tmp/two", "/var/tmp/three"};
+	size_t got = 0;
+	int r = 0;
+	for (size_t i = 0; i < ARRAY_SIZE(places); i++) {
+		_cleanup_close_ int fd = open(places[i], O_RDWR | O_CREAT, 0600);
+		r = fd < 0 ? -errno : fill(fd, (size_t)a->number / 3);
+		got += r ? 0 : (size_t)a->number / 3;
+		if (places[i][0] == '/')
+			unlink(places[i]); /* the file stays full while it is open */
+		if (!r)
+			(void)dup(fd);
+	}
+	return got > 20 * MIB ? reached("%zu bytes in several places", got) : r;
+}
+
+ACT(disk_by_allocation)
+{
+	_cleanup_close_ int fd = open("room", O_RDWR | O_CREAT, 0600);
+	if (fd < 0 || fallocate(fd, 0, 0, a->number))
+		return -errno;
+	return reached("%ld bytes by fallocate()", a->number);
+}
+
+ACT(processes_by_fork)
+{
+	for (long i = 0; i < a->number; i++) {
+		pid_t child = fork();
+		if (child < 0)
+			return -errno;
+		if (!child) {
+			linger(1500);
+			_exit(0);
+		}
+	}
+	return reached("%ld children", a->number);
+}
+
+static void *wait_a_while(void *arg)
+{
+	linger(1500);
+	return arg;
+}
+
+ACT(processes_by_threads)
+{
+	for (long i = 0; i < a->number; i++) {
+		pthread_t thread;
+		int r = pthread_create(&thread, NULL, wait_a_while, NULL);
+		if (r)
+			return -r;
+	}
+	return reached("%ld threads", a->number);
+}
+
+/* Four processes, each below the limit: RLIMIT_CPU counts each by itself. */
+ACT(time_by_children)
+{
+	int done = 0;
+	for (int i = 0; i < 4; i++) {
+		if (fork())
+			continue;
+		for (struct timespec used = {0}; used.tv_sec * 1000 + used.tv_nsec / 1000000 < a->number;)
+			clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &used);
+		_exit(0);
+	}
+	for (int status; wait(&status) > 0;)
+		done += WIFEXITED(status) && WEXITSTATUS(status) == 0;
+	return done == 4 ? reached("four times %ld ms of CPU", a->number) : -ETIME;
+}
+
+ACT(ignore_the_end)
+{
+	for (int sig = 1; sig < 32; sig++)
+		signal(sig, SIG_IGN);
+	for (int i = 0; i < 600; i++)
+		linger(100);
+	return 0;
+}
+
+#define SUM(n, how, fn, opts, ...)                                                               \
+	{                                                                                        \
+		.name = n, .mechanism = how, .run = fn, .options = opts, .effect = EFFECT_CLAIM, \
+		.flags = REFUSAL_HOLDS, __VA_ARGS__                                              \
+	}
+
+static const struct attack table[] = {
+	SUM("memory-children", "memory spread over eight children", memory_by_children, "--memory 64M",
+	    .number = 24 * MIB),
+	SUM("memory-shm", "memory as files in /dev/shm", memory_by_file, "--memory 64M",
+	    .arg = "/dev/shm/room", .number = 160 * MIB),
+	SUM("memory-memfd", "memory as a memfd", memory_by_file, "--memory 64M", .arg = "",
+	    .number = 160 * MIB),
+	SUM("memory-sysv", "memory as System V segments", memory_by_segment, "--memory 64M",
+	    .number = 160 * MIB),
+	SUM("disk-deleted", "disk in deleted files that stay open", disk_by_deleted, "--disk 16M",
+	    .number = 64 * MIB),
+	SUM("disk-nameless", "disk in O_TMPFILE files", disk_by_nameless, "--disk 16M", .number = 64 * MIB),
+	SUM("disk-places", "disk in the workspace, /tmp and /var/tmp", disk_by_places, "--disk 16M",
+	    .number = 42 * MIB),
+	SUM("disk-allocate", "disk by fallocate()", disk_by_allocation, "--disk 16M", .number = 64 * MIB),
+	SUM("processes-fork", "processes by fork()", processes_by_fork, "--pids 16", .number = 48),
+	SUM("processes-threads", "processes as threads", processes_by_threads, "--pids 16", .number = 48),
+	SUM("cpu-children", "CPU time spread over four children", time_by_children, "--cpu-time 1s",
+	    .number = 300),
+	{.name = "wall-ignored",
+	 .mechanism = "the end of its time, with every signal ignored",
+	 .run = ignore_the_end,
+	 .options = "--wall 1s --grace 100ms",
+	 .effect = EFFECT_HIT,
+	 .flags = HANGS | REFUSAL_HOLDS},
+};
+
+const struct attack_family limits_sums = {
+	.name = "limits", .title = "limits that do not add up", FAMILY(table)};

@@ -1,0 +1,4 @@
+/* The attacker's program shares its sources with the suite and carries no copy of itself. */
+#include "blob.h"
+
+const char attacker_blob[1] = "", attacker_blob_end[1] = "";
