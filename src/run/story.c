@@ -8,6 +8,7 @@
  * written to disk before the commit, so that whoever comes after a crash (recover.c) can finish the story.
  */
 #include "private.h"
+#include "affinity.h"
 #include "capture.h"
 #include "clock.h"
 #include "collect.h"
@@ -37,6 +38,7 @@ struct story {
 	uid_t uid;
 	gid_t gid;
 	struct cgroup *cgroup;
+	struct affinity affinity;
 	int out[STREAM_COUNT][2]; /* pipes */
 	int log[STREAM_COUNT];
 	int null;
@@ -316,6 +318,18 @@ static int check_cpu_time(struct story *s, const struct cgroup_host *host, struc
 											: 0;
 }
 
+static int take_cpus(struct story *s, struct error *err)
+{
+	uint64_t limit = s->plan.limits.value[LIMIT_CPUS];
+	int r = limit == LIMIT_NONE ? 0 : affinity_take(s->workspace.site->state, limit, &s->affinity, err);
+
+	if (r == 0 && s->affinity.count &&
+	    receipt_add(&s->attempt->receipt, "cpu affinity", true, "%d of the CPUs, for it alone",
+			s->affinity.count) < 0)
+		r = error_memory(err);
+	return r;
+}
+
 static int stage_limits(struct story *s, struct error *err)
 {
 	struct record *record = &s->workspace.record;
@@ -329,6 +343,8 @@ static int stage_limits(struct story *s, struct error *err)
 				  &s->attempt->receipt, &s->cgroup, err);
 	if (r == 0)
 		r = check_cpu_time(s, host, err);
+	if (r == 0)
+		r = take_cpus(s, err);
 	if (r < 0)
 		return r;
 	s->attempt->plan = plan_to_json(&s->plan);
@@ -410,6 +426,10 @@ static int stage_sandbox(struct story *s, struct error *err)
 
 	if (s->cgroup)
 		o.n_join = cgroup_join_fds(s->cgroup, o.join_fds);
+	if (s->affinity.count) {
+		o.cpus = &s->affinity.cpus;
+		o.n_cpus = sizeof s->affinity.cpus;
+	}
 	note_start(s);
 	r = sandbox_start(&s->plan, &o, &hooks, &s->attempt->receipt, &s->sandbox, err);
 	for (int i = 0; i < STREAM_COUNT; i++)
@@ -868,6 +888,7 @@ static int clean_up(struct story *s, bool has_verdict, struct error *err)
 		r = r < 0 ? r : e;
 	}
 	slot_release(&s->slot);
+	affinity_release(&s->affinity);
 	return r;
 }
 

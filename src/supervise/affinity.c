@@ -1,0 +1,93 @@
+#include "affinity.h"
+#include "process.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+
+#define LOCK_DIRECTORY "cpus"
+
+/* The descriptor that holds the CPU; -EWOULDBLOCK if another has it; -errno. */
+static int cpu_lock(int dirfd, int cpu)
+{
+	_cleanup_close_ int fd = -1;
+	char name[16];
+
+	snprintf(name, sizeof name, "%d", cpu);
+	fd = openat(dirfd, name, O_RDONLY | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600);
+	if (fd < 0 || flock(fd, LOCK_EX | LOCK_NB) < 0)
+		return -errno;
+	return TAKE_FD(fd);
+}
+
+/* One of them at random, so that users who do not see each other's locks seldom meet. */
+static int any_cpu(const cpu_set_t *usable)
+{
+	uint16_t dice = 0;
+	int cpu = 0;
+
+	random_bytes(&dice, sizeof dice);
+	for (int skip = dice % CPU_COUNT(usable); !CPU_ISSET(cpu, usable) || skip-- > 0;)
+		cpu++;
+	return cpu;
+}
+
+static int cpus_lock(int dirfd, int wanted, const cpu_set_t *usable, struct affinity *a)
+{
+	int first = any_cpu(usable);
+
+	for (int i = 0; i < CPU_SETSIZE && a->count < wanted; i++) {
+		int cpu = (first + i) % CPU_SETSIZE, fd;
+
+		if (!CPU_ISSET(cpu, usable))
+			continue;
+		fd = cpu_lock(dirfd, cpu);
+		if (fd == -EWOULDBLOCK)
+			continue;
+		if (fd < 0)
+			return fd;
+		CPU_SET(cpu, &a->cpus);
+		a->locks[a->count++] = fd;
+	}
+	return 0;
+}
+
+int affinity_take(int dirfd, uint64_t millicpus, struct affinity *ret, struct error *err)
+{
+	struct affinity a = {0};
+	_cleanup_close_ int dir = -1;
+	cpu_set_t usable;
+	uint64_t wanted = (millicpus + 999) / 1000;
+	int r;
+
+	*ret = a;
+	/* More CPUs than a cpu_set_t has bits: then it is a machine on which nobody is crowded out. */
+	if (sched_getaffinity(0, sizeof usable, &usable) < 0 || wanted >= (uint64_t)CPU_COUNT(&usable))
+		return 0;
+	if (mkdirat(dirfd, LOCK_DIRECTORY, 0700) < 0 && errno != EEXIST)
+		return error_system(err, errno, "cannot make '" LOCK_DIRECTORY "' in the state directory");
+	dir = openat(dirfd, LOCK_DIRECTORY, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	if (dir < 0)
+		return error_system(err, errno, "cannot open '" LOCK_DIRECTORY "' in the state directory");
+	a.locks = calloc(wanted, sizeof *a.locks);
+	if (!a.locks)
+		return error_memory(err);
+	r = cpus_lock(dir, (int)wanted, &usable, &a);
+	if (r < 0 || a.count < (int)wanted)
+		affinity_release(&a);
+	if (r < 0)
+		return error_system(err, -r, "cannot lock a CPU in the state directory");
+	*ret = a;
+	return 0;
+}
+
+void affinity_release(struct affinity *a)
+{
+	for (int i = 0; i < a->count; i++)
+		fd_close(a->locks[i]);
+	free(a->locks);
+	*a = (struct affinity){0};
+}
