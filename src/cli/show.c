@@ -11,8 +11,9 @@ static const char help[] =
 	"  fumehood show a42\n"
 	"  fumehood show a42 --attempt 1       an earlier one\n"
 	"  fumehood show a42 --json | jq .usage\n"
+	"  fumehood show a42 --trace           one line with the columns of a Nextflow trace\n"
 	"\n"
-	"--attempt N  --db URL  --config FILE  --json (with request, plan, events, attempts)\n";
+	"--attempt N  --trace  --db URL  --config FILE  --json (with request, plan, events, attempts)\n";
 
 struct subject {
 	struct attempt attempt; /* as the ledger has it */
@@ -58,17 +59,21 @@ static const char *subject_state(const struct subject *s)
 	return s->in_ledger ? "finished" : "held";
 }
 
+/* A first run that is going on, as far as an attempt can say it. */
+static void subject_complete(struct subject *s)
+{
+	if (s->in_ledger)
+		return;
+	snprintf(s->attempt.id, sizeof s->attempt.id, "%s", s->live.id);
+	s->attempt.number = s->live.attempt;
+	s->attempt.created = s->live.created;
+	s->attempt.workspace = s->live.path ? strdup(s->live.path) : NULL;
+}
+
 static json_t *subject_json(struct subject *s)
 {
-	json_t *json;
+	json_t *json = attempt_to_public_json(&s->attempt, true);
 
-	if (!s->in_ledger) {
-		snprintf(s->attempt.id, sizeof s->attempt.id, "%s", s->live.id);
-		s->attempt.number = s->live.attempt;
-		s->attempt.created = s->live.created;
-		s->attempt.workspace = s->live.path ? strdup(s->live.path) : NULL;
-	}
-	json = attempt_to_public_json(&s->attempt, true);
 	if (!json)
 		return NULL;
 	if (!s->in_ledger)
@@ -101,7 +106,11 @@ static int show_main(struct cli *cli, int argc, char **argv, struct error *err)
 	_cleanup_(subject_done) struct subject s = {0};
 	_cleanup_hood_ struct hood *hood = NULL;
 	int number = 0;
-	const struct option_row table[] = {CLI_OPTIONS(cli), {"--attempt", OPTION_NUMBER, &number}, {0}};
+	bool trace = false;
+	const struct option_row table[] = {CLI_OPTIONS(cli),
+					   {"--attempt", OPTION_NUMBER, &number},
+					   {"--trace", OPTION_FLAG, &trace},
+					   {0}};
 	_cleanup_options_ struct options o = {.table = table};
 	int r;
 
@@ -109,6 +118,8 @@ static int show_main(struct cli *cli, int argc, char **argv, struct error *err)
 	r = cli_parse(cli, &o, argc, argv, err);
 	if (r != 0)
 		return r < 0 ? r : 0;
+	if (trace && cli->json)
+		return error_set(err, ERROR_USAGE, "--trace and --json are two forms: choose one");
 	r = cli_take_id(cli, o.words[0], err);
 	if (r == 0)
 		r = cli_hood(cli, &hood, err);
@@ -116,6 +127,11 @@ static int show_main(struct cli *cli, int argc, char **argv, struct error *err)
 		r = subject_load(&s, hood, o.words[0], number, err);
 	if (r < 0)
 		return r;
+	subject_complete(&s);
+	if (trace) {
+		show_trace(&s.attempt);
+		return 0;
+	}
 	if (cli->json)
 		return cli_print_json(cli, subject_json(&s), err);
 	if (s.is_live)
@@ -125,7 +141,7 @@ static int show_main(struct cli *cli, int argc, char **argv, struct error *err)
 
 const struct command command_show = {
 	.name = "show",
-	.usage = "show ID [--attempt N]",
+	.usage = "show ID [--attempt N] [--trace]",
 	.summary = "one analysis: verdict, usage, walls, outputs, events",
 	.help = help,
 	.main = show_main,

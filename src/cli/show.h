@@ -1,5 +1,5 @@
 /*
- * An attempt as a readable page: for `show`, and nobody else.
+ * An attempt as a readable page, or as a line of a trace: for `show`, and nobody else.
  */
 #ifndef CLI_SHOW_H
 #define CLI_SHOW_H
@@ -8,5 +8,6 @@
 #include "print.h"
 
 int show_attempt(const struct cli *cli, const struct attempt *a, const json_t *attempts, struct error *err);
+void show_trace(const struct attempt *a);
 
 #endif

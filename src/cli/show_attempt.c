@@ -112,26 +112,57 @@ static int64_t cpus_at(const struct timeline *t, int i)
 	return t->samples[i].cpu_ms < 0 || cpu < 0 || wall <= 0 ? -1 : cpu * 1000 / wall;
 }
 
+static int64_t memory_at(const struct timeline *t, int i)
+{
+	return t->samples[i].memory_bytes;
+}
+
+static int64_t pids_at(const struct timeline *t, int i)
+{
+	return t->samples[i].pids;
+}
+
+static const char *print_cpus(int64_t millicpus, char out[PRINT_ROOM])
+{
+	snprintf(out, PRINT_ROOM, "%.1f cpus", (double)millicpus / 1000);
+	return out;
+}
+
+static const char *print_processes(int64_t n, char out[PRINT_ROOM])
+{
+	snprintf(out, PRINT_ROOM, "%lld", (long long)n);
+	return out;
+}
+
+/* One row of bars for each quantity, the same time from left to right; what nobody counted has no row. */
 static void print_timeline(const struct cli *cli, const struct timeline *t)
 {
-	int64_t cpus[SAMPLES_MAX], memory[SAMPLES_MAX], most_cpus = 0, most_memory = 0;
-	_cleanup_free_ char *cpu_bars = NULL, *memory_bars = NULL;
+	static const struct {
+		const char *name;
+		int64_t (*at)(const struct timeline *t, int i);
+		const char *(*format)(int64_t, char[PRINT_ROOM]);
+	} rows[] = {{"cpu", cpus_at, print_cpus},
+		    {"memory", memory_at, print_size},
+		    {"processes", pids_at, print_processes}};
 	size_t n = (size_t)t->count, columns = n < BARS_MAX ? n : BARS_MAX;
-	char memory_text[PRINT_ROOM], wall_text[PRINT_ROOM];
+	char text[PRINT_ROOM], wall[PRINT_ROOM];
+	int64_t values[SAMPLES_MAX];
 
-	for (size_t i = 0; i < n; i++) {
-		cpus[i] = cpus_at(t, (int)i);
-		memory[i] = t->samples[i].memory_bytes;
-		most_cpus = cpus[i] > most_cpus ? cpus[i] : most_cpus;
-		most_memory = memory[i] > most_memory ? memory[i] : most_memory;
+	for (size_t row = 0; row < ARRAY_SIZE(rows); row++) {
+		_cleanup_free_ char *bars = NULL;
+		int64_t most = -1;
+
+		for (size_t i = 0; i < n; i++) {
+			values[i] = rows[row].at(t, (int)i);
+			most = values[i] > most ? values[i] : most;
+		}
+		if (most < 0)
+			continue;
+		bars = print_bars(values, n, columns, most, cli->out.utf8);
+		if (bars)
+			printf("  %-10s|%s| up to %s\n", rows[row].name, bars, rows[row].format(most, text));
 	}
-	cpu_bars = print_bars(cpus, n, columns, most_cpus, cli->out.utf8);
-	memory_bars = print_bars(memory, n, columns, most_memory, cli->out.utf8);
-	if (!cpu_bars || !memory_bars)
-		return;
-	printf("  cpu     |%s| up to %.1f cpus\n", cpu_bars, (double)most_cpus / 1000);
-	printf("  memory  |%s| up to %s, over %s\n", memory_bars, print_size(most_memory, memory_text),
-	       print_duration(t->samples[n - 1].at_ms, wall_text));
+	printf("  %-10s over %s\n", "", print_duration(t->samples[n - 1].at_ms, wall));
 }
 
 static int print_receipt(const struct cli *cli, const struct attempt *a, struct error *err)
