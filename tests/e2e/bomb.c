@@ -19,7 +19,14 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { MIB = 1 << 20, MOST_MIB = 256, MOST_PROCESSES = 200, MOST_FILES = 100000, NOT_STOPPED = 99 };
+enum {
+	MIB = 1 << 20,
+	MOST_MIB = 256,
+	MOST_PROCESSES = 200,
+	MOST_FILES = 100000,
+	NOT_STOPPED = 99,
+	NOTICE_MS = 50
+};
 
 static int argument = 1; /* the number after the word */
 
@@ -220,9 +227,18 @@ static int do_files(void)
 	return NOT_STOPPED;
 }
 
+/* The space is free again when it ends; a program takes a moment to notice and to say so. */
+static int nameless(int fd)
+{
+	int status = fill(fd);
+
+	usleep(NOTICE_MS * 1000);
+	return status;
+}
+
 static int do_tmpfile(void)
 {
-	return fill(open(".", O_TMPFILE | O_RDWR, 0600));
+	return nameless(open(".", O_TMPFILE | O_RDWR, 0600));
 }
 
 static int do_deleted(void)
@@ -230,7 +246,7 @@ static int do_deleted(void)
 	int fd = open("bomb.data", O_WRONLY | O_CREAT, 0600);
 
 	unlink("bomb.data");
-	return fill(fd);
+	return nameless(fd);
 }
 
 static int do_disk_handled(void)

@@ -86,7 +86,7 @@ def test_a_path_that_is_not_ours_is_refused_whatever_it_is(hood, put, owner, com
         result = hood.cli(*[id if word == 'ID' else word for word in command])
         assert (state_of(path), state_of(elsewhere)) == before
     finally:
-        if path.is_dir() and not path.is_symlink():
+        if not path.is_symlink() and path.is_dir():
             for name in os.listdir(path):
                 (path / name).unlink()
             path.rmdir()

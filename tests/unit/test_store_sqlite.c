@@ -203,6 +203,7 @@ static void enter_own_mounts(void)
 {
 	char map[64];
 	uid_t uid = geteuid();
+	gid_t gid = getegid(); /* afterwards it is nobody's */
 
 	if (unshare(uid ? CLONE_NEWUSER | CLONE_NEWNS : CLONE_NEWNS) < 0)
 		_exit(2);
@@ -210,7 +211,7 @@ static void enter_own_mounts(void)
 		snprintf(map, sizeof map, "0 %u 1", uid);
 		write_to("/proc/self/uid_map", map);
 		write_to("/proc/self/setgroups", "deny");
-		snprintf(map, sizeof map, "0 %u 1", getegid());
+		snprintf(map, sizeof map, "0 %u 1", gid);
 		write_to("/proc/self/gid_map", map);
 	}
 	if (mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) < 0)
