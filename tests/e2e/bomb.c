@@ -22,7 +22,7 @@
 enum {
 	MIB = 1 << 20,
 	MOST_MIB = 256,
-	MOST_PROCESSES = 200,
+	MOST_PROCESSES = 100,
 	MOST_FILES = 100000,
 	NOT_STOPPED = 99,
 	NOTICE_MS = 50
@@ -35,15 +35,14 @@ static int met(int error)
 	return error == ENOMEM || error == ENOSPC || error == EAGAIN ? error : 1;
 }
 
-static void touch(size_t mib)
+static char *touch(size_t mib)
 {
-	for (size_t i = 0; i < mib; i++) {
-		char *p = mmap(NULL, MIB, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	char *p = mmap(NULL, mib * MIB, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 
-		if (p == MAP_FAILED)
-			_exit(ENOMEM);
-		memset(p, 1, MIB);
-	}
+	if (p == MAP_FAILED)
+		_exit(ENOMEM);
+	memset(p, 1, mib * MIB);
+	return p;
 }
 
 /* Writes until it is refused, or to the end. */
@@ -123,10 +122,9 @@ static int do_children(void)
 			touch(1);
 			pause();
 		}
-		if (waitpid(-1, NULL, WNOHANG) > 0)
-			return 9;
 	}
-	return NOT_STOPPED;
+	alarm(10);
+	return wait(NULL) > 0 ? 9 : NOT_STOPPED;
 }
 
 /* Children that run out of memory, one after the other; the parent lives on, and ends well. */
@@ -340,12 +338,14 @@ static int do_deaf(void)
 
 /* --- known use --- */
 
-/* So much CPU time and memory, no more; says what the kernel charged to itself. */
+/* So much CPU time and memory, no more; says what the kernel has charged to it. Giving the memory back takes time too. */
 static int do_use(int cpu_ms, int mib)
 {
+	char *memory = touch((size_t)mib);
 	struct rusage u;
 
-	touch((size_t)mib);
+	burn(cpu_ms / 2);
+	munmap(memory, (size_t)mib * MIB);
 	burn(cpu_ms);
 	getrusage(RUSAGE_SELF, &u);
 	printf("%ld\n",

@@ -18,9 +18,12 @@ def test_every_option_of_run_is_in_the_manual_and_the_other_way_round(hood):
         assert 'unknown option' not in hood.cli('run', hood.id(), option).err, option
 
 
-def test_every_command_is_in_the_manual(hood):
+def test_every_command_and_its_options_are_in_the_manual(hood):
     manual = (TOP / 'man/fumehood.1.scd').read_text()
-    for line in hood.succeed('help').out.splitlines():
-        found = re.match(r'  ([a-z-]+)\b', line)
-        if found:
-            assert f'*{found.group(1)}' in manual, found.group(1)
+    commands = [found.group(1) for found in re.finditer(r'^  ([a-z-]+)  ', hood.succeed('help').out, re.M)]
+    assert 'run' in commands and 'gc' in commands
+    for command in commands:
+        assert f'*{command}' in manual, command
+        page = hood.succeed('help', command).out.splitlines()
+        offered = options_in('\n'.join(line for line in page if not line.startswith('  fumehood')))
+        assert command == 'run' or offered - options_in(manual) == set(), command

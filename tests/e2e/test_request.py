@@ -152,7 +152,6 @@ def test_with_json_the_analysis_is_heard_only_in_the_log(hood):
 @pytest.mark.parametrize('arguments', [
     ['run', 'ID', '--post-process', 'cat', '--', 'true'], ['run', 'ID', '--query', 'a=SELECT 1', '--', 'true'],
     ['run', 'ID', '--strength', 'landlock', '--', 'true'], ['run', 'ID', '--explain', '--', 'true'],
-    ['run', 'ID', '--db', 'postgresql://nobody@localhost/x', '--', 'true'],
     ['shell', 'ID'], ['post-process', 'ID'], ['submit', 'ID', '--', 'true'], ['wait', 'ID'], ['cancel', 'ID'],
     ['retry', 'ID'], ['worker'],
 ])

@@ -1,0 +1,169 @@
+"""Analyses that use too much: each gets the right verdict, in time, and nobody else notices.
+
+The limits are small, and every bomb stops by itself far beyond them: see bomb.c.
+"""
+import os
+import time
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+
+SLACK = 20 if 'FUMEHOOD_EMULATED' in os.environ else 0  # an emulated machine is slow
+HELD = ['--memory', '64M', '--pids', '30', '--disk', '16M', '--files', '500', '--wall', '20s']
+
+
+@pytest.fixture
+def box(caged, bomb):
+    caged.write('bomb', bomb, 0o755)
+    return caged
+
+
+def explode(box, *words, limits=HELD, **others):
+    return box.run(['./bomb', *map(str, words)], *limits, **others)
+
+
+def check(result, verdict, status, *words):
+    """Its verdict, the exit status of `run`, and what the line for people says."""
+    found = result.json
+    assert (found['verdict'], result.status) == (verdict, status), result
+    assert all(word in (found['reason'] or '') for word in words), result
+    assert found['committed'] is True, result
+    return found
+
+
+# Memory: the kernel kills, and everything that holds memory counts.
+
+@pytest.mark.parametrize('way', ['malloc', 'shm', 'memfd'])
+def test_memory_taken_in_any_way_ends_as_out_of_memory_with_the_peak_the_limit_and_the_victim(box, way):
+    found = check(explode(box, way), 'out_of_memory', 137, 'it used 64M of 64M', "killed 'bomb'")
+    assert found['signal'] == 9 and found['exit_code'] is None
+    usage = found['usage']
+    assert usage['oom_kills'] == 1 and 60 << 20 <= usage['memory_peak_bytes'] <= 64 << 20, usage
+
+
+@pytest.mark.only('user')
+def test_the_private_tmp_of_a_user_counts_as_memory_where_it_is_a_tmpfs(box):
+    limits = ['--memory', '64M', '--disk', '200M', '--wall', '20s']
+    found = check(explode(box, 'tmp', limits=limits), 'out_of_memory', 137, "killed 'bomb'")
+    assert any('charged to memory' in layer['detail'] for layer in found['receipt']['layers'])
+
+
+@pytest.mark.only('root')
+def test_files_on_a_disk_image_are_no_memory(box):
+    limits = ['--memory', '64M', '--disk', '100M', '--wall', '60s']
+    check(explode(box, 'tmp', limits=limits), 'out_of_disk', 28)
+
+
+def test_many_small_children_together_are_out_of_memory_too(box):
+    limits = ['--memory', '64M', '--pids', '400', '--wall', '20s']
+    found = check(explode(box, 'children', limits=limits), 'out_of_memory', 137, 'it used 64M of 64M', 'child processes')
+    assert found['usage']['oom_kills'] >= 1
+
+
+def test_neither_pid_1_nor_the_supervisor_is_ever_the_victim(box):
+    """Twenty children run out of memory, after PID 1 was offered to the kernel as the better victim."""
+    script = 'echo 1000 > /proc/1/oom_score_adj; for i in 1 2 3 4; do ./bomb child-memory 5 || exit 1; done; exit 5'
+    found = check(box.run(script, '--input', 'bomb', *HELD), 'out_of_memory', 137, 'it used 64M of 64M', '20 of its child processes')
+    assert (found['exit_code'], found['usage']['oom_kills']) == (5, 20)
+
+
+# Processes and threads.
+
+@pytest.mark.parametrize('way', ['fork', 'threads'])
+def test_too_many_processes_or_threads_are_out_of_processes(box, way):
+    found = check(explode(box, way), 'out_of_processes', 11, 'the limit is 30', 'refused')
+    assert found['usage']['pids_peak'] == 30
+
+
+# Disk: full is full, whatever holds the space.
+
+@pytest.mark.parametrize('way', ['disk', 'tmp', 'tmpfile', 'deleted'])
+def test_a_full_disk_is_out_of_disk_with_or_without_names_for_the_files(box, way):
+    found = check(explode(box, way), 'out_of_disk', 28, 'the limit is 16M')
+    assert found['usage']['disk_bytes'] > 12 << 20, found['usage']
+
+
+def test_too_many_files_are_out_of_disk_and_the_reason_says_that_it_was_files(box):
+    found = check(explode(box, 'files'), 'out_of_disk', 28, 'the limit is 500 files')
+    assert 400 < found['usage']['disk_files'] <= 520, found['usage']
+
+
+# Output: never a reason to end it.
+
+def test_a_flood_of_output_keeps_head_and_tail_and_counts_the_middle(box):
+    result = explode(box, 'log', 32, limits=['--log-max', '64K', *HELD])
+    assert check(result, 'succeeded', 0)
+    log = box.log(result.json['id'])
+    assert len(log) < 300 << 10
+    assert 'F\n' in log and 'L\n' in log, 'the first line and the last'
+    omitted = (16 << 20) - (64 << 10)
+    assert str(omitted) in log, log[32000:34000]
+
+
+# Time. The stop-watch makes these sensitive to what else goes on.
+
+@pytest.mark.alone
+@pytest.mark.parametrize('words', [
+    ['stop'], ['deaf'], ['fork-forever'], ['log-forever'], ['busy', 8]], ids=lambda words: words[0])
+def test_nothing_outlives_its_wall_time_and_grace_by_a_second(box, words):
+    begun = time.monotonic()
+    result = explode(box, *words, limits=['--wall', '500ms', '--grace', '200ms', '--pids', '30', '--log-max', '64K'])
+    took = time.monotonic() - begun
+    check(result, 'timed_out', 124, 'the limit is 500ms')
+    assert took < 0.5 + 0.2 + 1 + SLACK, took
+
+
+@pytest.mark.alone
+@pytest.mark.parametrize('processes', [1, 4])
+def test_a_busy_loop_ends_when_its_cpu_time_is_used_up(box, processes):
+    begun = time.monotonic()
+    result = explode(box, 'busy', processes, limits=['--cpu-time', '500ms', '--grace', '200ms', '--wall', '20s'])
+    took = time.monotonic() - begun
+    found = check(result, 'timed_out', 124, 'cpu time', 'the limit is 500ms')
+    assert took < 0.5 + 0.2 + 1 + SLACK, took
+    assert 500 <= found['usage']['cpu_ms'] < 500 + 100 + 2 * 200 + 1000 * SLACK, found['usage']
+
+
+def test_daemons_that_ignore_every_signal_end_with_their_analysis(box):
+    check(explode(box, 'daemons', 5), 'succeeded', 0)  # The fixture looks for survivors.
+
+
+# Everybody else.
+
+@pytest.mark.alone
+def test_the_host_goes_on_as_if_nothing_was(box):
+    def available():
+        return next(int(line.split()[1]) << 10 for line in open('/proc/meminfo') if line.startswith('MemAvailable'))
+
+    limits = ['--memory', '64M', '--pids', '30', '--disk', '16M', '--wall', '2s', '--grace', '0s', '--cpus', '0.5']
+    ways = ['fork-forever', 'log-forever', 'busy', 'deaf']
+    with ThreadPoolExecutor(len(ways)) as pool:
+        before, slowest, lowest = available(), 0, 1 << 60
+        running = [pool.submit(explode, box, way, limits=limits) for way in ways]
+        while not all(run.done() for run in running):
+            begun = time.monotonic()
+            assert os.waitstatus_to_exitcode(os.spawnlp(os.P_WAIT, 'true', 'true') << 8) == 0
+            slowest, lowest = max(slowest, time.monotonic() - begun), min(lowest, available())
+    for run in running:
+        check(run.result(), 'timed_out', 124)
+    assert slowest < 1 + SLACK, slowest
+    assert before - lowest < 600 << 20, (before, lowest)
+
+
+@pytest.mark.alone
+def test_an_analysis_beside_a_cpu_bomb_takes_as_long_as_alone(box):
+    """Both may use one CPU. The median of five; 15 % is what the machine itself may vary."""
+    def seconds():
+        result = explode(box, 'use', 400, 1, limits=['--cpus', '1'])
+        assert result.status == 0, result
+        return result.json['usage']['wall_ms'] / 1000
+
+    def median():
+        return sorted(seconds() for _ in range(5))[2]
+
+    alone = median()
+    process, _ = box.start('echo ready; exec ./bomb busy 8', '--cpus', '1', '--wall', '60s', '--grace', '0s')
+    beside = median()
+    process.terminate()
+    process.communicate(timeout=20)
+    assert beside < alone * 1.15, (alone, beside)
