@@ -16,8 +16,9 @@
 /* cpuacct.stat counts in USER_HZ, which is 100 for every program on Linux. */
 enum { NSEC_PER_TICK = 10000000 };
 
-/* The peak includes the page cache that the analysis's reading filled: the kernel gives no other. Peak swap is not
- * counted by v1, and writes that reach the disk later are not charged to the writer. */
+/* The peak includes the page cache that the analysis's reading filled: the kernel gives no other. v1 does not count peak
+ * swap, nor writes, which it charges to nobody when they reach the disk; reads only where Linux is older than 6.10 or the
+ * device is throttled: no line for a device is "not counted", not 0. */
 static const struct counter_file counters[] = {
 	{CONTROLLER_CPUACCT, "cpuacct.usage", true, false, {{NULL, FIELD(cpu_ns), 1}}, 1},
 	{CONTROLLER_MEMORY, "memory.usage_in_bytes", true, false, {{NULL, FIELD(memory_bytes), 1}}, 1},
@@ -42,9 +43,9 @@ static const struct counter_file counters[] = {
 	{CONTROLLER_BLKIO,
 	 "blkio.throttle.io_service_bytes_recursive",
 	 false,
-	 true,
-	 {{"Read", FIELD(read_bytes), 1}, {"Write", FIELD(written_bytes), 1}},
-	 2},
+	 false,
+	 {{"Read", FIELD(read_bytes), 1}},
+	 1},
 };
 
 /* A group in the hierarchy of one controller; hierarchies that carry several ("cpu,cpuacct") get one group. */
