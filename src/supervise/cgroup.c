@@ -188,8 +188,10 @@ int cgroup_create(const struct cgroup_host *host, const char *name, const struct
 			return error_memory(err);
 		why = failed.message;
 	} else if (r < 0) {
-		if (err)
+		if (err) {
+			failed.stage = err->stage;
 			*err = failed;
+		}
 		cgroup_remove(c, NULL);
 		return r;
 	}
