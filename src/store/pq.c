@@ -158,10 +158,13 @@ static int wait_for(struct pq *q, short events, struct error *err)
 			return pq_lost(q, err);
 		if (n > 0)
 			return 0;
-		if (n < 0 && errno != EINTR)
-			return error_system(err, errno, "cannot wait for the ledger %s", q->name);
 		if (n == 0 && clock_now() >= deadline)
 			break;
+		if (n < 0 && errno != EINTR) {
+			/* In the middle of an answer: the conversation cannot be taken up again. */
+			q->lost = true;
+			return error_system(err, errno, "cannot wait for the ledger %s", q->name);
+		}
 	}
 	q->lost = true;
 	return error_set(err, ERROR_LEDGER, "the ledger %s has said nothing for %d s: is its server stopped?",
