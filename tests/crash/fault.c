@@ -1,0 +1,116 @@
+/*
+ * The fault sweep: the k-th call that can fail in a certain way does so, for every k and every way. A run that
+ * succeeds in spite of it is a pass, and so is a refusal in one sentence; whatever was left is gone after gc.
+ */
+#include "fault.h"
+#include "sweep.h"
+
+#include <stdio.h>
+#include <string.h>
+#include <sys/wait.h>
+
+static const char *text_of(const json_t *object, const char *key)
+{
+	const char *text = json_string_value(json_object_get(object, key));
+
+	return text ? text : "";
+}
+
+static bool is_sentence(const char *text)
+{
+	const char *newline = strchr(text, '\n');
+
+	return strlen(text) > 10 && (!newline || !newline[1]);
+}
+
+/* What the command said, and what the ledger must say then. */
+static enum expected answer_judge(const struct tracee *t, struct problems *p)
+{
+	_cleanup_buffer_ struct buffer out = {0}, err = {0};
+	const char *message;
+	enum expected expected = EXPECT_ANY;
+	json_t *json;
+
+	memory_file_read(t->out, &out);
+	memory_file_read(t->err, &err);
+	json = out.data ? json_loadb(out.data, out.size, 0, NULL) : NULL;
+	if (t->hung) {
+		problem(p, "it hangs");
+		json_decref(json);
+		return EXPECT_ANY;
+	}
+	if (!WIFEXITED(t->status) || (WEXITSTATUS(t->status) != 0 && WEXITSTATUS(t->status) != 125)) {
+		problem(p, "it ended with status %#x: %s %s: %s", (unsigned)t->status,
+			err.data ? err.data : "", text_of(json, "verdict"), text_of(json, "reason"));
+		json_decref(json);
+		return EXPECT_ANY;
+	}
+	message = json ? text_of(json_object_get(json, "error"), "message") : err.data ? err.data : "";
+	if (WEXITSTATUS(t->status) == 0 || strcmp(text_of(json, "verdict"), "succeeded") == 0)
+		expected = EXPECT_SUCCEEDED;
+	else if (json)
+		expected = EXPECT_REFUSED;
+	if (WEXITSTATUS(t->status) == 125 && !is_sentence(message))
+		problem(p, "it refused without one clear sentence: '%s', '%s'", message,
+			err.data ? err.data : "");
+	count(WEXITSTATUS(t->status) == 0 ? &totals->succeeded : &totals->refused, 1);
+	json_decref(json);
+	return expected;
+}
+
+/* Fails the k-th call that can. False: there was none. */
+static bool fault_step(struct ground *g, const struct options *o, const struct fault *f, int k)
+{
+	const char *argv[GROUND_ARGS_MAX];
+	char call[600] = "";
+	struct problems p = {0};
+	enum expected expected;
+	struct tracee t;
+	char id[64];
+	int n = 0;
+	bool make;
+
+	ground_reset_ledger(g, o->fresh);
+	snprintf(id, sizeof id, "%s-%s-%d", g->tag, f->name, k);
+	ground_run_argv(g, id, false, argv);
+	tracee_start(&t, g, argv);
+	while ((n < k || o->lasting) && tracee_next(&t)) {
+		if (!fault_applies(f, &t, &make) || ++n < k)
+			continue;
+		if (n == k)
+			call_describe(&t, call, sizeof call);
+		tracee_fail(&t, f->error, make);
+	}
+	tracee_finish(&t);
+	if (n >= k)
+		count(&totals->steps, 1);
+	expected = answer_judge(&t, &p);
+	recover(g, &p);
+	remains_check(g, false, &p);
+	ledger_check(g, id, expected, 0, &p);
+	step_report(&p, "%s: %s at the %d. call that can: %s", id, f->name, k, call);
+	if (o->verbose)
+		printf("%s\t%d\t%s\t%#x\n", f->name, k, call, (unsigned)t.status);
+	tracee_done(&t);
+	return n >= k;
+}
+
+static void fault_work(struct ground *g, const struct options *o, int index)
+{
+	for (int i = 0; i < n_faults; i++) {
+		int k = o->offset + 1 + index * o->every;
+
+		if (o->error && faults[i].error != o->error)
+			continue;
+		while (fault_step(g, o, &faults[i], k))
+			k += o->workers * o->every;
+	}
+}
+
+static void fault_summary(const struct options *o)
+{
+	printf("%d faults injected%s: %d runs succeeded in spite of it, %d were refused\n", totals->steps,
+	       o->lasting ? ", each lasting" : "", totals->succeeded, totals->refused);
+}
+
+const struct mode mode_fault = {"fault", "1s", fault_work, fault_summary};

@@ -1,0 +1,176 @@
+/*
+ * The kill sweep: SIGKILL at the k-th call of a whole run, for every k. Then recovery, then the promises.
+ */
+#include "fault.h"
+#include "sweep.h"
+
+#include <stdio.h>
+#include <string.h>
+#include <sys/wait.h>
+
+enum { STORE_CHECK_EVERY = 32 };
+
+/* The same analysis once more: it finds what the dead one left, settles that, and runs. */
+static void recover_by_run(const struct ground *g, const char *id, struct problems *p)
+{
+	_cleanup_outcome_ struct outcome o;
+	const char *argv[GROUND_ARGS_MAX];
+
+	ground_run_argv(g, id, true, argv);
+	ground_command(g, argv, &o);
+	if (o.status != 0)
+		problem(p, "the next run ended with status %#x: %s%s", (unsigned)o.status,
+			o.err.data ? o.err.data : "", o.out.data ? o.out.data : "");
+}
+
+static void check(struct ground *g, const struct options *o, const char *id, const struct sight *sight,
+		  struct problems *p)
+{
+	enum expected expected = sight_expects(sight);
+
+	if (o->by_run) {
+		recover_by_run(g, id, p);
+		ledger_check(g, id, EXPECT_SUCCEEDED, expected == EXPECT_NOTHING ? 0 : 1, p);
+	}
+	recover(g, p);
+	remains_check(g, sight->init_noted, p);
+	if (!o->by_run)
+		ledger_check(g, id, expected, 0, p);
+	if (!g->db[0] || totals->steps % STORE_CHECK_EVERY == 0)
+		store_check(g, p);
+}
+
+static void whole_run_check(const struct tracee *t, struct problems *p)
+{
+	_cleanup_buffer_ struct buffer out = {0};
+
+	if (t->status == 0)
+		return;
+	memory_file_read(t->out, &out);
+	problem(p, "the whole run ended with status %#x: %s", (unsigned)t->status, out.data ? out.data : "");
+}
+
+/* Kills at call k. False: it had ended before. */
+static bool kill_step(struct ground *g, const struct options *o, int k)
+{
+	const char *argv[GROUND_ARGS_MAX];
+	struct problems p = {0};
+	struct sight sight;
+	struct tracee t;
+	char id[64], call[600];
+	int n = 0;
+
+	ground_reset_ledger(g, o->fresh);
+	snprintf(id, sizeof id, "%s-%d", g->tag, k);
+	ground_run_argv(g, id, false, argv);
+	tracee_start(&t, g, argv);
+	while (n < k && tracee_next(&t))
+		n++;
+	sight_take(g, id, t.started, &sight);
+	call_describe(&t, call, sizeof call);
+	if (n < k) {
+		totals->calls = n;
+		whole_run_check(&t, &p);
+	} else {
+		tracee_kill(&t);
+		count(&totals->steps, 1);
+		count(&totals->stages[sight.stage], 1);
+	}
+	check(g, o, id, &sight, &p);
+	step_report(&p, "%s: killed at call %d (%s, stage %s)", id, k, call, stage_names[sight.stage]);
+	if (o->verbose)
+		printf("%d\t%s\t%s\n", k, call, stage_names[sight.stage]);
+	tracee_done(&t);
+	return n == k;
+}
+
+static void kill_work(struct ground *g, const struct options *o, int index)
+{
+	struct problems p = {0};
+	int k = o->offset + 1 + index * o->every;
+
+	while (kill_step(g, o, k))
+		k += o->workers * o->every;
+	store_check(g, &p);
+	step_report(&p, "db check at the end");
+}
+
+static void kill_summary(const struct options *o)
+{
+	printf("killed at %d of %d calls after main%s:", totals->steps, totals->calls,
+	       o->by_run ? ", recovered by the next run" : ", recovered by gc");
+	for (int i = 0; i < STAGE_COUNT; i++)
+		printf(" %s %d%s", stage_names[i], totals->stages[i], i + 1 < STAGE_COUNT ? "," : "\n");
+	for (int i = 0; i < STAGE_COUNT; i++)
+		if (totals->stages[i] == 0 && !(o->wish.own_disk && i == STAGE_COMMIT)) {
+			printf("BROKEN the stage '%s' was never hit\n", stage_names[i]);
+			totals->broken++;
+		}
+}
+
+const struct mode mode_kill = {"kill", "20s", kill_work, kill_summary};
+
+/* ---- the same for gc ---- */
+
+/* Leaves a dead run: with its verdict on disk, or in the middle of its command. */
+static void run_leave(struct ground *g, const char *id, bool finished)
+{
+	const char *argv[GROUND_ARGS_MAX];
+	struct tracee t;
+
+	ground_run_argv(g, id, false, argv);
+	tracee_start(&t, g, argv);
+	while (tracee_next(&t))
+		if (run_has(g, id, finished ? "finished.json" : "stdout"))
+			break;
+	tracee_done(&t);
+}
+
+/* Kills gc at its call k, over a run of each kind. False: it had ended before. */
+static bool kill_gc_step(struct ground *g, const struct options *o, int k)
+{
+	const char *argv[] = {g->binary, "gc", "--json", NULL};
+	struct problems p = {0};
+	char finished[64], begun[64], call[600];
+	struct tracee t;
+	int n = 0;
+
+	ground_reset_ledger(g, o->fresh);
+	snprintf(finished, sizeof finished, "%s-%d-finished", g->tag, k);
+	snprintf(begun, sizeof begun, "%s-%d-begun", g->tag, k);
+	run_leave(g, finished, true);
+	run_leave(g, begun, false);
+	tracee_start(&t, g, argv);
+	while (n < k && tracee_next(&t))
+		n++;
+	call_describe(&t, call, sizeof call);
+	if (n < k) {
+		totals->calls = n;
+	} else {
+		tracee_kill(&t);
+		count(&totals->steps, 1);
+	}
+	recover(g, &p);
+	remains_check(g, true, &p);
+	ledger_check(g, finished, EXPECT_SUCCEEDED, 0, &p);
+	ledger_check(g, begun, EXPECT_LOST, 0, &p);
+	store_check(g, &p);
+	step_report(&p, "%s: gc killed at call %d: %s", finished, k, call);
+	tracee_done(&t);
+	return n == k;
+}
+
+static void kill_gc_work(struct ground *g, const struct options *o, int index)
+{
+	int k = o->offset + 1 + index * o->every;
+
+	while (kill_gc_step(g, o, k))
+		k += o->workers * o->every;
+}
+
+static void kill_gc_summary(const struct options *o UNUSED)
+{
+	printf("gc killed at %d of %d calls after main\n", totals->steps, totals->calls);
+}
+
+const struct mode mode_kill_gc = {"kill-gc", "20s", kill_gc_work, kill_gc_summary};

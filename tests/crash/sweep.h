@@ -1,0 +1,43 @@
+/* What the modes of the sweep share: what was asked for, and what came of it, counted over all workers. */
+#ifndef CRASH_SWEEP_H
+#define CRASH_SWEEP_H
+
+#include "inspect.h"
+
+struct options {
+	struct wish wish;
+	int every, offset; /* the calls offset + 1, offset + 1 + every, … */
+	int workers;
+	int rounds;   /* storm */
+	int at_once;  /* storm */
+	int error;    /* fault: an errno; 0: all that are known */
+	bool lasting; /* fault: every later call of its kind fails too */
+	bool fresh;   /* each run finds no ledger */
+	bool by_run;  /* kill: not gc recovers, but the next run of the same id */
+	bool verbose;
+};
+
+struct totals {
+	int calls; /* of a whole run */
+	int steps;
+	int stages[STAGE_COUNT];
+	int succeeded, refused, lost, nothing; /* what the ledger or the command said in the end */
+	int broken;			       /* steps */
+};
+extern struct totals *totals; /* shared by the workers */
+
+void count(int *total, int n);
+
+/* A step is over: its problems, if any, are printed under this title, counted, and forgotten. */
+void step_report(struct problems *p, const char *format, ...) PRINTF_LIKE(2, 3);
+
+struct mode {
+	const char *name;
+	const char *busy; /* see struct wish */
+	/* The share of worker number index. */
+	void (*work)(struct ground *g, const struct options *o, int index);
+	void (*summary)(const struct options *o);
+};
+extern const struct mode mode_kill, mode_kill_gc, mode_fault, mode_storm;
+
+#endif
