@@ -25,6 +25,8 @@ int hood_cgroups(struct hood *h, const struct cgroup_host **ret, struct error *e
 
 /* resolve.c: request + configuration → plan, without mounts. */
 int plan_resolve(struct hood *h, const struct request *r, struct plan *plan, struct error *err);
+/* FUMEHOOD_ATTEMPT in the environment, when the number has changed since. -ENOMEM. */
+int plan_set_attempt(struct plan *plan);
 /* scene.c: the array of mounts. */
 int plan_add_scene(struct hood *h, const struct request *r, struct plan *plan, struct error *err);
 /* staging.c: which files of the submitter are copied in. */

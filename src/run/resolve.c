@@ -156,6 +156,11 @@ static int env_set(struct plan *plan, const char *name, const char *format, ...)
 	return strv_append(&plan->env, entry);
 }
 
+int plan_set_attempt(struct plan *plan)
+{
+	return plan->env ? env_set(plan, "FUMEHOOD_ATTEMPT", "%d", plan->attempt) : 0;
+}
+
 static char *search_inside(const struct plan *plan)
 {
 	_cleanup_buffer_ struct buffer b = {0};

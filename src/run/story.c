@@ -66,28 +66,38 @@ static void tell(const struct story *s, const char *stage)
 
 /* ---- plan ---- */
 
-static int stage_plan(struct story *s, struct error *err)
+/* Asked twice: for the plan, and again when the id is ours alone, since another run of it may have ended in between. */
+static int next_attempt(struct story *s, struct error *err)
 {
 	struct analysis_state known;
+	int r;
+
+	if (!s->request->id)
+		return 0;
+	r = ledger_analysis(s->ledger, s->request->id, &known, err);
+	if (r < 0)
+		return r;
+	if (known.succeeded && !s->request->again)
+		return error_set(
+			err, ERROR_REFUSED,
+			"'%s' has already succeeded: --again makes another attempt, `fumehood show %s` shows the last one",
+			s->request->id, s->request->id);
+	s->plan.attempt = s->attempt->number = known.last_attempt + 1;
+	return plan_set_attempt(&s->plan) < 0 ? error_memory(err) : 0;
+}
+
+static int stage_plan(struct story *s, struct error *err)
+{
 	int r = hood_ledger(s->hood, LEDGER_CREATE, &s->ledger, err);
 
 	if (r == 0 && s->request->id)
 		r = id_check(s->request->id, err);
 	if (r < 0)
 		return r;
-	if (s->request->id) {
-		r = ledger_analysis(s->ledger, s->request->id, &known, err);
-		if (r < 0)
-			return r;
-		if (known.succeeded && !s->request->again)
-			return error_set(
-				err, ERROR_REFUSED,
-				"'%s' has already succeeded: --again makes another attempt, `fumehood show %s` "
-				"shows the last one",
-				s->request->id, s->request->id);
-		s->plan.attempt = known.last_attempt;
-	}
-	s->plan.attempt++;
+	s->plan.attempt = 1;
+	r = next_attempt(s, err);
+	if (r < 0)
+		return r;
 	r = plan_resolve(s->hood, s->request, &s->plan, err);
 	if (r < 0)
 		return r;
@@ -268,6 +278,9 @@ static int stage_workspace(struct story *s, struct error *err)
 	if (r < 0)
 		return r;
 	s->has_workspace = true;
+	r = next_attempt(s, err);
+	if (r < 0)
+		return r;
 	if (s->plan.own_disk)
 		r = prepare_disk(s, err);
 	else
@@ -389,8 +402,7 @@ static int disk_measure(struct story *s, uint64_t *ret_bytes, uint64_t *ret_file
 		return -errno;
 	*ret_bytes = (uint64_t)(st.f_blocks - st.f_bfree) * st.f_frsize - s->disk_empty.bytes;
 	*ret_files = st.f_files - st.f_ffree - s->disk_empty.files;
-	/* ext4 says "no space" while a few percent are left, which it keeps for its own delayed work. */
-	s->disk_was_full |= st.f_blocks && st.f_bavail <= (s->loop >= 0 ? st.f_blocks / 16 : 0);
+	s->disk_was_full |= st.f_blocks && st.f_bavail == 0;
 	s->files_were_up |= st.f_files && st.f_ffree == 0;
 	return 0;
 }
@@ -418,8 +430,8 @@ static int stage_sandbox(struct story *s, struct error *err)
 	struct sandbox_options o = {
 		.host_uid = s->uid,
 		.host_gid = s->gid,
-		.stdio = {s->in[0] >= 0 ? s->in[0] : s->null,
-			  s->out[STREAM_STDOUT][1], s->out[STREAM_STDERR][1]},
+		.stdio = {s->in[0] >= 0 ? s->in[0] : s->null, s->out[STREAM_STDOUT][1],
+			  s->out[STREAM_STDERR][1]},
 		.slot_fd = s->slot.fd,
 	};
 	int r;
@@ -705,8 +717,8 @@ static int reason_memory(const struct story *s, struct buffer *b)
 static int reason_disk(const struct story *s, struct buffer *b)
 {
 	const struct limits *l = &s->plan.limits;
-	enum limit which = s->disk_was_full || s->disk_most.bytes > l->value[LIMIT_DISK] ? LIMIT_DISK
-											   : LIMIT_FILES;
+	enum limit which =
+		s->disk_was_full || s->disk_most.bytes > l->value[LIMIT_DISK] ? LIMIT_DISK : LIMIT_FILES;
 	uint64_t used = which == LIMIT_DISK ? s->disk_most.bytes : s->disk_most.files;
 	char limit[LIMIT_TEXT_SIZE], most[LIMIT_TEXT_SIZE];
 
@@ -880,6 +892,8 @@ static int clean_up(struct story *s, bool has_verdict, struct error *err)
 			e = workspace_keep(&s->workspace, clock_utc() + (int64_t)s->hood->config.keep_for_ns,
 					   err);
 			s->attempt->kept = e == 0;
+		} else if (!has_verdict && s->workspace.adopted) {
+			e = workspace_give_back(&s->workspace, err);
 		} else {
 			e = workspace_remove(&s->workspace, err);
 		}

@@ -1,6 +1,7 @@
 #include "image.h"
 #include "file.h"
 
+#include <endian.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/loop.h>
@@ -12,7 +13,55 @@
 
 enum { ATTEMPTS = 64, BLOCK = 4096, OVERHEAD = 2 * 1024 * 1024, INODE = 256 };
 
-/* mke2fs on a descriptor: no journal, since nothing of it survives a crash anyway, and no reserve for root. */
+/* What ext4 keeps for itself of every file system: a 50th, 4096 blocks at the most. */
+enum { KEPT_PART = 50, KEPT_MAX = 4096 };
+
+/* Where the superblock is, and the halves of some of its numbers. */
+enum {
+	SUPERBLOCK = 1024,
+	BLOCKS_LOW = 0x4,
+	RESERVED_LOW = 0x8,
+	FREE_LOW = 0xC,
+	BLOCKS_HIGH = 0x150,
+	RESERVED_HIGH = 0x154,
+	FREE_HIGH = 0x158
+};
+
+static uint64_t number_read(const unsigned char *superblock, int low, int high)
+{
+	uint32_t halves[2];
+
+	memcpy(&halves[0], superblock + low, sizeof halves[0]);
+	memcpy(&halves[1], superblock + high, sizeof halves[1]);
+	return le32toh(halves[0]) | (uint64_t)le32toh(halves[1]) << 32;
+}
+
+/* Reserves for root what is there beyond the limit, so that exactly so much is left for the analysis. */
+static int reserve(int fd, uint64_t blocks, struct error *err)
+{
+	unsigned char superblock[1024];
+	uint64_t free, kept, reserved;
+	uint32_t halves[2];
+
+	if (pread(fd, superblock, sizeof superblock, SUPERBLOCK) != sizeof superblock)
+		return error_system(err, errno, "cannot read the analysis's disk");
+	free = number_read(superblock, FREE_LOW, FREE_HIGH);
+	kept = number_read(superblock, BLOCKS_LOW, BLOCKS_HIGH) / KEPT_PART;
+	kept = kept < KEPT_MAX ? kept : KEPT_MAX;
+	if (free < blocks + kept)
+		return error_set(err, ERROR_REFUSED, "a disk of that size cannot be made for the analysis");
+	reserved = free - kept - blocks;
+	halves[0] = htole32((uint32_t)reserved);
+	halves[1] = htole32((uint32_t)(reserved >> 32));
+	if (pwrite(fd, &halves[0], sizeof halves[0], SUPERBLOCK + RESERVED_LOW) < 0 ||
+	    pwrite(fd, &halves[1], sizeof halves[1], SUPERBLOCK + RESERVED_HIGH) < 0)
+		return error_system(err, errno, "cannot write the analysis's disk");
+	return 0;
+}
+
+/* mke2fs on a descriptor: no journal, since nothing of it survives a crash anyway, and no checksum over the superblock,
+ * which is changed afterwards. "verity" keeps newer kernels from writing in pieces of a megabyte, each of which would be
+ * refused whole on a disk that is nearly full. */
 static int format(int fd, uint64_t files, struct error *err)
 {
 	char target[32], inodes[32];
@@ -30,7 +79,7 @@ static int format(int fd, uint64_t files, struct error *err)
 			(char *)"-N",
 			inodes,
 			(char *)"-O",
-			(char *)"^has_journal,^resize_inode",
+			(char *)"^has_journal,^resize_inode,^metadata_csum,verity",
 			(char *)"-E",
 			(char *)"lazy_itable_init=1,nodiscard",
 			target,
@@ -104,9 +153,11 @@ int image_open(int root_fd, uint64_t bytes, uint64_t files, char path[32], struc
 	/* One inode per block is the most that can be used; the tables come on top of what was asked for. */
 	if (files > most)
 		files = most;
-	size = bytes + bytes / 64 + files * INODE + OVERHEAD;
+	size = bytes + bytes / 32 + files * INODE + OVERHEAD;
 	if (ftruncate(fd, (off_t)(size & ~(uint64_t)(BLOCK - 1))) < 0)
 		return error_system(err, errno, "cannot make a disk of %llu bytes", (unsigned long long)size);
 	r = format(fd, files, err);
+	if (r == 0)
+		r = reserve(fd, most, err);
 	return r < 0 ? r : attach(fd, path, err);
 }

@@ -251,9 +251,27 @@ static int adopt(struct workspace *w, const char *token, uid_t uid, gid_t gid, s
 		(void)folder_save(w, true, &ignored);
 		return r;
 	}
-	record_done(&held);
+	w->held = held;
 	w->adopted = true;
 	return 0;
+}
+
+int workspace_give_back(struct workspace *w, struct error *err)
+{
+	struct names n;
+	int r;
+
+	names_make(&n, w->site, w->record.id, w->record.token);
+	r = tree_remove(w->site->root_fd, n.scratch, err);
+	if (r == 0 && geteuid() == 0)
+		r = tree_chown(w->fd, geteuid(), getegid(), err);
+	if (r < 0)
+		return r;
+	record_done(&w->record);
+	w->record = w->held;
+	record_init(&w->held);
+	w->adopted = false;
+	return folder_save(w, true, err);
 }
 
 int workspace_open(const struct site *site, const char *id, const char *token, uid_t uid, gid_t gid,
@@ -397,4 +415,5 @@ void workspace_close(struct workspace *w)
 	w->run_fd = fd_close(w->run_fd);
 	w->lock_fd = fd_close(w->lock_fd);
 	record_done(&w->record);
+	record_done(&w->held);
 }

@@ -78,10 +78,11 @@ void workspace_scratch_name(const char *prefix, const char *id, const char *toke
 struct workspace {
 	const struct site *site;
 	struct record record;
-	int run_fd;   /* runs/{id}, -1 when closed */
-	int lock_fd;  /* held */
-	int fd;	      /* the workspace, O_PATH-free: readable directory */
-	bool adopted; /* it was held by our caller: what lies there counts as staged */
+	int run_fd;	    /* runs/{id}, -1 when closed */
+	int lock_fd;	    /* held */
+	int fd;		    /* the workspace, O_PATH-free: readable directory */
+	struct record held; /* adopted: as it was before */
+	bool adopted;	    /* it was held by our caller: what lies there counts as staged */
 };
 
 /* Takes id's lock and makes the workspace with its record and scratch, owned by uid/gid (chowned as root; the
@@ -98,6 +99,8 @@ int workspace_save(struct workspace *w, struct error *err);
 
 /* Removes scratch and workspace (the directory itself included), then runs/{id}. Idempotent. */
 int workspace_remove(struct workspace *w, struct error *err);
+/* A run in an adopted workspace that was refused: it is held again as before, by whom it was. */
+int workspace_give_back(struct workspace *w, struct error *err);
 /* Removes only scratch; the workspace stays as OWNER_KEPT until `until`; chowned back to the caller as root. */
 int workspace_keep(struct workspace *w, int64_t until, struct error *err);
 /* Unlocks, closes. Removes nothing. */
