@@ -13,6 +13,7 @@
 #include <stdio.h>
 #include <string.h>
 
+enum { DISK_BLOCK = 4096, DISK_FILES_MIN = 1024 };
 static const char default_search[] = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
 
 static int refuse_later(const char *what, struct error *err)
@@ -120,6 +121,17 @@ static bool wants_disk(const struct limits *l)
 {
 	return (l->origin[LIMIT_DISK] >= LIMIT_SITE && l->value[LIMIT_DISK] != LIMIT_NONE) ||
 	       (l->origin[LIMIT_FILES] >= LIMIT_SITE && l->value[LIMIT_FILES] != LIMIT_NONE);
+}
+
+/* Each file takes room on a disk even if it is empty: as many as there are blocks, unless somebody asked for others. */
+static void fit_files(struct limits *l)
+{
+	uint64_t most = l->value[LIMIT_DISK] / DISK_BLOCK;
+
+	if (most < DISK_FILES_MIN)
+		most = DISK_FILES_MIN;
+	if (l->origin[LIMIT_FILES] == LIMIT_BUILT_IN && l->value[LIMIT_FILES] > most)
+		l->value[LIMIT_FILES] = most;
 }
 
 /* Threads that numerical libraries start by themselves: as many as there are CPUs for this analysis. */
@@ -364,6 +376,8 @@ int plan_resolve(struct hood *h, const struct request *asked, struct plan *plan,
 		return e;
 	plan->use_userns_first = geteuid() != 0;
 	plan->own_disk = wants_disk(&plan->limits);
+	if (plan->own_disk)
+		fit_files(&plan->limits);
 	plan->allow_unlimited = r.allow_unlimited;
 	plan->stdin_open = r.stdin_open;
 	plan->strength = r.strength;

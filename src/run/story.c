@@ -414,6 +414,9 @@ static int on_disk(void *arg, int fd, struct error *err)
 	int r;
 
 	s->disk = fd;
+	r = s->loop < 0 ? 0 : image_trim(fd, s->plan.limits.value[LIMIT_FILES], err);
+	if (r < 0)
+		return r;
 	disk_measure(s, &s->disk_empty.bytes, &s->disk_empty.files);
 	s->host_workspace = s->workspace.fd;
 	s->workspace.fd = file_open_beneath(fd, "work", O_RDONLY | O_DIRECTORY, 0);

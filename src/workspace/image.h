@@ -12,5 +12,7 @@
 /* The loop device's descriptor, to be held until it is mounted, and its path. -ENODEV where the host has no loop devices
  * or no mke2fs: err says which. */
 int image_open(int root_fd, uint64_t bytes, uint64_t files, char path[32], struct error *err);
+/* Once it is mounted, with the analysis's directories in it: leaves room for so many files and no more. */
+int image_trim(int fd, uint64_t files, struct error *err);
 
 #endif

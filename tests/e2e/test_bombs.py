@@ -80,12 +80,22 @@ def test_too_many_processes_or_threads_are_out_of_processes(box, way):
 @pytest.mark.parametrize('way', ['disk', 'tmp', 'tmpfile', 'deleted'])
 def test_a_full_disk_is_out_of_disk_with_or_without_names_for_the_files(box, way):
     found = check(explode(box, way), 'out_of_disk', 28, 'the limit is 16M')
-    assert found['usage']['disk_bytes'] > 12 << 20, found['usage']
+    assert 15 << 20 < found['usage']['disk_bytes'] <= 16 << 20, found['usage']
 
 
 def test_too_many_files_are_out_of_disk_and_the_reason_says_that_it_was_files(box):
     found = check(explode(box, 'files'), 'out_of_disk', 28, 'the limit is 500 files')
-    assert 400 < found['usage']['disk_files'] <= 520, found['usage']
+    assert 490 < found['usage']['disk_files'] <= 500, found['usage']
+
+
+@pytest.mark.parametrize('options, way, reason, bytes, files', [
+    (['--disk', '128K'], 'disk', 'the limit is 128K', 128 << 10, 1024),
+    (['--disk', '1M'], 'disk', 'the limit is 1M', 1 << 20, 1024),
+    (['--disk', '1M'], 'files', 'the limit is 1024 files', 1 << 20, 1024),
+    (['--files', '50'], 'files', 'the limit is 50 files', 10 << 30, 50)])
+def test_small_limits_of_disk_and_files_hold_as_exactly_as_large_ones(box, options, way, reason, bytes, files):
+    usage = check(explode(box, way, limits=[*options, '--wall', '20s']), 'out_of_disk', 28, reason)['usage']
+    assert usage['disk_bytes'] <= bytes and usage['disk_files'] <= files, usage
 
 
 # Output: never a reason to end it.
