@@ -100,10 +100,39 @@ ACT(leave_locked_directory)
 	return result(chmod("closed/inner", 0)) ?: result(chmod("closed", 0));
 }
 
+ACT(close_workspace)
+{
+	fd_close(open("out", O_RDWR | O_CREAT, 0644));
+	return result(chmod(".", 0));
+}
+
+ACT(leave_much)
+{
+	char block[65536] = "x";
+	_cleanup_close_ int fd = open("out", O_RDWR | O_CREAT, 0644);
+	for (long done = 0; fd >= 0 && done < a->number; done += (long)sizeof(block))
+		if (write(fd, block, sizeof(block)) < 0)
+			return -errno;
+	return result(fd);
+}
+
+ACT(say_much)
+{
+	char block[65536];
+	memset(block, 'x', sizeof(block));
+	for (long done = 0; done < a->number; done += (long)sizeof(block))
+		if (write(STDOUT_FILENO, block, sizeof(block)) < 0)
+			return -errno;
+	return 0;
+}
+
 ACT(leave_deep_tree)
 {
+	char name[201];
+	memset(name, 'd', sizeof(name) - 1);
+	name[sizeof(name) - 1] = '\0';
 	for (long i = 0; i < a->number; i++)
-		if (mkdir("d", 0755) || chdir("d"))
+		if (mkdir(name, 0755) || chdir(name))
 			return -errno;
 	return 0;
 }
@@ -176,9 +205,12 @@ static void judge_names(struct stage *s)
 	if (stage_is_hooded(s)) {
 		stage_ask(s, "outputs");
 		stage_ask(s, "show");
+		stage_ask(s, "logs");
 	}
 	if (stage_output_has(s, "\033]0;spoiled"))
 		stage_hit(s, "an escape sequence reached the terminal");
+	if (stage_output_has(s, "\xe2\x80\xae") || stage_output_has(s, "\xc2\x9b"))
+		stage_hit(s, "a control character beyond ASCII reached the terminal");
 	if (stage_output_has(s, "\nforged line"))
 		stage_hit(s, "a name with a newline made a line of its own");
 }
@@ -192,6 +224,27 @@ static void judge_json(struct stage *s)
 			stage_hit(s, "the record is no JSON: %s", error.text);
 		json_decref(json);
 	}
+}
+
+static off_t size_of(const char *path)
+{
+	struct stat st;
+	return stat(path, &st) ? 0 : st.st_size;
+}
+
+static void judge_flood(struct stage *s)
+{
+	if (size_of(text("%s/out", stage_into(s))) > 8 << 20)
+		stage_hit(s, "more was collected than --output-max");
+}
+
+/* Without the hood the log is the file behind stdout; under it the ledger with what lies beside it. */
+static void judge_log_flood(struct stage *s)
+{
+	off_t size = size_of(stage_path(s, "var/stdout")) + size_of(stage_path(s, "var/ledger.db")) +
+		     size_of(stage_path(s, "var/ledger.db-wal"));
+	if (size > 12 << 20)
+		stage_hit(s, "the log took %lld bytes", (long long)size);
 }
 
 static void judge_flags_and_leftover(struct stage *s)
@@ -241,14 +294,26 @@ static const struct attack table[] = {
 	      EFFECT_HIT, .judge = judge_names, .flags = COLLECTED),
 	LEAVE("name-escape", "a name with an escape sequence", leave_name, "\033]0;spoiled\007", EFFECT_HIT,
 	      .judge = judge_names, .flags = COLLECTED),
+	LEAVE("name-bidi", "a name that turns the reading direction (U+202E)", leave_name, "\xe2\x80\xaeout",
+	      EFFECT_HIT, .judge = judge_names, .flags = COLLECTED),
+	LEAVE("name-c1", "a name with a control sequence in C1 (U+009B)", leave_name,
+	      "\xc2\x9b"
+	      "2Jout",
+	      EFFECT_HIT, .judge = judge_names, .flags = COLLECTED),
 	LEAVE("name-not-utf8", "a name that is not UTF-8: a record that is no JSON", leave_name,
 	      "out\xff\xfe\"x", EFFECT_HIT, .judge = judge_json, .options = "--json", .flags = COLLECTED),
 	LEAVE("name-command", "a name that is a shell command", leave_command, "", EFFECT_TREE,
 	      .flags = COLLECTED),
 	LEAVE("mode-000", "directories of mode 000: removal fails", leave_locked_directory, "", EFFECT_HIT,
 	      .judge = judge_leftover, .flags = COLLECTED | UNPRIVILEGED),
-	LEAVE("deep-tree", "a tree 2,200 deep: longer than any path", leave_deep_tree, "", EFFECT_HIT,
-	      .number = 2200, .judge = judge_leftover, .flags = COLLECTED),
+	LEAVE("mode-000-top", "the workspace itself of mode 000", close_workspace, "", EFFECT_HIT,
+	      .judge = judge_leftover, .flags = COLLECTED | UNPRIVILEGED),
+	LEAVE("output-flood", "more output than --output-max allows", leave_much, "", EFFECT_HIT,
+	      .number = 16 << 20, .options = "--output-max 1M", .judge = judge_flood, .flags = COLLECTED),
+	LEAVE("log-flood", "more words than --log-max allows", say_much, "", EFFECT_HIT, .number = 16 << 20,
+	      .options = "--log-max 64K --json", .judge = judge_log_flood, .flags = COLLECTED | STDOUT_FILE),
+	LEAVE("deep-tree", "a tree deeper than any path is long", leave_deep_tree, "", EFFECT_HIT,
+	      .number = 30, .judge = judge_leftover, .flags = COLLECTED),
 	LEAVE("immutable", "an output with the immutable flag: removal fails", leave_immutable, "",
 	      EFFECT_HIT, .number = FS_IMMUTABLE_FL, .judge = judge_flags_and_leftover,
 	      .flags = COLLECTED | ROOT_ONLY),

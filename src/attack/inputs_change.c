@@ -13,6 +13,7 @@
 #include <sys/syscall.h>
 #include <sys/un.h>
 #include <sys/xattr.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
@@ -24,7 +25,12 @@
 #define SYS_fchmodat2 452
 #endif
 #ifndef SYS_setxattrat
-#define SYS_setxattrat 463
+#define SYS_setxattrat	  463
+#define SYS_removexattrat 466
+#endif
+#ifndef SYS_file_getattr
+#define SYS_file_getattr 468
+#define SYS_file_setattr 469
 #endif
 
 #define PATH(t, a) targets_text(t, (a)->arg)
@@ -243,6 +249,29 @@ ACT(remove_attribute)
 	return result(removexattr(PATH(t, a), "user.origin"));
 }
 
+ACT(remove_attribute_by_new_call)
+{
+	return result(syscall(SYS_removexattrat, AT_FDCWD, PATH(t, a), 0, "user.origin"));
+}
+
+ACT(set_flags_by_new_call)
+{
+	struct {
+		uint64_t flags;
+		uint32_t extent_size, extents, project, cow_extent_size;
+	} file = {0};
+	if (syscall(SYS_file_getattr, AT_FDCWD, PATH(t, a), &file, sizeof(file), 0))
+		return -errno;
+	file.flags |= FS_XFLAG_NODUMP;
+	return result(syscall(SYS_file_setattr, AT_FDCWD, PATH(t, a), &file, sizeof(file), 0));
+}
+
+/* Whoever may write to a device may set its times to now. */
+ACT(touch_device)
+{
+	return result(utimensat(AT_FDCWD, a->arg, NULL, 0));
+}
+
 ACT(set_access_list)
 {
 	/* version 2: user:: rw-, user:65534:rwx, group:: r--, mask::rwx, other:: r-- */
@@ -283,6 +312,26 @@ ACT(touch_by_reading)
 ACT(overwrite_program)
 {
 	return spoil_at(AT_FDCWD, targets_text(t, "system.file"), O_WRONLY | O_APPEND);
+}
+
+static struct timespec modified(const char *path)
+{
+	struct stat st = {0};
+	stat(path, &st);
+	return st.st_mtim;
+}
+
+static int remember_device(struct stage *s)
+{
+	s->before = modified(s->attack->arg);
+	return 0;
+}
+
+static void judge_device(struct stage *s)
+{
+	struct timespec now = modified(s->attack->arg);
+	if (now.tv_sec != s->before.tv_sec || now.tv_nsec != s->before.tv_nsec)
+		stage_hit(s, "the times of the host's %s changed", s->attack->arg);
 }
 
 static int age_the_input(struct stage *s)
@@ -360,9 +409,20 @@ static const struct attack table[] = {
 	CHANGE("data-setxattrat", "setxattrat(), newer than many filters", set_attribute_by_new_call,
 	       "data.file"),
 	CHANGE("data-removexattr", "removexattr()", remove_attribute, "data.file"),
+	CHANGE("data-removexattrat", "removexattrat(), newer than many filters", remove_attribute_by_new_call,
+	       "data.file"),
+	CHANGE("data-file-setattr", "file_setattr(), newer than many filters", set_flags_by_new_call,
+	       "data.file"),
 	CHANGE("data-acl", "setxattr(system.posix_acl_access)", set_access_list, "data.file"),
 	CHANGE("data-setflags", "ioctl(FS_IOC_SETFLAGS)", set_flags, "data.file"),
 	CHANGE("data-fssetxattr", "ioctl(FS_IOC_FSSETXATTR)", set_extended_flags, "data.file"),
+	{.name = "device-utimes",
+	 .mechanism = "utimensat() of the host's /dev/null",
+	 .run = touch_device,
+	 .arg = "/dev/null",
+	 .effect = EFFECT_HIT,
+	 .prepare = remember_device,
+	 .judge = judge_device},
 	{.name = "data-atime",
 	 .mechanism = "the time of access, by reading",
 	 .run = touch_by_reading,

@@ -71,6 +71,20 @@ ACT(feel_range)
 	return lock.l_type == F_UNLCK ? -EEXIST : reached("the platform's record lock can be felt");
 }
 
+/* For rows whose arg is a path of the host's own. */
+static void try_lock_path(struct stage *s)
+{
+	_cleanup_close_ int fd = open(s->attack->arg, O_RDONLY | O_CLOEXEC);
+	if (fd >= 0 && flock(fd, LOCK_EX | LOCK_NB))
+		stage_hit(s, "the host cannot lock %s", s->attack->arg);
+}
+
+ACT(lock_path)
+{
+	_cleanup_close_ int fd = open(a->arg, O_RDONLY);
+	return fd < 0 ? -errno : hold(flock(fd, LOCK_EX | LOCK_NB));
+}
+
 static void try_lock(struct stage *s)
 {
 	_cleanup_close_ int fd = open(stage_path(s, "data/genes.csv"), O_RDONLY | O_CLOEXEC);
@@ -126,6 +140,31 @@ static const struct attack table[] = {
 	 .arg = "data.file",
 	 .effect = EFFECT_HIT,
 	 .during = try_open},
+	{.name = "flock-system",
+	 .mechanism = "flock(LOCK_EX) on a system program",
+	 .run = lock_path,
+	 .arg = "/usr/bin/env",
+	 .effect = EFFECT_HIT,
+	 .during = try_lock_path},
+	{.name = "flock-etc",
+	 .mechanism = "flock(LOCK_EX) on /etc/passwd",
+	 .run = lock_path,
+	 .arg = "/etc/passwd",
+	 .effect = EFFECT_HIT,
+	 .during = try_lock_path},
+	{.name = "flock-sysfs",
+	 .mechanism = "flock(LOCK_EX) on a file of /sys",
+	 .run = lock_path,
+	 .arg = "/sys/devices/system/cpu/online",
+	 .effect = EFFECT_HIT,
+	 .during = try_lock_path},
+	{.name = "flock-device",
+	 .mechanism = "flock(LOCK_EX) on /dev/null",
+	 .run = lock_path,
+	 .arg = "/dev/null",
+	 .effect = EFFECT_HIT,
+	 .during = try_lock_path,
+	 .flags = UNDEFENDED},
 	{.name = "flock-felt",
 	 .mechanism = "feeling the platform's flock on an input",
 	 .run = feel_lock,

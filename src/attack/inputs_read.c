@@ -10,12 +10,18 @@
 #include <string.h>
 #include <sys/ioctl.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/sysmacros.h>
 #include <unistd.h>
 
 #include "act.h"
 #include "stage.h"
 #include "text.h"
+
+#ifndef SYS_statmount
+#define SYS_statmount 457
+#define SYS_listmount 458
+#endif
 
 ACT(read_path)
 {
@@ -133,6 +139,27 @@ ACT(read_through_directories)
 	return each_process(open_cwd, t);
 }
 
+/* statmount() and listmount() tell of mounts without /proc. */
+ACT(list_mounts)
+{
+	struct {
+		uint32_t size, spare;
+		uint64_t id, param, ns;
+	} ask = {.size = 24, .id = UINT64_MAX /* LSMT_ROOT */};
+	uint64_t ids[256];
+	long n = syscall(SYS_listmount, &ask, ids, ARRAY_SIZE(ids), 0);
+	if (n < 0)
+		return -errno;
+	for (long i = 0; i < n; i++) {
+		char room[4096];
+		ask.id = ids[i];
+		ask.param = 0x10 | 0x08; /* STATMOUNT_MNT_POINT, STATMOUNT_MNT_ROOT */
+		if (!syscall(SYS_statmount, &ask, room, sizeof(room), 0))
+			show(room, sizeof(room));
+	}
+	return 0;
+}
+
 ACT(open_for_claim)
 {
 	const char *path = a->arg[0] == '/' ? a->arg : targets_text(t, a->arg);
@@ -176,6 +203,8 @@ static const struct attack table[] = {
 	     .flags = ROOT_ONLY),
 	READ("mounts", "host paths as names in /proc/mounts", read_path, "mounts", .flags = ROOT_ONLY),
 	READ("mountstats", "host paths as names in /proc/self/mountstats", read_path, "mountstats",
+	     .flags = ROOT_ONLY),
+	READ("listmount", "host paths as names by listmount() and statmount()", list_mounts, "",
 	     .flags = ROOT_ONLY),
 	{.name = "mknod-disk",
 	 .mechanism = "mknod() of the disk below the platform",

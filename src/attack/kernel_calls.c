@@ -21,6 +21,7 @@
 #include <sys/klog.h>
 #include <sys/mman.h>
 #include <sys/quota.h>
+#include <sys/resource.h>
 #include <sys/swap.h>
 #include <sys/syscall.h>
 #include <sys/time.h>
@@ -41,6 +42,9 @@
 #endif
 #ifndef SYS_open_tree
 #define SYS_open_tree 428
+#endif
+#ifndef SYS_quotactl_fd
+#define SYS_quotactl_fd 443
 #endif
 #ifndef SYS_memfd_secret
 #define SYS_memfd_secret 447
@@ -206,6 +210,25 @@ ACT(quota)
 	return got_through(a, quotactl(QCMD(Q_SYNC, USRQUOTA), NULL, 0, NULL));
 }
 
+ACT(quota_by_descriptor)
+{
+	_cleanup_close_ int fd = open(".", O_RDONLY | O_DIRECTORY);
+	return got_through(a, syscall(SYS_quotactl_fd, fd, QCMD(Q_SYNC, USRQUOTA), 0, NULL));
+}
+
+/* A crash is handed to the host's handler, whatever RLIMIT_CORE says, unless that is exactly 1. */
+ACT(core_handler)
+{
+	char pattern[8] = "";
+	struct rlimit limit;
+	_cleanup_close_ int fd = open("/proc/sys/kernel/core_pattern", O_RDONLY);
+	if (fd < 0 || read(fd, pattern, sizeof(pattern)) < 1 || getrlimit(RLIMIT_CORE, &limit))
+		return -errno;
+	if (pattern[0] != '|')
+		return -ENODATA;
+	return limit.rlim_max == 1 ? -EPERM : reached("a crash goes to the host's core handler");
+}
+
 ACT(kernel_log)
 {
 	char line[128];
@@ -344,6 +367,8 @@ static const struct attack table[] = {
 	CALL("swapoff", "swapoff()", swap_off, .flags = ROOT_ONLY),
 	CALL("acct", "acct()", account, .flags = ROOT_ONLY),
 	CALL("quotactl", "quotactl(Q_SYNC)", quota),
+	CALL("quotactl-fd", "quotactl_fd(Q_SYNC)", quota_by_descriptor),
+	CALL("core-handler", "a crash, for the host's core handler", core_handler),
 	CALL("syslog", "syslog(): the kernel's log", kernel_log),
 	CALL("ioperm", "ioperm()", ports, .flags = ROOT_ONLY),
 	CALL("iopl", "iopl()", ports, .number = 1, .flags = ROOT_ONLY),

@@ -194,6 +194,8 @@ static void exec_supervisor(struct stage *s, char *const argv[])
 	leak_descriptors(s->platform);
 	if (s->attack->flags & STDIN_FILE)
 		dup2(open("streams/stdin", O_RDONLY), STDIN_FILENO);
+	if (s->attack->flags & STDIN_DIRECTORY)
+		dup2(open(".", O_RDONLY | O_DIRECTORY), STDIN_FILENO);
 	if (s->attack->flags & STDOUT_FILE)
 		dup2(open("var/stdout", O_WRONLY | O_APPEND), STDOUT_FILENO);
 	if (unprivileged(s) && (setgid(NOBODY) || setuid(NOBODY)))

@@ -4,10 +4,12 @@
  */
 #include <errno.h>
 #include <fcntl.h>
+#include <mqueue.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/inotify.h>
 #include <sys/ipc.h>
 #include <sys/mman.h>
 #include <sys/shm.h>
@@ -17,6 +19,7 @@
 #include <unistd.h>
 
 #include "act.h"
+#include "stage.h"
 
 #define MIB (1UL << 20)
 
@@ -173,6 +176,63 @@ ACT(time_by_children)
 	return done == 4 ? reached("four times %ld ms of CPU", a->number) : -ETIME;
 }
 
+/* The kernel counts these for the user, not for the process. */
+ACT(exhaust_inotify)
+{
+	long count = 0;
+	while (inotify_init1(0) >= 0)
+		count++;
+	linger(200);
+	return count ? 0 : -errno;
+}
+
+ACT(exhaust_timers)
+{
+	timer_t timer;
+	struct sigevent none = {.sigev_notify = SIGEV_SIGNAL, .sigev_signo = SIGURG};
+	long count = 0;
+	signal(SIGURG, SIG_IGN);
+	while (!timer_create(CLOCK_MONOTONIC, &none, &timer))
+		count++;
+	linger(200);
+	return count ? 0 : -errno;
+}
+
+ACT(exhaust_queues)
+{
+	struct mq_attr attributes = {.mq_maxmsg = 10, .mq_msgsize = 8192};
+	long count = 0;
+	for (; mq_open(text("/queue-%ld", count), O_RDWR | O_CREAT, 0600, &attributes) >= 0; count++)
+		mq_unlink(text("/queue-%ld", count)); /* stays while it is open */
+	linger(200);
+	return count ? 0 : -errno;
+}
+
+/* Counted for the whole machine. */
+ACT(exhaust_requests)
+{
+	unsigned long context = 0;
+	long count = 0;
+	for (unsigned events = 65536; events; context = 0) {
+		if (syscall(SYS_io_setup, events, &context))
+			events /= 2;
+		else
+			count++;
+	}
+	linger(200);
+	return count ? 0 : -errno;
+}
+
+ACT(take_huge_pages)
+{
+	void *page =
+		mmap(NULL, 2 * MIB, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_HUGETLB, -1, 0);
+	if (page == MAP_FAILED)
+		return -errno;
+	memset(page, 1, 4096);
+	return reached("a page of the machine's reserve of huge pages");
+}
+
 ACT(ignore_the_end)
 {
 	for (int sig = 1; sig < 32; sig++)
@@ -180,6 +240,46 @@ ACT(ignore_the_end)
 	for (int i = 0; i < 600; i++)
 		linger(100);
 	return 0;
+}
+
+static void try_inotify(struct stage *s)
+{
+	_cleanup_close_ int fd = inotify_init1(IN_CLOEXEC);
+	if (fd < 0 && errno == EMFILE)
+		stage_hit(s, "the user has no inotify instance left");
+}
+
+static void try_timer(struct stage *s)
+{
+	timer_t timer;
+	struct sigevent none = {.sigev_notify = SIGEV_SIGNAL, .sigev_signo = SIGURG};
+	if (!timer_create(CLOCK_MONOTONIC, &none, &timer))
+		timer_delete(timer);
+	else if (errno == EAGAIN)
+		stage_hit(s, "the user cannot make a timer any more");
+}
+
+static void try_queue(struct stage *s)
+{
+	struct mq_attr attributes = {.mq_maxmsg = 10, .mq_msgsize = 8192};
+	char name[64];
+	snprintf(name, sizeof(name), "/fumehood-try-%d", getpid());
+	mqd_t queue = mq_open(name, O_RDWR | O_CREAT | O_CLOEXEC, 0600, &attributes);
+	if (queue >= 0) {
+		mq_close(queue);
+		mq_unlink(name);
+	} else if (errno == EMFILE) {
+		stage_hit(s, "the user cannot make a message queue any more");
+	}
+}
+
+static void try_request(struct stage *s)
+{
+	unsigned long context = 0;
+	if (!syscall(SYS_io_setup, 128, &context))
+		syscall(SYS_io_destroy, context);
+	else if (errno == EAGAIN)
+		stage_hit(s, "nobody on this machine can use asynchronous I/O any more");
 }
 
 #define SUM(n, how, fn, opts, ...)                                                               \
@@ -207,6 +307,30 @@ static const struct attack table[] = {
 	SUM("processes-threads", "processes as threads", processes_by_threads, "--pids 16", .number = 48),
 	SUM("cpu-children", "CPU time spread over four children", time_by_children, "--cpu-time 1s",
 	    .number = 300),
+	{.name = "inotify-instances",
+	 .mechanism = "all inotify instances of the user",
+	 .run = exhaust_inotify,
+	 .effect = EFFECT_HIT,
+	 .during = try_inotify},
+	{.name = "timers",
+	 .mechanism = "all pending signals of the user, by timers",
+	 .run = exhaust_timers,
+	 .effect = EFFECT_HIT,
+	 .during = try_timer},
+	{.name = "message-queues",
+	 .mechanism = "all message queue memory of the user",
+	 .run = exhaust_queues,
+	 .effect = EFFECT_HIT,
+	 .during = try_queue},
+	{.name = "aio-requests",
+	 .mechanism = "all asynchronous I/O requests of the machine",
+	 .run = exhaust_requests,
+	 .effect = EFFECT_HIT,
+	 .during = try_request},
+	{.name = "huge-pages",
+	 .mechanism = "the machine's reserve of huge pages",
+	 .run = take_huge_pages,
+	 .effect = EFFECT_CLAIM},
 	{.name = "wall-ignored",
 	 .mechanism = "the end of its time, with every signal ignored",
 	 .run = ignore_the_end,

@@ -36,6 +36,9 @@ enum attack_flag {
 	UNPRIVILEGED =
 		1 << 11, /* the plain platform of the control is an ordinary user even when we are root */
 	HANGS = 1 << 12, /* not coming to an end is the effect */
+	STDIN_DIRECTORY = 1 << 13, /* stdin is a directory of the platform */
+	STDIN_TERMINAL = 1 << 14,  /* stdin is the terminal, and handed to the analysis */
+	UNDEFENDED = 1 << 15,	   /* as an ordinary user: docs/THREATS.md says why */
 };
 
 struct attack {

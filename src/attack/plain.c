@@ -179,7 +179,7 @@ int role_plain(int argc, char **argv)
 	const char *workspace = argv[1], *into = argv[2];
 	signal(SIGUSR1, pass_on);
 	umask(0);
-	mkdir(workspace, 0777);
+	mkdir(workspace, 0700);
 	stage_in("attacker", workspace);
 	stage_in("targets", workspace);
 	link_input("data", workspace);

@@ -105,6 +105,7 @@ int postgres_start(struct platform *p)
 	snprintf(dir, sizeof(dir), "%s/var/pg", p->root);
 	if (mkdir(dir, 0700) || (geteuid() == 0 && chown(dir, NOBODY, NOBODY)))
 		return -errno;
+	p->postgres = -1; /* installed, and not running */
 	r = run_initdb(bin, dir);
 	if (r)
 		return r;

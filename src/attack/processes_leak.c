@@ -213,6 +213,11 @@ ACT(lock_stream)
 	return 0;
 }
 
+ACT(read_from_directory)
+{
+	return show_file_at(STDIN_FILENO, "secrets/token");
+}
+
 static void try_stdin_lock(struct stage *s)
 {
 	_cleanup_close_ int fd = open(stage_path(s, "streams/stdin"), O_RDONLY | O_CLOEXEC);
@@ -274,6 +279,8 @@ static const struct attack table[] = {
 	     .number = 0, .flags = STDIN_FILE),
 	LEAK("stdin-xattr", "fsetxattr() of a stdin that is a file", change_stream_attribute, EFFECT_TREE,
 	     .number = 0, .flags = STDIN_FILE),
+	LEAK("stdin-directory", "openat() below a stdin that is a directory", read_from_directory,
+	     EFFECT_SECRET, .flags = STDIN_DIRECTORY | REFUSAL_HOLDS),
 	LEAK("stdin-lock", "flock() of a stdin that is a file", lock_stream, EFFECT_HIT, .number = 0,
 	     .flags = STDIN_FILE, .during = try_stdin_lock),
 };

@@ -154,6 +154,17 @@ ACT(open_to_all)
 
 static const struct attack table[] = {
 	TERMINAL("tiocsti", "ioctl(TIOCSTI), CVE-2017-5226", type_text, .number = TIOCSTI),
+	{.name = "tiocsti-stdin",
+	 .mechanism = "ioctl(TIOCSTI) of a terminal that is the analysis's stdin",
+	 .run = type_text,
+	 .number = TIOCSTI,
+	 .effect = EFFECT_HIT,
+	 .flags = ON_TERMINAL | STDIN_TERMINAL},
+	{.name = "terminal-modes-stdin",
+	 .mechanism = "tcsetattr() of a terminal that is the analysis's stdin",
+	 .run = change_modes,
+	 .effect = EFFECT_HIT,
+	 .flags = ON_TERMINAL | STDIN_TERMINAL},
 	TERMINAL("tiocsti-high", "ioctl(TIOCSTI | 1 << 32), CVE-2019-7303", type_text,
 		 .number = TIOCSTI | 1L << 32),
 	TERMINAL("tiocsti-sign", "ioctl(TIOCSTI | 0xffffffff << 32)", type_text,

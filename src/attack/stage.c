@@ -234,7 +234,7 @@ void stage_judge_all(struct stage *s)
 	if (s->attack->flags & HANGS && s->hung)
 		stage_hit(s, "it did not come to its end");
 	if (s->attack->flags & OUTLIVES)
-		poll(NULL, 0, 150);
+		poll(NULL, 0, 100);
 	if (s->attack->judge)
 		s->attack->judge(s);
 	stage_judge_survivors(s);

@@ -7,6 +7,7 @@
 
 #include <stdbool.h>
 #include <sys/types.h>
+#include <time.h>
 
 #include "buffer.h"
 #include "mechanism.h"
@@ -29,7 +30,8 @@ struct stage {
 	char evidence[256]; /* of the first hit */
 	char why[256];	    /* why prepare() gave up, or the attacker's own last words */
 	long rows_before;
-	pid_t racer; /* a process of prepare() that judge() ends; 0 */
+	struct timespec before; /* for prepare() to note and judge() to compare */
+	pid_t racer;		/* a process of prepare() that judge() ends; 0 */
 };
 
 const char *stage_path(struct stage *s, const char *relative); /* below the platform; a static buffer */

@@ -80,7 +80,7 @@ static void arguments_hood(struct arguments *a, const struct stage *s)
 	add(a, "targets");
 	add(a, "--keep");
 	add(a, "never");
-	if (s->attack->flags & STDIN_FILE)
+	if (s->attack->flags & (STDIN_FILE | STDIN_DIRECTORY | STDIN_TERMINAL))
 		add(a, "-i");
 	add(a, "--optional-output");
 	add(a, collects ? "**" : "nothing");
@@ -99,7 +99,7 @@ static void arguments_plain(struct arguments *a, const struct stage *s)
 	add(a, "plain");
 	add(a, s->workspace);
 	add(a, s->attack->flags & COLLECTED ? s->into : "-");
-	add(a, s->attack->flags & OUTLIVES ? "60" : "1");
+	add(a, s->attack->flags & OUTLIVES && s->attack->flags & COLLECTED ? "60" : "1");
 	add_attacker(a, s->attack->name, s);
 }
 
@@ -297,8 +297,14 @@ static enum attack_result attack_control(struct suite *u, const struct attack *a
 		snprintf(why, room, "without the hood only root can do it");
 		return ATTACK_NOT_TESTABLE;
 	}
+	if (a->flags & UNDEFENDED && !root) {
+		snprintf(why, room,
+			 "not defended for an ordinary user: the kernel gives it no means (THREATS.md)");
+		return ATTACK_NOT_TESTABLE;
+	}
 	if (a->flags & WITH_POSTGRES && !u->platform.pg_port) {
-		snprintf(why, room, "PostgreSQL is not installed");
+		snprintf(why, room, "PostgreSQL %s",
+			 u->platform.postgres ? "did not start" : "is not installed");
 		return ATTACK_NOT_TESTABLE;
 	}
 	stage_open(&s, &u->platform, a, false);

@@ -1,0 +1,58 @@
+"""The attack suite's results, once for each identity: as root and as an ordinary user, or as the caller."""
+import json
+import os
+import pwd
+import shutil
+import subprocess
+import tempfile
+from pathlib import Path
+
+import pytest
+
+TOP = Path(__file__).resolve().parents[2]
+
+
+def pytest_addoption(parser):
+    parser.addoption('--build', default=str(TOP / 'build'))
+
+
+def pytest_generate_tests(metafunc):
+    if 'result' in metafunc.fixturenames:
+        metafunc.parametrize('result', ['user'] if os.geteuid() else ['root', 'user'], indirect=True, scope='session')
+
+
+class Result:
+    def __init__(self, who, status, text):
+        self.who, self.status = who, status
+        self.json = json.loads(text)
+        self.attacks = self.json['attacks']
+
+    def that(self, outcome):
+        return [attack for attack in self.attacks if attack['result'] == outcome]
+
+
+@pytest.fixture(scope='session')
+def place(request):
+    """The build's programs where every user can reach them, and a home for an ordinary one."""
+    place = Path(tempfile.mkdtemp(prefix='fumehood-attacks-', dir='/var/tmp'))
+    place.chmod(0o755)
+    build = Path(request.config.getoption('--build'))
+    for program in (build / 'fumehood', build / 'tests/attacks/attack-driver', TOP / 'tests/attacks/bubblewrap'):
+        shutil.copy(program, place)
+    (place / 'home').mkdir(mode=0o777)
+    (place / 'home').chmod(0o777)
+    yield place
+    shutil.rmtree(place)
+
+
+@pytest.fixture(scope='session')
+def result(request, place):
+    """`fumehood doctor --attack --json`. As an ordinary user: nobody, whom PostgreSQL accepts as well."""
+    user = {}
+    if request.param == 'user' and os.geteuid() == 0:
+        nobody = pwd.getpwnam('nobody')
+        user = {'user': nobody.pw_uid, 'group': nobody.pw_gid, 'extra_groups': []}
+    done = subprocess.run([place / 'fumehood', 'doctor', '--attack', '--json'], stdout=subprocess.PIPE, cwd='/',
+                          env={'PATH': os.environ['PATH'], 'HOME': str(place / 'home')}, timeout=1800, **user)
+    (place / f'{request.param}.json').write_bytes(done.stdout)
+    return Result(request.param, done.returncode, done.stdout)

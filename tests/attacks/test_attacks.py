@@ -1,0 +1,73 @@
+"""Nothing gets out: the suite that ships with the command, run as its users run it."""
+import fnmatch
+import os
+import re
+import subprocess
+from collections import Counter
+from pathlib import Path
+
+HERE = Path(__file__).resolve().parent
+FAMILIES = ['collection', 'inputs', 'kernel', 'limits', 'processes', 'services', 'strangers']
+IMITATED = ['CVE-2017-5226', 'CVE-2019-5736', 'CVE-2019-7303', 'CVE-2021-30465', 'CVE-2022-0492', 'CVE-2024-21626',
+            'CVE-2024-27297', 'CVE-2024-28185', 'CVE-2024-28189', 'CVE-2024-29021', 'CVE-2024-42318', 'CVE-2025-31133',
+            'CVE-2025-46416', 'CVE-2025-52565', 'CVE-2025-52881']
+
+
+def lines(attacks):
+    return '\n'.join(f'{a["family"]} {a["name"]}: {a["why"]}' for a in attacks)
+
+
+def test_nothing_escapes(result):
+    assert not result.that('escaped'), lines(result.that('escaped'))
+    assert result.json['escaped'] == 0
+    assert result.status == 0
+
+
+def test_the_counts_are_those_of_the_rows(result):
+    counts = Counter(attack['result'] for attack in result.attacks)
+    assert counts == {'held': result.json['held'], 'not testable here': result.json['not_testable']}
+
+
+def test_every_attack_says_what_it_does(result):
+    for attack in result.attacks:
+        assert attack['mechanism'] and attack['why'] is not None and attack['milliseconds'] >= 0
+    assert len({attack['name'] for attack in result.attacks}) == len(result.attacks)
+
+
+def test_every_family_holds_at_least_ten_mechanisms(result):
+    held = Counter(attack['family'] for attack in result.that('held'))
+    assert sorted({attack['family'] for attack in result.attacks}) == FAMILIES
+    assert all(held[family] >= 10 for family in FAMILIES), held
+
+
+def test_known_mechanisms_are_among_them(result):
+    named = ' '.join(attack['mechanism'] for attack in result.attacks)
+    assert [cve for cve in IMITATED if cve not in named] == []
+
+
+def reviewed(who):
+    """`NAME anywhere|as-user REASON…`: what may be not testable, and where."""
+    rows = [line.split(None, 2) for line in (HERE / 'expected-not-testable').read_text().splitlines()]
+    return [row[0] for row in rows if row and row[0] != '#' and (row[1] == 'anywhere' or row[1] == f'as-{who}')]
+
+
+def test_what_cannot_be_tested_here_is_reviewed(result):
+    allowed = reviewed(result.who)
+    surprise = [a for a in result.that('not testable here')
+                if not any(fnmatch.fnmatch(a['name'], pattern) for pattern in allowed)]
+    assert not surprise, lines(surprise)
+
+
+def test_nothing_is_left_behind(result):
+    left = [path for top in ('/tmp', '/var/tmp', '/dev/shm') for path in os.listdir(top)
+            if re.match(r'\.?(fumehood-attack-|scidex-analysis-attack-)', path)]
+    assert left == []
+
+
+def test_it_finds_what_bubblewrap_lets_through(place):
+    """A suite that everything passes would be no suite."""
+    done = subprocess.run([place / 'attack-driver', '-n', 'unix-data-*', place / 'bubblewrap'], stdout=subprocess.PIPE,
+                          text=True, timeout=300)
+    escaped = re.findall(r'^escaped +\S+ +(\S+)', done.stdout, re.M)
+    assert {'unix-data-stream', 'unix-data-dgram', 'unix-data-seqpacket'} <= set(escaped), done.stdout
+    assert done.returncode == 1
