@@ -39,8 +39,9 @@ int each_process(int (*fn)(const struct targets *t, pid_t pid), const struct tar
 /* New user and mount namespaces, or a mount namespace alone where root may; propagation private. 0 or -errno. */
 int own_mounts(void);
 
-/* Waits without a busy loop for the suite to look at what is being held. */
+/* Waits without a busy loop for the suite to look at what is being held; longer on a slow machine. */
 void linger(int milliseconds);
+void linger_scale(long slowness);
 
 /* Joined in a static buffer that the next call overwrites: for one path at a time. */
 const char *text(const char *format, ...) PRINTF_LIKE(1, 2);

@@ -30,6 +30,7 @@ static int role_attack(const char *name)
 	puts("attacker: started");
 	fflush(stdout);
 	int r = targets_load(&t, "targets");
+	linger_scale(targets_number(&t, "slowness"));
 	if (!r)
 		r = a->run(&t, a);
 	printf("attacker: %s\n", r ? strerror(-r) : "done");

@@ -40,7 +40,7 @@ ACT(plant_here)
 static int command(struct stage *s, const char *one, const char *two, const char *three)
 {
 	char *argv[] = {s->platform->fumehood, (char *)one, (char *)two, (char *)three, NULL};
-	int r = launch(s, argv, 10000);
+	int r = launch(s, argv, 10000 * s->platform->slowness);
 	return r ? r : WIFEXITED(s->status) ? -WEXITSTATUS(s->status) : -EIO;
 }
 
@@ -68,7 +68,7 @@ static int make_held_for_long(struct stage *s)
 			(char *)"--for",
 			(char *)"1h",
 			NULL};
-	int r = launch(s, argv, 10000);
+	int r = launch(s, argv, 10000 * s->platform->slowness);
 	if (!r && s->status)
 		r = -EIO;
 	if (r)
@@ -88,7 +88,7 @@ static int collect_garbage(struct stage *s, const char *named)
 	char line[1024];
 	snprintf(line, sizeof(line), "rm -rf %s/* %s", named, named);
 	char *argv[] = {(char *)"/bin/sh", (char *)"-c", line, NULL};
-	return launch(s, argv, 5000);
+	return launch(s, argv, 5000 * s->platform->slowness);
 }
 
 /* Replaces a word in the record of the held workspace, in place. */

@@ -58,6 +58,7 @@ struct platform {
 		struct buffer said;
 	} beside[2];	       /* [hooded] */
 	unsigned beside_count; /* for their ids */
+	int slowness;	       /* 1, or how many times slower than usual this machine is */
 };
 
 int platform_up(struct platform *p, const struct attack_options *o, struct error *err);

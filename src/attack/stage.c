@@ -97,7 +97,7 @@ void stage_ask(struct stage *s, const char *command)
 	char *argv[] = {s->platform->fumehood, (char *)command, s->id, NULL};
 	ask.attack = &quiet;
 	ask.output = ask.errors = (struct buffer){0};
-	if (!launch(&ask, argv, 5000) && ask.output.data)
+	if (!launch(&ask, argv, 5000 * s->platform->slowness) && ask.output.data)
 		buffer_append(&s->output, ask.output.data, ask.output.size);
 	buffer_free(&ask.output);
 	buffer_free(&ask.errors);
@@ -147,7 +147,8 @@ void stage_judge_survivors(struct stage *s)
 		total += found;
 		if (!found && (total || s->hooded || !expected))
 			break;
-		poll(NULL, 0, found ? 2 : 10); /* one that hops may have been missed */
+		poll(NULL, 0,
+		     (found ? 2 : 10) * s->platform->slowness); /* one that hops may have been missed */
 	}
 	if (total && (s->hooded || expected))
 		stage_hit(s, "%d of its processes outlived it", total);
@@ -198,7 +199,7 @@ static void judge_beside(struct stage *s)
 	char block[1024];
 	ssize_t n;
 	int fd = s->platform->beside[s->hooded].output;
-	poll(NULL, 0, 30); /* it wakes every 20 ms */
+	poll(NULL, 0, 30 * s->platform->slowness); /* it wakes every 20 ms */
 	said->size = 0;
 	while (fd >= 0 && (n = read(fd, block, sizeof(block))) > 0)
 		buffer_append(said, block, (size_t)n);
@@ -212,7 +213,7 @@ static void await_hit(struct stage *s)
 {
 	int rounds = s->hooded ? 2 : s->attack->effect == EFFECT_HIT && !s->hit ? 40 : 0;
 	for (int i = 0; i < rounds && !s->platform->board->hits; i++)
-		poll(NULL, 0, 5);
+		poll(NULL, 0, 5 * s->platform->slowness);
 }
 
 static void judge_victim(struct stage *s)
@@ -234,7 +235,7 @@ void stage_judge_all(struct stage *s)
 	if (s->attack->flags & HANGS && s->hung)
 		stage_hit(s, "it did not come to its end");
 	if (s->attack->flags & OUTLIVES)
-		poll(NULL, 0, 100);
+		poll(NULL, 0, 100 * s->platform->slowness);
 	if (s->attack->judge)
 		s->attack->judge(s);
 	stage_judge_survivors(s);

@@ -176,7 +176,7 @@ static int start_beside(struct platform *p, bool hooded, const char *role)
 		return pid;
 	p->beside[hooded].pid = pid;
 	p->beside[hooded].output = fd;
-	for (int i = 0; i < 100; i++) {
+	for (int i = 0; i < 400; i++) {
 		char words[256];
 		struct pollfd ready = {.fd = fd, .events = POLLIN};
 		if (poll(&ready, 1, 50) <= 0)
@@ -252,7 +252,7 @@ static int stage_play(struct stage *s)
 		else
 			arguments_plain(&a, s);
 		int patience = s->hooded ? HOOD_MS : s->attack->flags & HANGS ? CONTROL_HANG_MS : CONTROL_MS;
-		r = launch(s, a.list, patience);
+		r = launch(s, a.list, patience * s->platform->slowness);
 		s->started = stage_output_has(s, "attacker: started") || s->attack->flags & STDOUT_FILE ||
 			     stage_output_has(s, "\"verdict\": \"succeeded\""); /* with --json */
 	}
@@ -280,6 +280,20 @@ struct suite {
 	void *arg;
 	struct attack_summary summary;
 };
+
+/* How long a plain process takes that does next to nothing: under emulation everything must be waited for longer. */
+static void measure(struct platform *p)
+{
+	uint64_t begin = clock_now();
+	p->slowness = 1;
+	start_beside(p, false, "before");
+	await_end(&p->beside[0].pid);
+	end_beside(p, false);
+	p->slowness = 1 + (int)((clock_now() - begin) / (100 * NSEC_PER_MSEC));
+	if (p->slowness > 10)
+		p->slowness = 10;
+	targets_set(&p->targets, "slowness", "%d", p->slowness);
+}
 
 /* An analysis of somebody else, whose log is the secret. */
 static void seed_ledger(struct platform *p)
@@ -377,6 +391,8 @@ int attack_suite_run(const struct attack_options *o, attack_report_fn fn, void *
 	static struct suite u; /* large; the suite does not run twice at once */
 	u = (struct suite){.options = o, .report = fn, .arg = arg};
 	int r = platform_up(&u.platform, o, err);
+	if (!r)
+		measure(&u.platform);
 	if (!r && !o->controls_only)
 		seed_ledger(&u.platform);
 	for (size_t i = 0; !r && i < attack_family_count; i++)
