@@ -247,16 +247,17 @@ static uint64_t watched_disk_wait(uint64_t cost)
 static uint64_t held_disk_wait(struct watch *w, uint64_t bytes, uint64_t files)
 {
 	const struct limits *l = w->job->limits;
-	uint64_t left = left_of(l->value[LIMIT_DISK], bytes) / DISK_BYTES_PER_NS,
-		 left_files = left_of(l->value[LIMIT_FILES], files), wait = left;
+	uint64_t most = DISK_FIRST_MS * NSEC_PER_MSEC, idle = DISK_IDLE_MS * NSEC_PER_MSEC,
+		 wait = left_of(l->value[LIMIT_DISK], bytes) / DISK_BYTES_PER_NS,
+		 by_files = clamp(left_of(l->value[LIMIT_FILES], files), 0, most) * DISK_NS_PER_FILE;
 
-	if (left_files < DISK_FIRST_MS * NSEC_PER_MSEC && left_files * DISK_NS_PER_FILE < wait)
-		wait = left_files * DISK_NS_PER_FILE;
-	if (bytes == w->disk_bytes && files == w->disk_files && wait < DISK_IDLE_MS * NSEC_PER_MSEC)
-		wait = clamp(w->disk_wait * 2, wait, DISK_IDLE_MS * NSEC_PER_MSEC);
+	if (by_files < wait)
+		wait = by_files;
+	if (bytes == w->disk_bytes && files == w->disk_files && wait < idle)
+		wait = clamp(w->disk_wait * 2, wait, idle);
 	w->disk_bytes = bytes;
 	w->disk_files = files;
-	w->disk_wait = clamp(wait, DISK_HELD_MIN_MS * NSEC_PER_MSEC, DISK_FIRST_MS * NSEC_PER_MSEC);
+	w->disk_wait = clamp(wait, DISK_HELD_MIN_MS * NSEC_PER_MSEC, most);
 	return w->disk_wait;
 }
 
