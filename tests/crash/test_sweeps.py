@@ -1,0 +1,56 @@
+"""fumehood killed at each of its system calls, each call failing in turn, many runs killed at once."""
+import pytest
+
+from conftest import ALL
+
+sample = pytest.mark.sample
+
+
+@sample(sqlite=(11, 0), postgresql=(19, 5))
+def test_a_run_killed_at_any_call_is_whole_lost_or_nothing(sweep):
+    sweep('kill')
+
+
+@sample(sqlite=(17, 3))
+def test_the_very_first_run_may_be_killed_at_any_call(sweep):
+    sweep('kill', '--fresh')
+
+
+@sample(sqlite=(17, 7), postgresql=None)
+def test_the_next_run_settles_what_a_killed_one_left(sweep):
+    sweep('kill', '--by-run')
+
+
+@sample(sqlite=(17, 5), postgresql=None)
+def test_a_run_on_a_disk_of_its_own_killed_at_any_call(sweep):
+    sweep('kill', '--disk')
+
+
+@sample(sqlite=(43, 2), postgresql=None)
+def test_gc_killed_at_any_call_can_be_repeated(sweep):
+    sweep('kill-gc')
+
+
+@sample(sqlite=(29, 4), postgresql=(97, 9))
+def test_a_call_that_fails_ends_in_success_or_one_clear_sentence(sweep):
+    sweep('fault')
+
+
+@sample(sqlite=(61, 6))
+def test_a_first_run_with_a_call_that_fails(sweep):
+    sweep('fault', '--fresh')
+
+
+@sample(sqlite=(61, 8), postgresql=None)
+def test_a_call_that_fails_on_a_disk_of_its_own(sweep):
+    sweep('fault', '--disk')
+
+
+@sample(sqlite=(7, 0), postgresql=None)
+def test_a_disk_that_is_full_from_some_call_on(sweep):
+    sweep('fault', '--lasting', '--error', 'ENOSPC')
+
+
+@sample(sqlite=(1, 0), postgresql=(1, 0))
+def test_32_runs_killed_at_once(sweep):
+    sweep('storm', '--workers', '1', '--rounds', '100' if ALL else '3')
