@@ -1,7 +1,10 @@
-/* The attacker's program, as bytes (blob.S is made by the build). */
+/* The attacker's program, as bytes (the build makes blob.S). */
 #ifndef ATTACK_BLOB_H
 #define ATTACK_BLOB_H
 
-extern const char attacker_blob[], attacker_blob_end[];
+#include <stddef.h>
+
+extern const char attacker_blob[];
+extern const size_t attacker_blob_size;
 
 #endif

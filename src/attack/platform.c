@@ -1,12 +1,9 @@
 #include "platform.h"
 
 #include <arpa/inet.h>
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <ifaddrs.h>
-#include <linux/keyctl.h>
-#include <mqueue.h>
 #include <net/if.h>
 #include <poll.h>
 #include <sched.h>
@@ -15,13 +12,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/ipc.h>
 #include <sys/mman.h>
 #include <sys/mount.h>
-#include <sys/msg.h>
 #include <sys/random.h>
-#include <sys/sem.h>
-#include <sys/shm.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
@@ -59,7 +52,7 @@ static int write_program(const char *path, struct error *err)
 	_cleanup_close_ int fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0755);
 	if (fd < 0)
 		return error_system(err, errno, "cannot make '%s'", path);
-	int r = file_write_all(fd, attacker_blob, (size_t)(attacker_blob_end - attacker_blob));
+	int r = file_write_all(fd, attacker_blob, attacker_blob_size);
 	if (r)
 		return error_system(err, -r, "cannot write '%s'", path);
 	fchmod(fd, 0755);
@@ -238,90 +231,6 @@ static int start_server(struct platform *p, struct error *err)
 	return 0;
 }
 
-/* What is shared by number or by name across the whole host: System V and POSIX objects, keys, names. */
-static void plant_shared(struct platform *p)
-{
-	const struct targets *t = &p->targets;
-	key_t key = (key_t)targets_number(t, "ipc.key");
-	int shm = shmget(key, 4096, IPC_CREAT | 0666), sem = semget(key, 1, IPC_CREAT | 0666),
-	    msg = msgget(key, IPC_CREAT | 0666);
-	char *page = shm < 0 ? (void *)-1 : shmat(shm, NULL, 0);
-	if (page != (void *)-1) {
-		strcpy(page, p->nonce);
-		shmdt(page);
-	}
-	if (sem >= 0)
-		semctl(sem, 0, SETVAL, 30000);
-	struct {
-		long type;
-		char text[64];
-	} message = {.type = 1};
-	strcpy(message.text, p->nonce);
-	struct mq_attr attributes = {.mq_maxmsg = 4, .mq_msgsize = 64};
-	mqd_t queue = mq_open(targets_text(t, "queue"), O_RDWR | O_CREAT | O_CLOEXEC | O_NONBLOCK, 0666,
-			      &attributes);
-	for (int i = 0; i < 4; i++) {
-		if (msg >= 0)
-			msgsnd(msg, &message, sizeof(message.text), IPC_NOWAIT);
-		if (queue >= 0)
-			mq_send(queue, message.text, sizeof(message.text), 0);
-	}
-	if (queue >= 0)
-		mq_close(queue);
-}
-
-static void drop_shared(struct platform *p)
-{
-	const struct targets *t = &p->targets;
-	key_t key = (key_t)targets_number(t, "ipc.key");
-	for (int i = 0; i < 3; i++, key++) { /* the others are those of the analyses beside */
-		int shm = shmget(key, 0, 0), sem = semget(key, 0, 0), msg = msgget(key, 0);
-		if (shm >= 0)
-			shmctl(shm, IPC_RMID, NULL);
-		if (sem >= 0)
-			semctl(sem, 0, IPC_RMID);
-		if (msg >= 0)
-			msgctl(msg, IPC_RMID, NULL);
-	}
-	mq_unlink(targets_text(t, "queue"));
-}
-
-/* Names that tell the secret, in the directories that everybody lists. */
-static const char *const listed[] = {"/tmp", "/var/tmp", "/dev/shm"};
-
-static void plant_names(struct platform *p)
-{
-	char path[400];
-	for (size_t i = 0; i < ARRAY_SIZE(listed); i++) {
-		snprintf(path, sizeof(path), "%s/.fumehood-attack-%s", listed[i], p->nonce);
-		fd_close(open(path, O_WRONLY | O_CREAT | O_CLOEXEC, 0644));
-	}
-	snprintf(path, sizeof(path), "%s/home/.hidden-%s", p->root, p->nonce);
-	mkdir(path, 0755);
-	_cleanup_close_ int fd =
-		open(targets_text(&p->targets, "shm.file"), O_WRONLY | O_CREAT | O_CLOEXEC, 0666);
-	if (fd >= 0)
-		file_write_all(fd, p->nonce, strlen(p->nonce));
-	mkdir(p->other, 0755);
-	snprintf(path, sizeof(path), "%s/secret", p->other);
-	_cleanup_close_ int other = open(path, O_WRONLY | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0644);
-	if (other >= 0)
-		file_write_all(other, p->nonce, strlen(p->nonce));
-}
-
-static void drop_names(struct platform *p)
-{
-	char path[400];
-	for (size_t i = 0; i < ARRAY_SIZE(listed); i++) {
-		snprintf(path, sizeof(path), "%s/.fumehood-attack-%s", listed[i], p->nonce);
-		unlink(path);
-	}
-	unlink(targets_text(&p->targets, "shm.file"));
-	snprintf(path, sizeof(path), "%s/secret", p->other);
-	unlink(path);
-	rmdir(p->other);
-}
-
 static int make_root(struct platform *p, const char *scratch, struct error *err)
 {
 	uint8_t bytes[20];
@@ -368,8 +277,7 @@ int platform_up(struct platform *p, const struct attack_options *o, struct error
 		r = victim_start(p, err);
 	if (r)
 		return r;
-	plant_shared(p);
-	plant_names(p);
+	plant(p);
 	if (postgres_start(p))
 		p->pg_port = 0;
 	return 0;
@@ -408,10 +316,8 @@ void platform_down(struct platform *p, bool keep)
 	end_process(p->postgres, SIGQUIT);
 	end_process(p->victim, SIGKILL);
 	end_process(p->server, SIGKILL);
-	if (p->targets.count) {
-		drop_shared(p);
-		drop_names(p);
-	}
+	if (p->targets.count)
+		unplant(p);
 	if (p->root[0] && !keep)
 		remove_all(p->root);
 	if (p->board)

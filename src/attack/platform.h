@@ -74,6 +74,10 @@ int platform_write_targets(struct platform *p, bool hooded, const char *marker);
 void platform_describe(struct platform *p, struct buffer *ret);
 void platform_describe_victim(struct platform *p, char *ret, size_t room);
 
+/* What lies outside its directory (plant.c). */
+void plant(struct platform *p);
+void unplant(struct platform *p);
+
 /* The helpers, each in a process of its own that ends with the caller. */
 void server_main(struct platform *p, int parent) __attribute__((noreturn));
 int victim_start(struct platform *p, struct error *err);

@@ -263,9 +263,9 @@ static int stage_play(struct stage *s)
 /* What the attacker or, if it never started, the supervisor said last. */
 static void last_words(struct stage *s, char *ret, size_t room)
 {
-	const char *said = s->output.data ? strstr(s->output.data, "attacker: started") : NULL, *found = NULL;
-	for (const char *at = said; at && (at = strstr(at + 1, "attacker: "));)
-		found = at + 10;
+	const char *found = NULL, *at = s->output.data ? strstr(s->output.data, "attacker: started") : NULL;
+	while (at && (at = strstr(at + 1, "attacker: ")) != NULL)
+		found = at + strlen("attacker: ");
 	if (!found && s->errors.size)
 		found = s->errors.data;
 	char line[200];

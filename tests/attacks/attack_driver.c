@@ -10,8 +10,8 @@
 static void print(void *arg, const struct attack_report *r)
 {
 	(void)arg;
-	printf("%-17s %-10s %-26s %5d ms  %s\n", attack_result_name(r->result), r->family, r->name, r->milliseconds,
-	       r->why);
+	printf("%-17s %-10s %-26s %5d ms  %s\n", attack_result_name(r->result), r->family, r->name,
+	       r->milliseconds, r->why);
 	fflush(stdout);
 }
 
@@ -39,6 +39,7 @@ int main(int argc, char **argv)
 		fprintf(stderr, "attack-driver: %s\n", err.message);
 		return 2;
 	}
-	printf("%u held, %u escaped, %u not testable here\n", summary.held, summary.escaped, summary.not_testable);
+	printf("%u held, %u escaped, %u not testable here\n", summary.held, summary.escaped,
+	       summary.not_testable);
 	return summary.escaped ? 1 : 0;
 }
