@@ -8,6 +8,7 @@ import subprocess
 import sys
 import tempfile
 from pathlib import Path
+from urllib.parse import parse_qs, urlparse
 
 import pytest
 
@@ -25,8 +26,9 @@ def pytest_addoption(parser):
 
 
 def pytest_configure(config):
-    config.addinivalue_line('markers', 'sample(sqlite=…, postgresql=…): on which ledgers, and what is a fair sample there: '
-                            '(every, offset) of the calls, or None: on this ledger only all of them')
+    config.addinivalue_line('markers', 'sample(sqlite=…, postgresql=…, full=1): on which ledgers, and what is a fair sample '
+                            'there: (every, offset) of the calls, or None: on this ledger only the full sweep, which takes '
+                            'every full-th call')
 
 
 def pytest_generate_tests(metafunc):
@@ -35,10 +37,13 @@ def pytest_generate_tests(metafunc):
         if 'who' in metafunc.fixturenames:
             metafunc.parametrize('who', HALVES, indirect=True)
         return
-    samples = metafunc.definition.get_closest_marker('sample').kwargs
+    samples = dict(metafunc.definition.get_closest_marker('sample').kwargs)
+    full = samples.pop('full', 1)
+    # Who hurts the server must own it.
+    halves = HALVES[:1] if 'server_command' in metafunc.fixturenames else HALVES
     metafunc.parametrize('who, ledger, sample', indirect=['who', 'ledger'], argvalues=[
-        pytest.param(half, ledger, (1, 0) if ALL else sample, id=f'{half}-{ledger}')
-        for ledger, sample in samples.items() for half in HALVES
+        pytest.param(half, ledger, (full, 0) if ALL else sample, id=f'{half}-{ledger}')
+        for ledger, sample in samples.items() for half in halves
         if ALL or (sample and (ledger == 'sqlite' or half == HALVES[0]))])
 
 
@@ -81,6 +86,13 @@ def server():
     assert all(urls), 'PostgreSQL did not start'
     yield urls
     process.communicate('')
+
+
+@pytest.fixture
+def server_command(server):
+    """A command of a shell that does something to the server."""
+    socket = parse_qs(urlparse(server[0]).query)['host'][0]
+    return lambda word: f'{HERE}/server {word} {Path(socket).parent}'
 
 
 @pytest.fixture

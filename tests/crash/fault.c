@@ -23,8 +23,7 @@ static bool is_sentence(const char *text)
 	return strlen(text) > 10 && (!newline || !newline[1]);
 }
 
-/* What the command said, and what the ledger must say then. */
-static enum expected answer_judge(const struct tracee *t, struct problems *p)
+enum expected answer_judge(const struct tracee *t, struct problems *p)
 {
 	_cleanup_buffer_ struct buffer out = {0}, err = {0};
 	const char *message;

@@ -22,16 +22,18 @@ static const char usage[] =
 	"  kill-gc   the same of gc itself, over what dead runs left\n"
 	"  fault     the first, second, third … call that can fails with ENOSPC, EIO, EINTR, ENOMEM\n"
 	"  storm     many runs at once, all killed at once\n"
+	"  server    something is done to the database server at the first, second … call of a commit\n"
 	"kill:   --by-run         the next run of the same id recovers, not gc\n"
 	"fault:  --error NAME     only this one\n"
 	"        --lasting        every later call that can fails as well\n"
+	"server: --hurt COMMAND --heal COMMAND\n"
 	"storm:  --rounds N --at-once N\n"
 	"all:    --every N --offset M  only the calls M+1, M+1+N, …\n"
 	"        --fresh          each run finds no ledger (SQLite)\n"
 	"        --disk           the workspace is a file system of its own\n"
 	"        --db URL  --user UID  --workers N  --verbose\n";
 
-static const struct mode *const modes[] = {&mode_kill, &mode_kill_gc, &mode_fault, &mode_storm};
+static const struct mode *const modes[] = {&mode_kill, &mode_kill_gc, &mode_fault, &mode_storm, &mode_server};
 
 struct totals *totals;
 static pid_t workers[WORKERS_MAX];
@@ -155,11 +157,11 @@ static const struct row {
 	enum kind kind;
 	size_t to;
 } rows[] = {
-	{"every", NUMBER, TO(every)},	{"offset", NUMBER, TO(offset)},	   {"workers", NUMBER, TO(workers)},
-	{"rounds", NUMBER, TO(rounds)}, {"at-once", NUMBER, TO(at_once)},  {"user", NUMBER, TO(wish.uid)},
-	{"db", WORD, TO(wish.db)},	{"error", ERROR_NAME, TO(error)},  {"lasting", FLAG, TO(lasting)},
-	{"fresh", FLAG, TO(fresh)},	{"disk", FLAG, TO(wish.own_disk)}, {"by-run", FLAG, TO(by_run)},
-	{"verbose", FLAG, TO(verbose)},
+	{"every", NUMBER, TO(every)},	   {"offset", NUMBER, TO(offset)},   {"workers", NUMBER, TO(workers)},
+	{"rounds", NUMBER, TO(rounds)},	   {"at-once", NUMBER, TO(at_once)}, {"user", NUMBER, TO(wish.uid)},
+	{"hurt", WORD, TO(hurt)},	   {"heal", WORD, TO(heal)},	     {"db", WORD, TO(wish.db)},
+	{"error", ERROR_NAME, TO(error)},  {"lasting", FLAG, TO(lasting)},   {"fresh", FLAG, TO(fresh)},
+	{"disk", FLAG, TO(wish.own_disk)}, {"by-run", FLAG, TO(by_run)},     {"verbose", FLAG, TO(verbose)},
 };
 
 static void option_set(struct options *o, const struct row *row, const char *value)

@@ -8,12 +8,13 @@ struct options {
 	struct wish wish;
 	int every, offset; /* the calls offset + 1, offset + 1 + every, … */
 	int workers;
-	int rounds;   /* storm */
-	int at_once;  /* storm */
-	int error;    /* fault: an errno; 0: all that are known */
-	bool lasting; /* fault: every later call of its kind fails too */
-	bool fresh;   /* each run finds no ledger */
-	bool by_run;  /* kill: not gc recovers, but the next run of the same id */
+	int rounds;		 /* storm */
+	int at_once;		 /* storm */
+	int error;		 /* fault: an errno; 0: all that are known */
+	const char *hurt, *heal; /* server: commands of a shell */
+	bool lasting;		 /* fault: every later call of its kind fails too */
+	bool fresh;		 /* each run finds no ledger */
+	bool by_run;		 /* kill: not gc recovers, but the next run of the same id */
 	bool verbose;
 };
 
@@ -31,6 +32,10 @@ void count(int *total, int n);
 /* A step is over: its problems, if any, are printed under this title, counted, and forgotten. */
 void step_report(struct problems *p, const char *format, ...) PRINTF_LIKE(2, 3);
 
+/* What a run said in the end, and what the ledger must say then. */
+struct tracee;
+enum expected answer_judge(const struct tracee *t, struct problems *p);
+
 struct mode {
 	const char *name;
 	const char *busy; /* see struct wish */
@@ -38,6 +43,6 @@ struct mode {
 	void (*work)(struct ground *g, const struct options *o, int index);
 	void (*summary)(const struct options *o);
 };
-extern const struct mode mode_kill, mode_kill_gc, mode_fault, mode_storm;
+extern const struct mode mode_kill, mode_kill_gc, mode_fault, mode_storm, mode_server;
 
 #endif

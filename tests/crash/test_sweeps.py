@@ -54,3 +54,20 @@ def test_a_disk_that_is_full_from_some_call_on(sweep):
 @sample(sqlite=(1, 0), postgresql=(1, 0))
 def test_32_runs_killed_at_once(sweep):
     sweep('storm', '--workers', '1', '--rounds', '100' if ALL else '3')
+
+
+# What happens to the server. One worker, because there is one server.
+
+@sample(postgresql=(89, 1), full=4)
+def test_a_server_stopped_during_the_commit(sweep, server_command):
+    sweep('server', '--workers', '1', '--hurt', server_command('stop'), '--heal', server_command('go'))
+
+
+@sample(postgresql=(89, 40), full=4)
+def test_a_server_killed_during_the_commit(sweep, server_command):
+    sweep('server', '--workers', '1', '--hurt', server_command('kill'), '--heal', server_command('start'))
+
+
+@sample(postgresql=(61, 20), full=4)
+def test_a_server_restarted_during_the_commit(sweep, server_command):
+    sweep('server', '--workers', '1', '--hurt', server_command('restart'))
