@@ -60,6 +60,9 @@ static void drop_shared(struct platform *p)
 			msgctl(msg, IPC_RMID, NULL);
 	}
 	mq_unlink(targets_text(t, "queue"));
+	char queue[128];
+	snprintf(queue, sizeof(queue), "/fumehood-attack-%s-beside-plain", p->tag);
+	mq_unlink(queue);
 }
 
 /* Names that tell the secret, in the directories that everybody lists. */
@@ -90,6 +93,12 @@ static void drop_names(struct platform *p)
 	char path[400];
 	for (size_t i = 0; i < ARRAY_SIZE(listed); i++) {
 		snprintf(path, sizeof(path), "%s/.fumehood-attack-%s", listed[i], p->nonce);
+		unlink(path);
+	}
+	static const char *const modes[] = {"plain", "hood"}; /* of the analyses beside */
+	for (size_t i = 0; i < ARRAY_SIZE(modes) * ARRAY_SIZE(listed); i++) {
+		snprintf(path, sizeof(path), "%s/fumehood-attack-%s-beside-%s", listed[i / 2], p->tag,
+			 modes[i % 2]);
 		unlink(path);
 	}
 	unlink(targets_text(&p->targets, "shm.file"));

@@ -17,7 +17,7 @@
 #include "stage.h"
 #include "text.h"
 
-enum { ARGUMENTS_MAX = 48, CONTROL_MS = 6000, CONTROL_HANG_MS = 700, HOOD_MS = 15000 };
+enum { ARGUMENTS_MAX = 48, CONTROL_MS = 20000, CONTROL_HANG_MS = 700, HOOD_MS = 15000 };
 
 const char *attack_result_name(enum attack_result r)
 {
