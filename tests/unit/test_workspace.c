@@ -1,8 +1,12 @@
 #include "test_workspace_site.h"
 
+#include <poll.h>
 #include <pthread.h>
 #include <sched.h>
+#include <signal.h>
 #include <sys/mount.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
 
 #include "clock.h"
 #include "tree.h"
@@ -523,6 +527,50 @@ static int contend_by_cleaning(void *arg)
 	return 0;
 }
 
+/* A supervisor that has made a child which has not executed yet: the child has the lock's descriptor too, and lives on
+ * for a moment. */
+static void supervise_and_die(struct bench *b)
+{
+	struct error err = ERROR_INIT;
+	struct workspace w;
+	int parent;
+
+	if (open_plain(b, "a", &w, &err) < 0)
+		_exit(1);
+	parent = (int)syscall(SYS_pidfd_open, getpid(), 0);
+	if (parent >= 0 && fork() == 0) {
+		struct pollfd p = {.fd = parent, .events = POLLIN};
+
+		poll(&p, 1, -1);
+		poll(NULL, 0, 50);
+		_exit(0);
+	}
+	raise(SIGKILL);
+}
+
+static void test_a_lock_that_only_a_dying_child_holds_is_waited_for(void **state)
+{
+	struct error err = ERROR_INIT;
+	struct workspace_gc_counts counts;
+	struct bench b;
+	int status;
+	pid_t pid;
+
+	(void)state;
+	bench_open(&b);
+	pid = fork();
+	assert_true(pid >= 0);
+	if (pid == 0)
+		supervise_and_die(&b);
+	assert_int_equal(waitpid(pid, &status, 0), pid);
+	assert_true(WIFSIGNALED(status));
+	counts = gc(&b, &err);
+	assert_int_equal(counts.alive, 0);
+	assert_int_equal(counts.taken, 1);
+	assert_nothing_left(&b);
+	bench_close(&b);
+}
+
 static void test_the_lock_holds_while_folders_come_and_go(void **state)
 {
 	struct bench b;
@@ -569,6 +617,7 @@ int main(void)
 		cmocka_unit_test(test_what_is_kept_is_in_the_way_until_it_expires),
 		cmocka_unit_test(test_opening_what_died_recovers_it_first),
 		cmocka_unit_test(test_a_recovery_that_leaves_it_is_not_repeated),
+		cmocka_unit_test(test_a_lock_that_only_a_dying_child_holds_is_waited_for),
 		cmocka_unit_test(test_the_lock_holds_while_folders_come_and_go),
 	};
 
