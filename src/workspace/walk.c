@@ -6,6 +6,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <string.h>
+#include <sys/stat.h>
 
 enum { CHUNK_SIZE = 64 * 1024 };
 
@@ -87,6 +88,20 @@ static void pop(struct walk *w)
 	} while (w->frames[w->depth - 1].fd < 0);
 }
 
+/* Something is mounted there. A file of an overlay may have another device than the directory that it lies in, which a
+ * directory never has. */
+static bool is_mounted(const struct walk *w, const struct frame *f, const char *name, const struct stat *st)
+{
+	struct statx x;
+
+	if (st->st_dev == w->frames[0].device)
+		return false;
+	if (S_ISDIR(st->st_mode))
+		return true;
+	return statx(f->fd, name, AT_SYMLINK_NOFOLLOW | AT_NO_AUTOMOUNT, STATX_TYPE, &x) < 0 ||
+	       x.stx_attributes & STATX_ATTR_MOUNT_ROOT;
+}
+
 static int visit_entry(struct walk *w, struct frame *f, const char *name)
 {
 	struct stat st;
@@ -96,7 +111,7 @@ static int visit_entry(struct walk *w, struct frame *f, const char *name)
 		return 0;
 	if (fstatat(f->fd, name, &st, AT_SYMLINK_NOFOLLOW | AT_NO_AUTOMOUNT) < 0)
 		return errno == ENOENT || errno == EACCES ? 0 : -errno;
-	if (st.st_dev != w->frames[0].device)
+	if (is_mounted(w, f, name, &st))
 		return 0;
 	r = w->fn(w->arg, f->fd, name, &st);
 	if (r == 0 && S_ISDIR(st.st_mode))
