@@ -1,5 +1,6 @@
 """Why it ended: every verdict, the exit status of `run`, and one line of evidence for people."""
 import json
+import os
 import signal
 import subprocess
 from concurrent.futures import ThreadPoolExecutor
@@ -9,6 +10,7 @@ import pytest
 
 from until import until
 
+LONG = ['--wall', '10m' if 'FUMEHOOD_EMULATED' in os.environ else '30s']
 LIMITS = ['--memory', '64M', '--pids', '30', '--disk', '16M', '--files', '500', '--grace', '200ms']
 
 
@@ -60,7 +62,7 @@ ENDS = {
 @pytest.mark.parametrize('end', ENDS)
 def test_how_it_ended_decides_verdict_exit_status_and_reason(box, end):
     command, options, verdict, status, exit_code, number, words = ENDS[end]
-    result = box.run(command, *LIMITS, '--wall', '20s', *options)
+    result = box.run(command, *LIMITS, *LONG, *options)
     found = result.json
     assert (found['verdict'], result.status) == (verdict, status), result
     assert (found['exit_code'], found['signal']) == (exit_code, number), result
@@ -194,7 +196,7 @@ def test_of_64_analyses_at_once_every_one_gets_its_own_verdict(box):
 
     def run(n):
         command, options, verdict, status, *_ = ENDS[kinds[n % len(kinds)]]
-        result = box.run(command, *LIMITS, '--wall', '60s', *options, id=f'{box.tag}-{n}')
+        result = box.run(command, *LIMITS, '--wall', '5m', *options, id=f'{box.tag}-{n}')
         return n, (result.json['verdict'], result.status), (verdict, status), result
 
     with ThreadPoolExecutor(64) as pool:
