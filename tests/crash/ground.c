@@ -151,21 +151,25 @@ static bool psql(const struct ground *g, const char *statement)
 	return pid > 0 && waitpid(pid, &status, 0) == pid && status == 0;
 }
 
-/* postgresql://USER@HOST/DATABASE?… with another database, and our own parameters. */
-static void database_make(struct ground *g, const struct wish *wish)
+static void database_make(struct ground *g)
 {
-	const char *rest = strstr(wish->db, "//"), *slash, *question = strchr(wish->db, '?');
 	char statement[64];
 
-	snprintf(g->db, sizeof g->db, "%s", wish->db);
-	slash = rest ? strchr(rest + 2, '/') : NULL;
-	if (!slash || (question && question < slash))
-		give_up("'%s' names no database", wish->db);
-	snprintf(g->url, sizeof g->url, "%.*s/%s?%s%sobjects=%s/objects&busy=%s", (int)(slash - wish->db),
-		 wish->db, g->tag, question ? question + 1 : "", question ? "&" : "", g->dir, wish->busy);
 	snprintf(statement, sizeof statement, "CREATE DATABASE %s", g->tag);
 	if (!psql(g, statement))
 		give_up("psql cannot make a database");
+}
+
+/* postgresql://USER@HOST/DATABASE?… with our database instead, and our own parameters. */
+static void database_url(struct ground *g, const char *busy)
+{
+	const char *rest = strstr(g->db, "//"), *slash = rest ? strchr(rest + 2, '/') : NULL;
+	const char *question = strchr(g->db, '?');
+
+	if (!slash || (question && question < slash))
+		give_up("'%s' names no database", g->db);
+	snprintf(g->url, sizeof g->url, "%.*s/%s?%s%sobjects=%s/objects&busy=%s", (int)(slash - g->db), g->db,
+		 g->tag, question ? question + 1 : "", question ? "&" : "", g->dir, busy);
 }
 
 void ground_make(struct ground *g, const struct wish *wish, int index)
@@ -174,6 +178,9 @@ void ground_make(struct ground *g, const struct wish *wish, int index)
 	if (!realpath(wish->binary, g->binary))
 		give_up("cannot find '%s': %s", wish->binary, strerror(errno));
 	snprintf(g->tag, sizeof g->tag, "crash%d%c", (int)getpid(), 'a' + index);
+	snprintf(g->db, sizeof g->db, "%s", wish->db ? wish->db : "");
+	if (wish->db)
+		database_make(g);
 	platform_make(g);
 	/* In memory, where there is some: the crash is the process's, not the machine's, and fsync is dear. */
 	temporary(g->dir, access("/dev/shm", W_OK) == 0 ? "/dev/shm" : "/var/tmp", g->uid);
@@ -181,7 +188,7 @@ void ground_make(struct ground *g, const struct wish *wish, int index)
 	directory(g, g->dir, "ledger", 0700);
 	directory(g, g->dir, "out", 0700);
 	if (wish->db)
-		database_make(g, wish);
+		database_url(g, wish->busy);
 	else
 		snprintf(g->url, sizeof g->url, "sqlite:%s/ledger/ledger.db?objects=%s/objects", g->dir,
 			 g->dir);
