@@ -33,7 +33,8 @@ bool refused(int r);
 int spoil(const char *path);
 int spoil_at(int dirfd, const char *path, int flags);
 
-/* Calls fn for every process there is to see but this one, until it returns 0. 0, or the last -errno. */
+/* Calls fn for every process there is to see but this one, until it returns 0; in a control only for those of the
+ * platform. 0, or the last -errno. */
 int each_process(int (*fn)(const struct targets *t, pid_t pid), const struct targets *t);
 
 /* New user and mount namespaces, or a mount namespace alone where root may; propagation private. 0 or -errno. */

@@ -23,6 +23,9 @@
 
 #define MIB (1UL << 20)
 
+/* How long what others need is held: long enough to be seen, short enough not to be missed. */
+enum { HOLD_MS = 50 };
+
 static int fill(int fd, size_t size)
 {
 	static char block[65536] = "x";
@@ -182,7 +185,7 @@ ACT(exhaust_inotify)
 	long count = 0;
 	while (inotify_init1(0) >= 0)
 		count++;
-	linger(200);
+	linger(HOLD_MS);
 	return count ? 0 : -errno;
 }
 
@@ -194,7 +197,7 @@ ACT(exhaust_timers)
 	signal(SIGURG, SIG_IGN);
 	while (!timer_create(CLOCK_MONOTONIC, &none, &timer))
 		count++;
-	linger(200);
+	linger(HOLD_MS);
 	return count ? 0 : -errno;
 }
 
@@ -204,7 +207,7 @@ ACT(exhaust_queues)
 	long count = 0;
 	for (; mq_open(text("/queue-%ld", count), O_RDWR | O_CREAT, 0600, &attributes) >= 0; count++)
 		mq_unlink(text("/queue-%ld", count)); /* stays while it is open */
-	linger(200);
+	linger(HOLD_MS);
 	return count ? 0 : -errno;
 }
 
@@ -219,7 +222,7 @@ ACT(exhaust_requests)
 		else
 			count++;
 	}
-	linger(200);
+	linger(HOLD_MS);
 	return count ? 0 : -errno;
 }
 

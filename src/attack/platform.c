@@ -355,6 +355,7 @@ int platform_write_targets(struct platform *p, bool hooded, const char *marker)
 	if (!stat(hooded ? p->fumehood : p->plain, &st))
 		targets_set(t, "binary.inode", "%lu", (unsigned long)st.st_ino);
 	const char *mode = hooded ? "hood" : "plain";
+	targets_set(t, "only", "%s", hooded ? "" : p->tag);
 	targets_set(t, "marker", "%s", marker);
 	targets_set(t, "beside.name", "@fumehood-attack-%s-beside-%s", p->tag, mode);
 	targets_set(t, "beside.port", "%ld", targets_number(t, hooded ? "port.beside1" : "port.beside0"));

@@ -34,15 +34,15 @@ class Result:
 @pytest.fixture(scope='session')
 def place(request):
     """The build's programs where every user can reach them, and a home for an ordinary one."""
-    place = Path(tempfile.mkdtemp(prefix='fumehood-attacks-', dir='/var/tmp'))
-    place.chmod(0o755)
-    build = Path(request.config.getoption('--build'))
-    for program in (build / 'fumehood', build / 'tests/attacks/attack-driver', TOP / 'tests/attacks/bubblewrap'):
-        shutil.copy(program, place)
-    (place / 'home').mkdir(mode=0o777)
-    (place / 'home').chmod(0o777)
-    yield place
-    shutil.rmtree(place)
+    with tempfile.TemporaryDirectory(prefix='fumehood-test-', dir='/var/tmp') as directory:
+        place = Path(directory)
+        place.chmod(0o755)
+        build = Path(request.config.getoption('--build'))
+        for program in (build / 'fumehood', build / 'tests/attacks/attack-driver', TOP / 'tests/attacks/bubblewrap'):
+            shutil.copy(program, place)
+        (place / 'home').mkdir()
+        (place / 'home').chmod(0o777)
+        yield place
 
 
 @pytest.fixture(scope='session')
