@@ -180,6 +180,13 @@ ACT(connect_vsock)
 	return -errno;
 }
 
+/* Keys of 32 and 16 zero bytes, as authenc wants them: an rtattr with the second one's size, then both. */
+static int set_key(int fd)
+{
+	static const unsigned char key[8 + 48] = {8, 0, 1, 0, 0, 0, 0, 16};
+	return setsockopt(fd, 279 /* SOL_ALG */, ALG_SET_KEY, key, sizeof(key));
+}
+
 /* An algorithm socket fed by splice() with pages of the page cache that one may only read. */
 ACT(splice_algorithm)
 {
@@ -187,7 +194,7 @@ ACT(splice_algorithm)
 	strcpy((char *)at.salg_type, a->arg);
 	strcpy((char *)at.salg_name, a->number ? "authencesn(hmac(sha256),cbc(aes))" : "sha256");
 	_cleanup_close_ int fd = socket(AF_ALG, SOCK_SEQPACKET, 0);
-	if (fd < 0 || bind(fd, (struct sockaddr *)&at, sizeof(at)))
+	if (fd < 0 || bind(fd, (struct sockaddr *)&at, sizeof(at)) || (a->number && set_key(fd)))
 		return -errno;
 	_cleanup_close_ int operation = accept(fd, NULL, NULL);
 	_cleanup_close_ int input = open(targets_text(t, "data.file"), O_RDONLY);
