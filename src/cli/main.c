@@ -11,7 +11,7 @@
 
 const struct command *const commands[] = {
 	&command_run, &command_ls,	  &command_show,   &command_logs, &command_outputs,
-	&command_get, &command_workspace, &command_commit, &command_gc,	  &command_doctor,
+	&command_get, &command_workspace, &command_commit, &command_post_process, &command_gc,	  &command_doctor,
 	&command_db,  &command_version,	  &command_help,   NULL,
 };
 

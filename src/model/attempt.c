@@ -9,7 +9,7 @@
 
 void attempt_init(struct attempt *a)
 {
-	*a = (struct attempt){.exit_code = -1, .usage = USAGE_UNKNOWN};
+	*a = (struct attempt){.exit_code = -1, .rows = -1, .usage = USAGE_UNKNOWN};
 }
 
 static void event_done(struct event *e)
@@ -35,6 +35,8 @@ void attempt_done(struct attempt *a)
 		free(a->logs[i].head);
 		free(a->logs[i].tail);
 	}
+	free(a->post_log.head);
+	free(a->post_log.tail);
 	for (size_t i = 0; i < a->n_events; i++)
 		event_done(&a->events[i]);
 	free(a->events);

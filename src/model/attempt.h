@@ -14,7 +14,12 @@
 #include "usage.h"
 #include "verdict.h"
 
-enum { STREAM_STDOUT, STREAM_STDERR, STREAM_COUNT };
+enum {
+	STREAM_STDOUT,
+	STREAM_STDERR,
+	STREAM_COUNT,
+	STREAM_POST = STREAM_COUNT /* what the post-process said */
+};
 
 /* A captured stream: the first bytes and the last, `omitted` of them in between only counted. */
 struct captured {
@@ -52,6 +57,8 @@ struct attempt {
 	struct manifest manifest;
 	struct inputs inputs;
 	struct captured logs[STREAM_COUNT];
+	struct captured post_log;
+	int64_t rows; /* that its post-process printed; -1: there was none, or it failed */
 	struct event *events;
 	size_t n_events;
 	/* Where it went wrong on our side, if it did. */

@@ -256,6 +256,12 @@ static int load_event(void *arg, const struct value *row, struct error *err)
 	return r < 0 ? r : value_to_bytes(&row[2], &e->text, NULL, err);
 }
 
+static int load_rows(void *arg, const struct value *row, struct error *err UNUSED)
+{
+	((struct load *)arg)->a.rows = value_to_integer(row, -1);
+	return 0;
+}
+
 static int load_sample(void *arg, const struct value *row, struct error *err UNUSED)
 {
 	struct load *load = arg;
@@ -306,12 +312,15 @@ static int load_parts(struct ledger *l, const struct value key[2], struct load *
 		row_fn fn;
 	} parts[] = {
 		{SQL_ATTEMPT, load_attempt}, {SQL_OUTPUTS, load_output}, {SQL_REJECTED, load_rejected},
-		{SQL_INPUTS, load_input},    {SQL_EVENTS, load_event},	 {SQL_SAMPLES, load_sample},
+		{SQL_POST_SUM, load_rows},   {SQL_INPUTS, load_input},	 {SQL_EVENTS, load_event},
+		{SQL_SAMPLES, load_sample},
 	};
 	int r = 0;
 
 	for (size_t i = 0; i < ARRAY_SIZE(parts) && r == 0 && (i == 0 || load->found); i++)
-		r = ledger_run(l, parts[i].which, key, 2, parts[i].fn, load, err);
+		/* One that is only read is not upgraded. */
+		if (parts[i].which != SQL_POST_SUM || l->version >= SQL_POSTED_SINCE)
+			r = ledger_run(l, parts[i].which, key, 2, parts[i].fn, load, err);
 	return r;
 }
 

@@ -77,6 +77,7 @@ static const struct {
 		 "JOIN pg_type b ON b.oid = CASE WHEN t.typtype = 'd' THEN t.typbasetype ELSE t.oid END "
 		 "WHERE a.attrelid = to_regclass($1) AND a.attnum > 0 AND NOT a.attisdropped "
 		 "AND n.nspname NOT IN ('fumehood', 'pg_catalog', 'information_schema')"},
+	[SQL_POST_SUM] = {"SELECT sum(row_count) FROM @posted_chunk WHERE analysis_id = $1 AND attempt = $2"},
 	[SQL_POST_CHUNKS] = {ROWS_OF("target, row_count, fields", "posted_chunk")},
 	[SQL_POST_FORGET] = {"DELETE FROM @posted_chunk WHERE analysis_id = $1 AND attempt = $2"},
 	[SQL_VERDICT_SET] = {"UPDATE @attempt SET verdict = $3, status = $4, reason = $5 "
@@ -102,9 +103,10 @@ const struct sql_table_info sql_tables[TABLE_COUNT] = {
 	[TABLE_EVENT] = {"event", "analysis_id, attempt, position, at, stage, text", "tiiztt"},
 	[TABLE_SAMPLE] = {"sample", "analysis_id, attempt, position, at_ms, cpu_ms, memory_bytes, pids",
 			  "tiiIIII"},
-	[TABLE_QUERY] = {"query",
-			 "analysis_id, attempt, position, name, sql, sha256, size, row_count, started_at, duration_ms",
-			 "tiittbIIzI"},
+	[TABLE_QUERY] =
+		{"query",
+		 "analysis_id, attempt, position, name, sql, sha256, size, row_count, started_at, duration_ms",
+		 "tiittbIIzI"},
 	[TABLE_POSTED] = {"posted_chunk",
 			  "analysis_id, attempt, position, target, row_count, fields, posted_at", "tiititz"},
 };

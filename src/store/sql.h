@@ -38,6 +38,7 @@ enum sql {
 	SQL_LOG,	  /* id, number, stream → head, tail, omitted */
 	SQL_COUNTS,	  /* → analyses, attempts, outputs, blobs, objects */
 	SQL_POST_COLUMNS, /* table's name → column, class (see backend.h), its letter for a binary COPY, its type in words */
+	SQL_POST_SUM,	  /* id, number → rows posted, null: none */
 	SQL_POST_CHUNKS, /* id, number → target, row_count, fields */
 	SQL_POST_FORGET, /* id, number: forgets what was posted */
 	SQL_VERDICT_SET, /* id, number, verdict, status, reason */
@@ -125,6 +126,7 @@ struct sql_migration {
 };
 extern const struct sql_migration sql_migrations[];
 extern const int sql_version_wanted;
+enum { SQL_POSTED_SINCE = 2 }; /* the version that has posted_chunk */
 
 /* PostgreSQL: what every connection begins with; what a migration begins with. */
 extern const char sql_postgres_session[];
