@@ -33,6 +33,7 @@ void post_result_done(struct post_result *r)
 {
 	spool_free(r->rows);
 	free(r->reason);
+	strv_free(r->warnings);
 	free(r->log.head);
 	free(r->log.tail);
 	*r = (struct post_result){0};
@@ -277,7 +278,7 @@ static int judge(struct post *p, struct post_result *ret, struct error *err)
 	    verdict_decide(&p->result.evidence) == VERDICT_SUCCEEDED)
 		p->rows_failed = !spool_finish(p->rows);
 	ret->cancel_signal = p->rows_failed ? 0 : p->result.evidence.cancel_signal;
-	ret->wall_ms = p->result.usage.wall_ms;
+	ret->warnings = TAKE_PTR(p->receipt.warnings);
 	if (explain_end(p, &why) < 0)
 		return error_memory(err);
 	ret->log = p->result.logs[STREAM_STDERR];

@@ -36,7 +36,7 @@ struct post_result {
 	char *reason;	     /* why it failed; NULL: it succeeded */
 	int cancel_signal;   /* it was cancelled */
 	struct captured log; /* what it said on stderr */
-	int64_t wall_ms;
+	char **warnings;     /* of its receipt: limits that could not be held */
 };
 void post_result_done(struct post_result *r);
 

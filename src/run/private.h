@@ -46,6 +46,13 @@ int plan_add_stages(const struct request *r, struct plan *plan, struct error *er
 /* Where an input may not lie or what it may not contain: the state directory, the ledger, the workspace root. */
 int input_check(const struct hood *h, const char *path, const char *option, struct error *err);
 
+/* query.c: may there be queries? Then they are run, and their answers staged. */
+int queries_check(const struct hood *h, const struct request *request, struct error *err);
+int queries_run(struct hood *h, struct ledger *l, const struct request *request, int run_fd,
+		struct attempt *a, struct error *err);
+int queries_stage(struct workspace *w, uint64_t max, uid_t uid, gid_t gid, struct attempt *a,
+		  struct error *err);
+
 /* finish.c: what happens to an attempt whose command is dead, shared by story.c and recover.c. */
 struct content_source {
 	int workspace_fd;

@@ -122,6 +122,8 @@ static int stage_plan(struct story *s, struct error *err)
 	if (r < 0)
 		return r;
 	r = plan_post(s, err);
+	if (r == 0)
+		r = queries_check(s->hood, s->request, err);
 	if (r < 0)
 		return r;
 	snprintf(s->attempt->id, sizeof s->attempt->id, "%s", s->plan.id);
@@ -247,6 +249,8 @@ static int fill_workspace(struct story *s, struct error *err)
 	for (size_t i = 0; r == 0 && i < s->plan.n_stages; i++)
 		r = workspace_stage(&s->workspace, s->plan.stages[i].source, s->plan.stages[i].as, max,
 				    s->uid, s->gid, &s->attempt->inputs, err);
+	if (r == 0)
+		r = queries_stage(&s->workspace, max, s->uid, s->gid, s->attempt, err);
 	return r < 0 ? r : make_mount_points(s, err);
 }
 
@@ -302,12 +306,10 @@ static int stage_workspace(struct story *s, struct error *err)
 		return r;
 	s->has_workspace = true;
 	r = next_attempt(s, err);
-	if (r < 0)
-		return r;
-	if (s->plan.own_disk)
-		r = prepare_disk(s, err);
-	else
-		r = fill_workspace(s, err);
+	if (r == 0)
+		r = queries_run(s->hood, s->ledger, s->request, s->workspace.run_fd, s->attempt, err);
+	if (r == 0)
+		r = s->plan.own_disk ? prepare_disk(s, err) : fill_workspace(s, err);
 	if (r == 0)
 		r = note_workspace_identity(s, err);
 	if (r == 0)
@@ -734,6 +736,9 @@ static int stage_post(struct story *s, struct error *err)
 		return r;
 	s->evidence.cancel_signal = s->post.cancel_signal;
 	s->evidence.post_process_failed = s->post.reason != NULL;
+	for (size_t i = 0; s->post.warnings && s->post.warnings[i]; i++)
+		if (receipt_warn(&a->receipt, "post-process: %s", s->post.warnings[i]) < 0)
+			return error_memory(err);
 	a->post_log = s->post.log;
 	s->post.log = (struct captured){0};
 	if (s->post.rows)

@@ -55,6 +55,8 @@ typedef int (*row_fn)(void *arg, const struct value *row, struct error *err); /*
 enum blob_state { BLOB_UNKNOWN, BLOB_IN_DATABASE, BLOB_OBJECT };
 
 struct backend;
+struct ledger_query;
+typedef int (*query_line_fn)(void *arg, const char *line, size_t size, struct error *err);
 
 struct backend_ops {
 	enum sql_dialect dialect;
@@ -84,6 +86,9 @@ struct backend_ops {
 	int (*post_begin)(struct backend *b, const struct row_table *t, bool staged, struct error *err);
 	int (*post_add)(struct backend *b, const struct cell *cells, uint64_t line, struct error *err);
 	int (*post_end)(struct backend *b, struct error *err);
+	/* An answer goes to b a row at a time, as CSV: fn gets whole lines, the header first. */
+	int (*query)(struct backend *b, const struct ledger_query *q, query_line_fn fn, void *arg,
+		     struct error *err);
 	/* The database's own check of itself: fn gets one text per problem. NULL: has none. */
 	int (*verify)(struct backend *b, row_fn fn, void *arg, struct error *err);
 };

@@ -90,6 +90,17 @@ int ledger_post(struct ledger *l, const struct attempt *a, const struct row_sour
 /* Was this token committed? 1, 0, negative. */
 int ledger_has_token(struct ledger *l, const char *token, int *ret_number, struct error *err);
 
+/* A query of a stranger's: only read, with the rights of a role (PostgreSQL; SQLite: of tables that are not the ledger's),
+ * on a connection of its own. ERROR_REFUSED says what was wrong with it. */
+struct ledger_query {
+	const char *sql;
+	const char *role; /* NULL: none, which PostgreSQL refuses */
+	uint64_t timeout_ms;
+	uint64_t max_bytes;
+};
+/* Writes the answer to fd as CSV with a header line. */
+int ledger_query(struct ledger *l, const struct ledger_query *q, int fd, uint64_t *ret_rows, struct error *err);
+
 struct ledger_filter {
 	const char *state;   /* "succeeded", …, or NULL: all; a verdict's name */
 	const char *prefix;  /* of the id, or NULL */

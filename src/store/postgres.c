@@ -391,6 +391,7 @@ static const struct backend_ops postgres_ops = {
 	.post_begin = postgres_post_begin,
 	.post_add = postgres_post_add,
 	.post_end = postgres_post_end,
+	.query = postgres_query,
 };
 
 /* 'URL', as it may be shown. */

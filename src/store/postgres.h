@@ -41,5 +41,7 @@ int copy_in_end(struct postgres *p, copy_fail_fn fail, struct error *err);
 int postgres_post_begin(struct backend *b, const struct row_table *t, bool staged, struct error *err);
 int postgres_post_add(struct backend *b, const struct cell *cells, uint64_t line, struct error *err);
 int postgres_post_end(struct backend *b, struct error *err);
+int postgres_query(struct backend *b, const struct ledger_query *q, query_line_fn fn, void *arg,
+		   struct error *err);
 
 #endif

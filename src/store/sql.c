@@ -53,6 +53,7 @@ static const struct {
 			 "WHERE o.analysis_id = $1 AND o.attempt = $2 ORDER BY o.position"},
 	[SQL_REJECTED] = {ROWS_OF("path, reason", "rejected_output")},
 	[SQL_INPUTS] = {ROWS_OF("path, source, sha256, size, mode", "input")},
+	[SQL_QUERIES] = {ROWS_OF("name, sql, sha256, size, row_count, started_at, duration_ms", "query")},
 	[SQL_EVENTS] = {ROWS_OF("at, stage, text", "event")},
 	[SQL_SAMPLES] = {ROWS_OF("at_ms, cpu_ms, memory_bytes, pids", "sample")},
 	[SQL_LOG] =

@@ -33,12 +33,13 @@ enum sql {
 	SQL_OUTPUTS,	  /* id, number → path, sha256, size, media_type, is it an object? */
 	SQL_REJECTED,	  /* id, number → path, reason */
 	SQL_INPUTS,	  /* id, number → path, source, sha256, size, mode */
+	SQL_QUERIES,	  /* id, number → name, sql, sha256, size, row_count, started_at, duration_ms */
 	SQL_EVENTS,	  /* id, number → at, stage, text */
 	SQL_SAMPLES,	  /* id, number → at_ms, cpu_ms, memory_bytes, pids */
 	SQL_LOG,	  /* id, number, stream → head, tail, omitted */
 	SQL_COUNTS,	  /* → analyses, attempts, outputs, blobs, objects */
 	SQL_POST_COLUMNS, /* table's name → column, class (see backend.h), its letter for a binary COPY, its type in words */
-	SQL_POST_SUM,	  /* id, number → rows posted, null: none */
+	SQL_POST_SUM,	 /* id, number → rows posted, null: none */
 	SQL_POST_CHUNKS, /* id, number → target, row_count, fields */
 	SQL_POST_FORGET, /* id, number: forgets what was posted */
 	SQL_VERDICT_SET, /* id, number, verdict, status, reason */
@@ -119,6 +120,12 @@ char *sql_post_move(const struct row_table *t);
 /* "schema"."table" */
 char *sql_post_name(const struct row_table *t);
 extern const char sql_postgres_post_path[], sql_postgres_own_path[];
+
+/* PostgreSQL, around a stranger's query: its session, whether the role $1 is fit for it, its transaction, the query as a
+ * COPY, and whether it has left its rights alone. */
+extern const char sql_postgres_query_session[], sql_postgres_query_role[], sql_postgres_query_after[];
+char *sql_postgres_query_begin(const char *role, uint64_t timeout_ms);
+char *sql_postgres_query_copy(const char *sql);
 
 /* migrations[n] makes version n + 1 out of version n. A script of several statements. */
 struct sql_migration {

@@ -350,6 +350,7 @@ static const struct backend_ops sqlite_ops = {
 	.post_begin = sqlite_post_begin,
 	.post_add = sqlite_post_add,
 	.post_end = sqlite_post_end,
+	.query = sqlite_query,
 	.verify = sqlite_verify,
 };
 

@@ -127,7 +127,7 @@ def test_sql_in_a_value_is_a_value(site, ledger):
     ('import sys; print("oops", file=sys.stderr); sys.exit(7)', 'exit status 7: oops'),
     ('import os; os.kill(os.getpid(), 11)', 'signal 11'),
     ('import time; print(open("outputs/rows").read(), flush=True); time.sleep(60)', 'timed out'),
-    ('x = bytearray(2**30)', ''),
+    ('x = bytearray(2**46)', 'exit status 1'),
     ('import sys\nfor i in range(1024): sys.stdout.write("x" * 2**20)', 'line 1: it is longer than 1048576 bytes'),
     ('import sys\nwhile True: sys.stdout.write("{")', 'line 1: it is longer'),
     ('import socket; socket.create_connection(("127.0.0.1", 5432))', 'Connection refused'),
