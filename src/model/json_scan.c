@@ -77,6 +77,7 @@ static const char *scan_escape(struct json_scan *s, const char *p)
 const char *scan_string(struct json_scan *s, const char *p, bool *ret_escaped)
 {
 	const char *start = p + 1;
+	unsigned char all = 0; /* bits that any byte has: mostly it is ASCII, and there is nothing to check */
 
 	*ret_escaped = false;
 	if (p >= s->end || *p != '"')
@@ -88,6 +89,7 @@ const char *scan_string(struct json_scan *s, const char *p, bool *ret_escaped)
 			break;
 		if ((unsigned char)*p < 0x20)
 			return wrong(s, p, "a string has a control character");
+		all |= (unsigned char)*p;
 		if (*p++ == '\\') {
 			*ret_escaped = true;
 			p = scan_escape(s, p);
@@ -95,7 +97,9 @@ const char *scan_string(struct json_scan *s, const char *p, bool *ret_escaped)
 				return NULL;
 		}
 	}
-	return utf8_valid(start, (size_t)(p - start)) ? p + 1 : wrong(s, start, "a string is not UTF-8");
+	return !(all & 0x80) || utf8_valid(start, (size_t)(p - start))
+		       ? p + 1
+		       : wrong(s, start, "a string is not UTF-8");
 }
 
 static const char *scan_digits(const struct json_scan *s, const char *p)

@@ -303,7 +303,7 @@ static const char version_1_postgres[] =
 	"	FOREIGN KEY (analysis_id, attempt) REFERENCES fumehood.attempt(analysis_id, number));";
 
 /* Rows that were posted are written down many at a time, since a tuple for each would cost as much as the rows
- * themselves; the view shows them one by one. position is that of a chunk's first row. */
+ * themselves; the view shows them one by one. They are JSON that was checked already. position is that of a chunk's first row. */
 static const char version_2_sqlite[] =
 	"DROP TABLE fumehood_posted_row;"
 	"CREATE TABLE fumehood_posted_chunk("
@@ -327,14 +327,14 @@ static const char version_2_postgres[] =
 	"	position integer NOT NULL,"
 	"	target text NOT NULL,"
 	"	row_count integer NOT NULL,"
-	"	fields json NOT NULL,"
+	"	fields text NOT NULL,"
 	"	posted_at timestamptz NOT NULL,"
 	"	PRIMARY KEY (analysis_id, attempt, position),"
 	"	FOREIGN KEY (analysis_id, attempt) REFERENCES fumehood.attempt(analysis_id, number));"
 	"ALTER TABLE fumehood.posted_chunk ALTER COLUMN fields SET STORAGE EXTERNAL;"
 	"CREATE VIEW fumehood.posted_row AS SELECT c.analysis_id, c.attempt,"
 	"	(c.position + r.n - 1)::integer AS position, c.target, r.fields::jsonb AS fields, c.posted_at"
-	"	FROM fumehood.posted_chunk c, json_array_elements(c.fields) WITH ORDINALITY AS r(fields, n);";
+	"	FROM fumehood.posted_chunk c, json_array_elements(c.fields::json) WITH ORDINALITY AS r(fields, n);";
 
 const struct sql_migration sql_migrations[] = {
 	{{version_1_sqlite, version_1_postgres}},

@@ -109,7 +109,7 @@ const struct sql_table_info sql_tables[TABLE_COUNT] = {
 		 "analysis_id, attempt, position, name, sql, sha256, size, row_count, started_at, duration_ms",
 		 "tiittbIIzI"},
 	[TABLE_POSTED] = {"posted_chunk",
-			  "analysis_id, attempt, position, target, row_count, fields, posted_at", "tiititz"},
+			  "analysis_id, attempt, position, target, row_count, fields, posted_at", "tiitibz"},
 };
 
 /* Names are ours or the server's own, never a stranger's. Who left off fsyncing commits for speed did not mean these. */
