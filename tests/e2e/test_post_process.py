@@ -1,7 +1,10 @@
 """Rows out of files: the post-process, on both ledgers, and what hostile outputs and hostile rows can do (nothing)."""
 import json
+import sqlite3
 
 import pytest
+
+from until import until
 
 SITE = '''
 post_process:
@@ -213,3 +216,35 @@ for i in range(200000):
     assert result.status == 0 and result.json['rows'] == 200000, result
     assert ledger.sql('SELECT count(*) FROM scores') == ['200000']
     assert ledger.sql(f'SELECT count(*), max(position) FROM {ledger.table("posted_row")}') == ['200000|199999']
+
+
+@pytest.mark.only('root')
+@pytest.mark.parametrize('ledger', ['sqlite'], indirect=True)
+def test_rows_of_a_finished_attempt_are_committed_later_with_it(site, ledger):
+    """The ledger cannot be written when the verdict is there: rows and outputs wait together, and gc commits both."""
+    site.env['FUMEHOOD_DB'] = ledger.url + '?busy=200ms'
+    lock = sqlite3.connect(ledger.path, isolation_level=None)
+    lock.execute('BEGIN IMMEDIATE')
+    result = run(site, row(gene='TP53', value=1), row('best', gene='TP53', value=1))
+    lock.execute('ROLLBACK')
+    lock.close()
+    assert result.status == 125 and result.json['verdict'] == 'succeeded' and not result.json['committed'], result
+    assert_no_rows(ledger)
+    site.succeed('gc')
+    assert site.verdict(result.json['id']) == 'succeeded'
+    assert ledger.sql('SELECT count(*) FROM scores') == ['1'] and ledger.sql('SELECT count(*) FROM best') == ['1']
+    assert ledger.sql(f'SELECT count(*) FROM {ledger.table("posted_row")}') == ['2']
+
+
+@pytest.mark.parametrize('ledger', ['sqlite'], indirect=True)
+def test_a_supervisor_that_dies_in_the_post_process_leaves_no_rows(site, ledger):
+    site.write('post_process.py', 'import time\nprint(open("outputs/rows").read(), flush=True)\ntime.sleep(60)\n')
+    site.write('rows', json.dumps(row(gene='TP53')))
+    id = site.id()
+    process = site.popen('run', id, '--config', site.env['SITE'], '--input', 'rows:in', '--', 'cp', 'in', 'rows')
+    until(lambda: list((site.home / 'state').glob(f'fumehood/runs/{id}/post-stdout')), 20)
+    process.kill()
+    process.communicate()
+    site.succeed('gc')
+    assert site.verdict(id) == 'lost'
+    assert_no_rows(ledger)
