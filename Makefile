@@ -46,6 +46,7 @@ bench:
 	@scripts/deps build bench
 	@scripts/build $(BUILD)
 	@bench/run $(BUILD)
+	@tests/support/with-postgres bench/rows $(BUILD)
 
 ##  make lint        formatting, static analysis, direction of includes
 lint:

@@ -18,8 +18,6 @@ static int later_main(struct cli *cli, int argc UNUSED, char **argv UNUSED, stru
 const struct command later_commands[] = {
 	LATER("shell", "shell ID", "a shell under the same hood in a kept workspace",
 	      "keep the workspace with run --keep always and look at it from outside"),
-	LATER("post-process", "post-process ID", "repeats the post-process from the ledger's outputs",
-	      "take the outputs with 'fumehood get' and process them yourself"),
 	LATER("submit", "submit [ID] [options] -- CMD [ARG…]", "puts an analysis into the queue",
 	      "run it now with 'fumehood run'"),
 	LATER("wait", "wait ID…", "waits for queued analyses", "'fumehood run' waits by itself"),

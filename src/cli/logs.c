@@ -19,12 +19,12 @@ static const char help[] =
 	"                                      were not kept\n"
 	"  fumehood logs -f a42                of a running one: as it comes, until it ends\n"
 	"\n"
-	"-f  --stdout  --stderr  --attempt N  --db URL  --config FILE  --json\n";
+	"-f  --stdout  --stderr  --post-process  --attempt N  --db URL  --config FILE  --json\n";
 
 struct view {
 	struct screen screen;
-	bool wanted[STREAM_COUNT];
-	off_t shown[STREAM_COUNT]; /* bytes of a running one's streams that were shown */
+	bool wanted[STREAM_POST + 1];
+	off_t shown[STREAM_POST + 1]; /* bytes of a running one's streams that were shown */
 };
 
 static int report(int r, struct error *err)
@@ -72,7 +72,7 @@ static int show_kept(struct view *v, struct ledger *ledger, const struct attempt
 {
 	int r = 0;
 
-	for (int i = 0; i < STREAM_COUNT && r == 0; i++) {
+	for (int i = 0; i <= STREAM_POST && r == 0; i++) {
 		_cleanup_(captured_done) struct captured c = {0};
 
 		if (!v->wanted[i])
@@ -192,11 +192,12 @@ static int add_bytes(json_t *object, const char *name, const char *data, size_t 
 static int print_json(struct cli *cli, const struct view *v, struct ledger *ledger, const struct attempt *a,
 		      struct error *err)
 {
-	static const char *const names[] = {[STREAM_STDOUT] = "stdout", [STREAM_STDERR] = "stderr"};
+	static const char *const names[] = {
+		[STREAM_STDOUT] = "stdout", [STREAM_STDERR] = "stderr", [STREAM_POST] = "post_process"};
 	json_t *json = json_pack("{s:s, s:i}", "id", a->id, "attempt", a->number);
 	int r = json ? 0 : error_memory(err);
 
-	for (int i = 0; i < STREAM_COUNT && r == 0; i++) {
+	for (int i = 0; i <= STREAM_POST && r == 0; i++) {
 		_cleanup_(captured_done) struct captured c = {0};
 		json_t *stream = json_object();
 
@@ -261,6 +262,7 @@ static int logs_main(struct cli *cli, int argc, char **argv, struct error *err)
 		{"--follow", OPTION_FLAG, &follows},
 		{"--stdout", OPTION_FLAG, &v.wanted[STREAM_STDOUT]},
 		{"--stderr", OPTION_FLAG, &v.wanted[STREAM_STDERR]},
+		{"--post-process", OPTION_FLAG, &v.wanted[STREAM_POST]},
 		{"--attempt", OPTION_NUMBER, &number},
 		{0},
 	};
@@ -272,7 +274,7 @@ static int logs_main(struct cli *cli, int argc, char **argv, struct error *err)
 	if (follows && cli->json)
 		return error_set(err, ERROR_USAGE,
 				 "-f and --json do not go together: one is a stream, the other one object");
-	if (!v.wanted[STREAM_STDOUT] && !v.wanted[STREAM_STDERR])
+	if (!v.wanted[STREAM_STDOUT] && !v.wanted[STREAM_STDERR] && !v.wanted[STREAM_POST])
 		v.wanted[STREAM_STDOUT] = v.wanted[STREAM_STDERR] = true;
 	r = cli_take_id(cli, o.words[0], err);
 	if (r == 0)
@@ -284,7 +286,7 @@ static int logs_main(struct cli *cli, int argc, char **argv, struct error *err)
 
 const struct command command_logs = {
 	.name = "logs",
-	.usage = "logs ID [-f] [--stdout|--stderr]",
+	.usage = "logs ID [-f] [--stdout|--stderr|--post-process]",
 	.summary = "what an analysis wrote; -f follows a running one",
 	.help = help,
 	.main = logs_main,

@@ -11,7 +11,7 @@
 
 const struct command *const commands[] = {
 	&command_run, &command_ls,	  &command_show,   &command_logs, &command_outputs,
-	&command_get, &command_workspace, &command_commit, &command_gc,	  &command_doctor,
+	&command_get, &command_workspace, &command_commit, &command_post_process, &command_gc,	  &command_doctor,
 	&command_db,  &command_version,	  &command_help,   NULL,
 };
 
@@ -48,7 +48,7 @@ static void print_overview(const struct cli *cli)
 	       "  fumehood get a42 result.csv                 take a result out\n\n",
 	       terminal_style(&cli->out, STYLE_BOLD), terminal_style(&cli->out, STYLE_RESET));
 	for (size_t i = 0; commands[i]; i++)
-		printf("  %-12s%s\n", commands[i]->name, commands[i]->summary);
+		printf("  %-14s%s\n", commands[i]->name, commands[i]->summary);
 	printf("\nfumehood help COMMAND has examples and every option.\n");
 }
 

@@ -22,7 +22,9 @@ static const char help[] =
 	"\n"
 	"what it sees     --data DIR  --docs DIR  --ro PATH[:AT]  --input PATH[:AS]  --no-stage\n"
 	"                 --env NAME[=VALUE]  -i (stdin)\n"
+	"                 --query NAME=SQL (asks the database, NAME is a CSV file then)\n"
 	"what comes out   --output GLOB  --optional-output GLOB  --into DIR (copies them there)\n"
+	"                 --post-process CMD (turns them into rows)\n"
 	"limits           --wall TIME  --grace TIME  --cpu-time TIME  --cpus N  --memory SIZE  --pids N\n"
 	"                 --disk SIZE  --output-max SIZE  --log-max SIZE  --allow-unlimited\n"
 	"the rest         --keep never|on-failure|always  --again (after a success)  -f FILE\n"
@@ -30,6 +32,7 @@ static const char help[] =
 	"\n"
 	"Sizes are 512M, 2G; times 90s, 10m, 2h. Without --output every file that it makes is an output.\n"
 	"Exit status: the analysis's own; 124 timed out, 137 out of memory, 122 an output is missing,\n"
+	"123 the post-process failed, "
 	"130/143/129 cancelled, 125 refused or not committed.\n";
 
 /* For "did you mean": the names of a request's options, which only the model knows the meaning of. */

@@ -51,9 +51,12 @@ static int add_reason(struct buffer *b, const struct attempt *a)
 
 static int add_success(struct buffer *b, const struct attempt *a)
 {
-	char outputs[PRINT_ROOM];
+	char outputs[PRINT_ROOM], rows[PRINT_ROOM];
 	size_t count = a->manifest.n_outputs, refused = a->manifest.n_rejected + a->manifest.n_rejected_more;
-	int r = buffer_printf(b, ", %s%s committed", print_count(count, "output", outputs), count ? "" : ",");
+	int r = buffer_printf(b, ", %s%s%s%s committed", print_count(count, "output", outputs),
+			      a->rows > 0 ? " and " : "",
+			      a->rows > 0 ? print_count((size_t)a->rows, "row", rows) : "",
+			      count || a->rows > 0 ? "" : ",");
 
 	if (r == 0 && refused > 0)
 		r = buffer_printf(b, ", %zu refused", refused);
@@ -92,7 +95,10 @@ static int add_verdict(struct buffer *b, const struct attempt *a, const struct t
 	if (r == 0)
 		r = !a->committed ? add_error(b, a)
 		    : ok	  ? add_success(b, a)
-				  : buffer_printf(b, "; fumehood logs %s", a->id);
+				  : buffer_printf(b, "; fumehood logs %s%s", a->id,
+					  a->verdict == VERDICT_POST_PROCESS_FAILED && a->post_log.head_size
+							  ? " --post-process"
+							  : "");
 	if (r == 0)
 		r = add_kept(b, a);
 	return r < 0 ? r : buffer_puts(b, "\n");

@@ -9,7 +9,7 @@
 
 void attempt_init(struct attempt *a)
 {
-	*a = (struct attempt){.exit_code = -1, .usage = USAGE_UNKNOWN};
+	*a = (struct attempt){.exit_code = -1, .rows = -1, .usage = USAGE_UNKNOWN};
 }
 
 static void event_done(struct event *e)
@@ -35,6 +35,13 @@ void attempt_done(struct attempt *a)
 		free(a->logs[i].head);
 		free(a->logs[i].tail);
 	}
+	for (size_t i = 0; i < a->n_queries; i++) {
+		free(a->queries[i].name);
+		free(a->queries[i].sql);
+	}
+	free(a->queries);
+	free(a->post_log.head);
+	free(a->post_log.tail);
 	for (size_t i = 0; i < a->n_events; i++)
 		event_done(&a->events[i]);
 	free(a->events);
@@ -66,6 +73,18 @@ int attempt_event(struct attempt *a, const char *stage, const char *format, ...)
 		text = NULL;
 	va_end(ap);
 	return add_event(a, clock_utc(), stage, text);
+}
+
+struct query *attempt_add_query(struct attempt *a, const char *name, const char *sql)
+{
+	struct query *more = reallocarray(a->queries, a->n_queries + 1, sizeof *more), *q;
+
+	if (!more)
+		return NULL;
+	a->queries = more;
+	q = &more[a->n_queries++];
+	*q = (struct query){.name = strdup(name), .sql = strdup(sql)};
+	return q->name && q->sql ? q : NULL;
 }
 
 int attempt_set_error(struct attempt *a, const struct error *err)

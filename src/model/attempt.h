@@ -14,7 +14,12 @@
 #include "usage.h"
 #include "verdict.h"
 
-enum { STREAM_STDOUT, STREAM_STDERR, STREAM_COUNT };
+enum {
+	STREAM_STDOUT,
+	STREAM_STDERR,
+	STREAM_COUNT,
+	STREAM_POST = STREAM_COUNT /* what the post-process said */
+};
 
 /* A captured stream: the first bytes and the last, `omitted` of them in between only counted. */
 struct captured {
@@ -29,6 +34,17 @@ struct event {
 	int64_t at; /* UTC ns */
 	char *stage;
 	char *text;
+};
+
+/* A query of the knowledge base, run before the start: its answer was staged as a file. */
+struct query {
+	char *name; /* of the file in the workspace */
+	char *sql;
+	uint8_t sha256[DIGEST_SIZE]; /* of the file */
+	uint64_t size;
+	uint64_t rows;
+	int64_t started; /* UTC ns */
+	int64_t duration_ms;
 };
 
 struct attempt {
@@ -51,7 +67,11 @@ struct attempt {
 	struct receipt receipt;
 	struct manifest manifest;
 	struct inputs inputs;
+	struct query *queries;
+	size_t n_queries;
 	struct captured logs[STREAM_COUNT];
+	struct captured post_log;
+	int64_t rows; /* that its post-process printed; -1: there was none, or it failed */
 	struct event *events;
 	size_t n_events;
 	/* Where it went wrong on our side, if it did. */
@@ -64,6 +84,8 @@ void attempt_done(struct attempt *a);
 #define _cleanup_attempt_ _cleanup_(attempt_done)
 
 int attempt_event(struct attempt *a, const char *stage, const char *format, ...) PRINTF_LIKE(3, 4);
+/* A new one at the end, zeroed but for copies of these; NULL if memory is out. */
+struct query *attempt_add_query(struct attempt *a, const char *name, const char *sql);
 int attempt_set_error(struct attempt *a, const struct error *err);
 
 /* Everything but the logs' bytes (they lie beside the record on disk): of them it has the sizes, which

@@ -24,6 +24,7 @@ static const struct member attempt_members[] = {
 	MEMBER(struct attempt, request, MEMBER_JSON),
 	MEMBER(struct attempt, plan, MEMBER_JSON),
 	MEMBER(struct attempt, result, MEMBER_JSON),
+	MEMBER(struct attempt, rows, MEMBER_COUNT),
 	MEMBER(struct attempt, error_stage, MEMBER_TEXT),
 	MEMBER(struct attempt, error_code, MEMBER_TEXT),
 	MEMBER(struct attempt, error_message, MEMBER_TEXT),
@@ -42,6 +43,16 @@ static const struct member log_members[] = {
 	MEMBER(struct captured, omitted, MEMBER_SIZE),
 };
 _Static_assert(sizeof(size_t) == sizeof(uint64_t), "head_size and tail_size are written as MEMBER_SIZE");
+
+static const struct member query_members[] = {
+	MEMBER(struct query, name, MEMBER_TEXT),
+	MEMBER(struct query, sql, MEMBER_TEXT),
+	MEMBER(struct query, sha256, MEMBER_DIGEST),
+	MEMBER(struct query, size, MEMBER_SIZE),
+	MEMBER(struct query, rows, MEMBER_SIZE),
+	MEMBER_AS("started_ns", struct query, started, MEMBER_TIME),
+	MEMBER(struct query, duration_ms, MEMBER_COUNT),
+};
 
 static json_t *list_to_json(const struct member *members, size_t n_members, const void *list, size_t count,
 			    size_t size)
@@ -69,6 +80,12 @@ static json_t *stored_events_to_json(const struct attempt *a)
 			    sizeof *a->events);
 }
 
+static json_t *queries_to_json(const struct attempt *a)
+{
+	return list_to_json(query_members, ARRAY_SIZE(query_members), a->queries, a->n_queries,
+			    sizeof *a->queries);
+}
+
 json_t *attempt_to_json(const struct attempt *a)
 {
 	json_auto_t *o = json_object();
@@ -79,6 +96,7 @@ json_t *attempt_to_json(const struct attempt *a)
 		{"receipt", receipt_to_json(&a->receipt)},
 		{"manifest", manifest_to_json(&a->manifest)},
 		{"inputs", inputs_to_json(&a->inputs)},
+		{"queries", queries_to_json(a)},
 		{"logs", logs_to_json(a)},
 		{"events", stored_events_to_json(a)},
 	};
@@ -108,6 +126,27 @@ static int read_events(struct attempt *a, const json_t *json, struct error *err)
 					 "cannot read a stored event: it has no stage or no text");
 	}
 	return 0;
+}
+
+static int read_queries(struct attempt *a, const json_t *json, struct error *err)
+{
+	size_t count = json_array_size(json);
+	int r = 0;
+
+	for (size_t i = 0; i < count && r == 0; i++) {
+		struct query *more = reallocarray(a->queries, a->n_queries + 1, sizeof *more);
+
+		if (!more)
+			return error_memory(err);
+		a->queries = more;
+		more[a->n_queries] = (struct query){0};
+		r = record_read(&more[a->n_queries++], query_members, ARRAY_SIZE(query_members),
+				json_array_get(json, i), "query", err);
+		if (r == 0 && (!more[i].name || !more[i].sql))
+			r = error_set(err, ERROR_SYSTEM,
+				      "cannot read a stored query: it has no name or no text");
+	}
+	return r;
 }
 
 static int read_timeline(struct attempt *a, const json_t *json, struct error *err)
@@ -146,6 +185,8 @@ static int read_parts(struct attempt *a, const json_t *json, struct error *err)
 		r = manifest_from_json(&a->manifest, manifest, err);
 	if (r == 0)
 		r = inputs_from_json(&a->inputs, json_object_get(json, "inputs"), err);
+	if (r == 0)
+		r = read_queries(a, json_object_get(json, "queries"), err);
 	for (size_t i = 0; r == 0 && i < STREAM_COUNT && i < json_array_size(logs); i++)
 		r = record_read(&a->logs[i], log_members, ARRAY_SIZE(log_members), json_array_get(logs, i),
 				"log", err);
@@ -235,6 +276,7 @@ static int set_result(json_t *o, const struct attempt *a)
 		{"rejected_outputs", manifest_rejected_to_json(&a->manifest)},
 		{"rejected_outputs_more", json_integer((json_int_t)a->manifest.n_rejected_more)},
 		{"missing_outputs", json_text_list(a->manifest.missing)},
+		{"rows", a->rows < 0 ? json_null() : json_integer(a->rows)},
 		{"usage", usage_to_json(&a->usage)},
 		{"receipt", receipt_to_json(&a->receipt)},
 		{"denials", json_null()},
@@ -242,6 +284,26 @@ static int set_result(json_t *o, const struct attempt *a)
 	};
 
 	return json_set_entries(o, entries, ARRAY_SIZE(entries));
+}
+
+static json_t *shown_queries_to_json(const struct attempt *a)
+{
+	json_auto_t *array = json_array();
+
+	for (size_t i = 0; i < a->n_queries; i++) {
+		const struct query *q = &a->queries[i];
+		char sha256[DIGEST_TEXT_SIZE];
+		json_t *object;
+
+		hex_encode(q->sha256, DIGEST_SIZE, sha256);
+		object = json_pack("{s:s, s:o, s:s, s:I, s:I, s:o, s:I}", "name", q->name, "sql",
+				   json_shown(q->sql), "sha256", sha256, "size", (json_int_t)q->size, "rows",
+				   (json_int_t)q->rows, "started", time_to_json(q->started), "duration_ms",
+				   (json_int_t)q->duration_ms);
+		if (json_array_append_new(array, object) < 0)
+			return NULL;
+	}
+	return json_incref(array);
 }
 
 static int set_details(json_t *o, const struct attempt *a)
@@ -256,6 +318,7 @@ static int set_details(json_t *o, const struct attempt *a)
 		{"plan", json_or_null(a->plan)},
 		{"result", json_or_null(a->result)},
 		{"inputs", inputs_to_json(&a->inputs)},
+		{"queries", shown_queries_to_json(a)},
 		{"timeline", a->timeline ? timeline_to_json(a->timeline) : json_null()},
 		{"events", events_to_json(a)},
 	};

@@ -27,6 +27,7 @@ void config_done(struct config *c)
 	free(c->workspace_prefix);
 	request_done(&c->defaults);
 	json_decref(c->post_process);
+	free(c->post_process_directory);
 	json_decref(c->query);
 	json_decref(c->slurm);
 	*c = (struct config){0};
@@ -146,9 +147,21 @@ static int keep_as_json(const struct node *n, json_t **ret, struct error *err)
 
 static int read_post_process(struct config *c, const struct node *n, const char *file, struct error *err)
 {
+	const struct node *limits;
 	int r = shape_post_process(n, file, err);
 
-	return r < 0 ? r : keep_as_json(n, &c->post_process, err);
+	limits = r == 0 ? node_find(n, "limits") : NULL;
+	if (limits)
+		r = limits_read(&c->post_process_limits, limits, file, LIMIT_SITE, err);
+	if (r == 0)
+		r = keep_as_json(n, &c->post_process, err);
+	if (r == 0 && node_find(n, "command")) {
+		const char *slash = strrchr(file, '/');
+
+		c->post_process_directory = slash ? strndup(file, (size_t)(slash - file) + 1) : strdup(".");
+		r = c->post_process_directory ? 0 : error_memory(err);
+	}
+	return r;
 }
 
 static int read_query(struct config *c, const struct node *n, const char *file, struct error *err)
@@ -249,6 +262,10 @@ static int config_merge(struct config *to, struct config *from, bool is_site)
 	merge_text(&to->state_dir, &from->state_dir);
 	merge_text(&to->workspace_root, &from->workspace_root);
 	merge_text(&to->workspace_prefix, &from->workspace_prefix);
+	/* The directory goes with the command. */
+	if (!json_object_get(to->post_process, "command"))
+		merge_text(&to->post_process_directory, &from->post_process_directory);
+	limits_inherit(&to->post_process_limits, &from->post_process_limits);
 	merge_maximum(&to->maximum, &from->maximum, is_site);
 	merge_keep(to, from);
 	if (request_inherit(&to->defaults, &from->defaults) < 0 ||

@@ -19,6 +19,8 @@ struct config {
 	uint64_t keep_max_bytes; /* LIMIT_NONE: no bound */
 	uint64_t keep_for_ns;
 	json_t *post_process; /* checked for shape, used by a later stage; NULL if not set */
+	char *post_process_directory; /* of the file that names its command; relative as that file was */
+	struct limits post_process_limits;
 	json_t *query;
 	json_t *slurm;
 	unsigned set; /* private: which of the numbers were given */

@@ -108,6 +108,8 @@ int shape_post_process(const struct node *map, const char *file, struct error *e
 			r = shape_text(&map->items[i], file, key, err);
 		else if (strcmp(key, "tables") == 0)
 			r = shape_tables(&map->items[i], file, err);
+		else if (strcmp(key, "limits") == 0)
+			r = node_expect_map(&map->items[i], file, key, err);
 		else
 			r = node_unknown_key(&map->keys[i], file, "post_process", err);
 	}

@@ -104,9 +104,10 @@ static int check_query(const struct pair *p, struct error *err)
 {
 	char text[SHOWN_SIZE];
 
-	if (!is_name(p->from, strlen(p->from)))
+	/* A file of the workspace: an id's letters are a file name's. */
+	if (id_check(p->from, NULL) < 0)
 		return error_set(err, ERROR_USAGE,
-				 "query name '%s' makes no sense: use letters, digits and '_'",
+				 "query name '%s' makes no sense: it is a file's name of letters, digits, '.', '_' and '-'",
 				 shown(text, p->from));
 	if (!p->to)
 		return error_set(err, ERROR_USAGE, "query '%s' has no SQL: write NAME=SQL", p->from);

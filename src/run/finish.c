@@ -6,6 +6,7 @@
 #include "capture.h"
 #include "collect.h"
 #include "file.h"
+#include "spool.h"
 #include "text.h"
 
 #include <errno.h>
@@ -22,12 +23,39 @@ static int attempt_content_open(void *arg, const struct output *o, struct error 
 	return collect_open(source->workspace_fd, o, err);
 }
 
-int attempt_commit(struct ledger *l, struct attempt *a, int workspace_fd, struct error *err)
+/* The analysis has succeeded, its outputs are good; its rows are not. */
+static int rows_refused(struct attempt *a, const struct error *why)
+{
+	_cleanup_free_ char *reason = NULL;
+
+	if (asprintf(&reason, "post-process: %s", why->message) < 0 ||
+	    attempt_event(a, "post-process", "failed: %s", why->message) < 0)
+		return -ENOMEM;
+	free(a->reason);
+	a->reason = TAKE_PTR(reason);
+	a->verdict = VERDICT_POST_PROCESS_FAILED;
+	a->status = verdict_exit_status(a->verdict, NULL);
+	a->rows = -1;
+	return 0;
+}
+
+int attempt_commit(struct ledger *l, struct attempt *a, int workspace_fd, struct spool *rows,
+		   struct error *err)
 {
 	struct content_source source = {workspace_fd};
+	struct row_source row_source;
 	int number = a->number, r;
 
-	r = ledger_commit(l, a, attempt_content_open, &source, &number, err);
+	if (rows)
+		row_source = spool_source(rows);
+	r = ledger_commit_rows(l, a, attempt_content_open, &source, rows ? &row_source : NULL, &number, err);
+	/* Nothing was committed. Without its rows, in a transaction of its own, the attempt is. */
+	if (r == -EBADMSG) {
+		if (rows_refused(a, err) < 0)
+			return error_memory(err);
+		*err = (struct error){.stage = err->stage};
+		r = ledger_commit(l, a, attempt_content_open, &source, &number, err);
+	}
 	if (r < 0)
 		return r;
 	a->number = number;

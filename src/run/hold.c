@@ -100,7 +100,7 @@ static int holding_commit(struct holding *c, int fd, struct error *err)
 	if (r == 0 && a->manifest.missing && a->manifest.missing[0])
 		a->verdict = VERDICT_OUTPUT_MISSING;
 	a->status = a->verdict == VERDICT_SUCCEEDED ? 0 : 122;
-	return r < 0 ? r : attempt_commit(c->ledger, a, fd, err);
+	return r < 0 ? r : attempt_commit(c->ledger, a, fd, NULL, err);
 }
 
 int hood_commit(struct hood *h, const char *id, char *const *outputs, json_t *result, bool again,

@@ -72,6 +72,11 @@ int hood_workspace_cleanup(struct hood *h, const char *id, struct error *err);
 int hood_commit(struct hood *h, const char *id, char *const *outputs, json_t *result, bool again,
 		struct attempt *ret, struct error *err);
 
+/* `post-process ID`: once more, from the ledger's outputs (command NULL: as before, else the site's). 0 with ret's verdict
+ * succeeded or post_process_failed; *ret_posted false: its rows were there already. */
+int hood_post_process(struct hood *h, const char *id, int number, const char *command, int cancel_fd,
+		      struct attempt *ret, bool *ret_posted, struct error *err);
+
 struct gc_report {
 	unsigned committed; /* finished ones that had not been committed */
 	unsigned lost;	    /* recorded as lost */

@@ -60,7 +60,9 @@ static int live_load(int runs, const char *id, struct live *ret, struct error *e
 	record_init(&record);
 	r = record_parse(&record, text.data ? text.data : "", text.size, err);
 	if (r == 0)
-		r = live_fill(fd, &record, ret, err);
+		r = json_object_get(record.extra, "repeats")
+			    ? error_set(err, ERROR_NOT_FOUND, "'%s' is no analysis", id)
+			    : live_fill(fd, &record, ret, err);
 	record_done(&record);
 	return r;
 }

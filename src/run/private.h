@@ -4,6 +4,8 @@
 
 #include "cgroup.h"
 #include "hood.h"
+#include "sandbox.h"
+#include "supervise.h"
 #include "workspace.h"
 
 struct hood {
@@ -27,6 +29,15 @@ int hood_cgroups(struct hood *h, const struct cgroup_host **ret, struct error *e
 int plan_resolve(struct hood *h, const struct request *r, struct plan *plan, struct error *err);
 /* FUMEHOOD_ATTEMPT in the environment, when the number has changed since. -ENOMEM. */
 int plan_set_attempt(struct plan *plan);
+/* The same for a post-process (post.h), which sees less: no data, no docs, no workspace. */
+struct post_order {
+	const char *id;
+	int attempt;
+	const char *command;   /* one text, split into words */
+	const char *directory; /* where its own files lie; absolute */
+	const char *scratch;   /* the directory on the host that its places are made in */
+};
+int plan_resolve_post(struct hood *h, const struct post_order *o, struct plan *plan, struct error *err);
 /* scene.c: the array of mounts. */
 int plan_add_scene(struct hood *h, const struct request *r, struct plan *plan, struct error *err);
 /* staging.c: which files of the submitter are copied in. */
@@ -35,11 +46,23 @@ int plan_add_stages(const struct request *r, struct plan *plan, struct error *er
 /* Where an input may not lie or what it may not contain: the state directory, the ledger, the workspace root. */
 int input_check(const struct hood *h, const char *path, const char *option, struct error *err);
 
+/* query.c: may there be queries? Then they are run, and their answers staged. */
+int queries_check(const struct hood *h, const struct request *request, struct error *err);
+int queries_run(struct hood *h, struct ledger *l, const struct request *request, int run_fd,
+		struct attempt *a, struct error *err);
+int queries_stage(struct workspace *w, uint64_t max, uid_t uid, gid_t gid, struct attempt *a,
+		  struct error *err);
+
 /* finish.c: what happens to an attempt whose command is dead, shared by story.c and recover.c. */
 struct content_source {
 	int workspace_fd;
 };
-int attempt_commit(struct ledger *l, struct attempt *a, int workspace_fd, struct error *err);
+/* rows: what the post-process printed, or NULL. Rows that the database does not take make it post_process_failed. */
+struct spool;
+int attempt_commit(struct ledger *l, struct attempt *a, int workspace_fd, struct spool *rows,
+		   struct error *err);
+/* story.c: what init reports, as the supervisor wants it. */
+int report_read(struct sandbox *s, struct supervise_report *ret);
 /* finished.json: written before the commit, so that whoever comes after a crash can commit it. */
 int finished_save(struct workspace *w, const struct attempt *a, bool sync, struct error *err);
 int finished_load(struct workspace *w, struct attempt *a,

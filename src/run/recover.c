@@ -6,6 +6,7 @@
 #include "capture.h"
 #include "clock.h"
 #include "file.h"
+#include "spool.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -75,11 +76,30 @@ static int lost_describe(const struct workspace *w, struct attempt *a, struct er
 	return 0;
 }
 
+/* Rows that the dead supervisor had set aside. If they did not survive, the outputs did all the same. */
+static int rows_recover(const struct workspace *w, struct attempt *a, struct spool **ret, struct error *err)
+{
+	struct error why = ERROR_INIT;
+
+	if (a->rows < 0 || (spool_load(w->run_fd, ret, &why) == 0 && spool_rows(*ret) == (uint64_t)a->rows))
+		return 0;
+	spool_free(*ret);
+	*ret = NULL;
+	a->rows = -1;
+	a->verdict = VERDICT_POST_PROCESS_FAILED;
+	a->status = verdict_exit_status(a->verdict, NULL);
+	free(a->reason);
+	a->reason = strdup(
+		"the rows of its post-process were lost in a crash: `fumehood post-process` makes them again");
+	return a->reason ? 0 : error_memory(err);
+}
+
 /* A run that came to a verdict is committed; one that had started is recorded as lost; one that had not is nothing. */
 static int attempt_recover(struct recovery *rec, struct workspace *w, struct error *err)
 {
 	_cleanup_attempt_ struct attempt a;
 	_cleanup_ledger_ struct ledger *owned = NULL;
+	_cleanup_spool_ struct spool *rows = NULL;
 	struct ledger *ledger;
 	bool finished;
 	int r;
@@ -89,13 +109,16 @@ static int attempt_recover(struct recovery *rec, struct workspace *w, struct err
 	if (r < 0)
 		return r;
 	finished = r == 1;
-	if (!finished && w->record.init.pid == 0)
+	/* A repeated post-process is no attempt: until it is committed nothing has happened. */
+	if (!finished && (w->record.init.pid == 0 || json_object_get(w->record.extra, "repeats")))
 		return 0;
 	r = finished ? 0 : lost_describe(w, &a, err);
 	if (r == 0)
 		r = recovery_ledger(rec, &w->record, &ledger, &owned, err);
 	if (r == 0)
-		r = attempt_commit(ledger, &a, w->fd, err);
+		r = rows_recover(w, &a, &rows, err);
+	if (r == 0)
+		r = attempt_commit(ledger, &a, w->fd, rows, err);
 	if (r < 0)
 		return r;
 	if (finished)

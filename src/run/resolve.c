@@ -3,6 +3,7 @@
  */
 #include "private.h"
 #include "file.h"
+#include "post_scene.h"
 #include "program.h"
 #include "sandbox.h"
 
@@ -25,10 +26,6 @@ static int refuse_later(const char *what, struct error *err)
 /* What the contract names and this version does not do yet is refused, never ignored. */
 static int check_supported(const struct request *r, struct error *err)
 {
-	if (r->post_process)
-		return refuse_later("--post-process", err);
-	if (r->n_queries)
-		return refuse_later("--query", err);
 	if (r->strength == STRENGTH_LANDLOCK)
 		return refuse_later("--strength landlock", err);
 	if (r->explain)
@@ -391,4 +388,59 @@ int plan_resolve(struct hood *h, const struct request *asked, struct plan *plan,
 	    !plan->submitter_directory)
 		return error_memory(err);
 	return plan_add_scene(h, &r, plan, err);
+}
+
+/* Words without a shell. What the site's defaults show to every analysis it sees too; inputs are the analysis's own. */
+static int post_request(struct hood *h, const struct post_order *o, struct request *r, struct error *err)
+{
+	int e = words_split(o->command, &r->command);
+
+	if (e == -EINVAL || (e == 0 && !r->command[0]))
+		return error_set(err, ERROR_USAGE,
+				 "the command '%s' makes no sense: a quote is not closed, or it is empty",
+				 o->command);
+	r->directory = strdup(o->directory);
+	if (e < 0 || !r->directory || request_inherit(r, &h->config.defaults) < 0)
+		return error_memory(err);
+	for (size_t i = 0; i < r->n_inputs; i++) {
+		free(r->inputs[i].from);
+		free(r->inputs[i].to);
+	}
+	r->n_inputs = 0;
+	r->no_stage = false;
+	r->limits = h->config.post_process_limits;
+	return 0;
+}
+
+int plan_resolve_post(struct hood *h, const struct post_order *o, struct plan *plan, struct error *err)
+{
+	_cleanup_request_ struct request r;
+	int e;
+
+	request_init(&r);
+	e = post_request(h, o, &r, err);
+	if (e == 0)
+		e = token_make(plan->token, err);
+	if (e < 0)
+		return e;
+	snprintf(plan->id, sizeof plan->id, "%s", o->id);
+	plan->attempt = o->attempt;
+	plan->workspace = strdup(POST_DIRECTORY);
+	plan->scratch = strdup(o->scratch);
+	plan->submitter_directory = strdup(o->directory);
+	if (!plan->workspace || !plan->scratch || !plan->submitter_directory)
+		return error_memory(err);
+	plan->use_userns_first = geteuid() != 0;
+	plan->allow_unlimited = r.allow_unlimited;
+	plan->strength = r.strength;
+	e = resolve_limits(h, &r, plan, err);
+	if (e == 0)
+		e = resolve_ro(h, &r, err);
+	if (e == 0)
+		e = resolve_program(&r, plan, err);
+	if (e == 0)
+		e = resolve_env(&r, plan, err);
+	if (e == 0)
+		e = plan_add_stages(&r, plan, err);
+	return e < 0 ? e : plan_add_scene(h, &r, plan, err);
 }

@@ -4,6 +4,7 @@
  */
 #include "private.h"
 #include "file.h"
+#include "post_scene.h"
 #include "program.h"
 
 #include <errno.h>
@@ -357,7 +358,8 @@ int plan_add_scene(UNUSED struct hood *h, const struct request *r, struct plan *
 	if (e == 0)
 		e = add_sys(p, err);
 	if (e == 0)
-		e = add_workspace(p, err);
+		e = strcmp(p->workspace, POST_DIRECTORY) == 0 ? post_scene_plan(p, p->scratch, err)
+							      : add_workspace(p, err);
 	if (e == 0)
 		e = add_inputs(r, p, err);
 	if (e == 0)

@@ -14,15 +14,18 @@
 #include "collect.h"
 #include "file.h"
 #include "image.h"
+#include "post.h"
 #include "sandbox.h"
 #include "supervise.h"
 #include "tree.h"
 
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/sendfile.h>
 #include <sys/statvfs.h>
 #include <sys/utsname.h>
 
@@ -30,7 +33,9 @@ struct story {
 	struct hood *hood;
 	const struct request *request;
 	const struct run_hooks *hooks;
-	struct plan plan;
+	struct plan plan, post_plan;
+	bool has_post; /* a post-process */
+	struct post_result post;
 	struct ledger *ledger;
 	struct workspace workspace;
 	bool has_workspace;
@@ -66,6 +71,19 @@ static void tell(const struct story *s, const char *stage)
 
 /* ---- plan ---- */
 
+/* What cannot be post-processed is refused now, not when it has run. */
+static int plan_post(struct story *s, struct error *err)
+{
+	const char *directory = s->request->directory ? s->request->directory : s->hood->directory;
+	const char *command =
+		s->request->post_process ? s->request->post_process : s->hood->config.defaults.post_process;
+	int r = post_plan(s->hood, command, directory, s->plan.id, s->plan.attempt, s->plan.scratch,
+			  &s->post_plan, err);
+
+	s->has_post = r == 1;
+	return r < 0 ? r : 0;
+}
+
 /* Asked twice: for the plan, and again when the id is ours alone, since another run of it may have ended in between. */
 static int next_attempt(struct story *s, struct error *err)
 {
@@ -82,8 +100,10 @@ static int next_attempt(struct story *s, struct error *err)
 			err, ERROR_REFUSED,
 			"'%s' has already succeeded: --again makes another attempt, `fumehood show %s` shows the last one",
 			s->request->id, s->request->id);
-	s->plan.attempt = s->attempt->number = known.last_attempt + 1;
-	return plan_set_attempt(&s->plan) < 0 ? error_memory(err) : 0;
+	s->plan.attempt = s->post_plan.attempt = s->attempt->number = known.last_attempt + 1;
+	if (plan_set_attempt(&s->plan) < 0 || (s->has_post && plan_set_attempt(&s->post_plan) < 0))
+		return error_memory(err);
+	return 0;
 }
 
 static int stage_plan(struct story *s, struct error *err)
@@ -99,6 +119,11 @@ static int stage_plan(struct story *s, struct error *err)
 	if (r < 0)
 		return r;
 	r = plan_resolve(s->hood, s->request, &s->plan, err);
+	if (r < 0)
+		return r;
+	r = plan_post(s, err);
+	if (r == 0)
+		r = queries_check(s->hood, s->request, err);
 	if (r < 0)
 		return r;
 	snprintf(s->attempt->id, sizeof s->attempt->id, "%s", s->plan.id);
@@ -224,6 +249,8 @@ static int fill_workspace(struct story *s, struct error *err)
 	for (size_t i = 0; r == 0 && i < s->plan.n_stages; i++)
 		r = workspace_stage(&s->workspace, s->plan.stages[i].source, s->plan.stages[i].as, max,
 				    s->uid, s->gid, &s->attempt->inputs, err);
+	if (r == 0)
+		r = queries_stage(&s->workspace, max, s->uid, s->gid, s->attempt, err);
 	return r < 0 ? r : make_mount_points(s, err);
 }
 
@@ -279,12 +306,10 @@ static int stage_workspace(struct story *s, struct error *err)
 		return r;
 	s->has_workspace = true;
 	r = next_attempt(s, err);
-	if (r < 0)
-		return r;
-	if (s->plan.own_disk)
-		r = prepare_disk(s, err);
-	else
-		r = fill_workspace(s, err);
+	if (r == 0)
+		r = queries_run(s->hood, s->ledger, s->request, s->workspace.run_fd, s->attempt, err);
+	if (r == 0)
+		r = s->plan.own_disk ? prepare_disk(s, err) : fill_workspace(s, err);
 	if (r == 0)
 		r = note_workspace_identity(s, err);
 	if (r == 0)
@@ -457,9 +482,13 @@ static int stage_sandbox(struct story *s, struct error *err)
 
 static int job_report(void *arg, struct supervise_report *ret)
 {
-	struct story *s = arg;
+	return report_read(((struct story *)arg)->sandbox, ret);
+}
+
+int report_read(struct sandbox *s, struct supervise_report *ret)
+{
 	struct sandbox_report r;
-	int n = sandbox_read_report(s->sandbox, &r);
+	int n = sandbox_read_report(s, &r);
 
 	if (n == 1)
 		*ret = (struct supervise_report){
@@ -661,6 +690,64 @@ static int stage_collect(struct story *s, struct error *err)
 	return r;
 }
 
+/* ---- post-process ---- */
+
+static int copy_output(void *arg, const struct output *o, int to, struct error *err)
+{
+	struct story *s = arg;
+	_cleanup_close_ int from = collect_open(s->workspace.fd, o, err);
+	uint64_t left = o->size;
+
+	if (from < 0)
+		return from;
+	while (left > 0) {
+		ssize_t n = sendfile(to, from, NULL, left < INT_MAX ? (size_t)left : INT_MAX);
+
+		if (n <= 0 && errno != EINTR)
+			return error_system(err, n < 0 ? errno : EIO,
+					    "cannot copy an output for the post-process");
+		left -= n > 0 ? (uint64_t)n : 0;
+	}
+	return 0;
+}
+
+static int stage_post(struct story *s, struct error *err)
+{
+	struct attempt *a = s->attempt;
+	struct post_job job = {
+		.hood = s->hood,
+		.plan = &s->post_plan,
+		.workspace = &s->workspace,
+		.slot = &s->slot,
+		.uid = s->uid,
+		.gid = s->gid,
+		.attempt = a,
+		.cancel_fd = s->hooks->cancel_fd,
+		.fetch = copy_output,
+		.arg = s,
+	};
+	int r;
+
+	if (!s->has_post || verdict_decide(&s->evidence) != VERDICT_SUCCEEDED)
+		return 0;
+	tell(s, "post-processing");
+	r = post_run(&job, &s->post, err);
+	if (r < 0)
+		return r;
+	s->evidence.cancel_signal = s->post.cancel_signal;
+	s->evidence.post_process_failed = s->post.reason != NULL;
+	for (size_t i = 0; s->post.warnings && s->post.warnings[i]; i++)
+		if (receipt_warn(&a->receipt, "post-process: %s", s->post.warnings[i]) < 0)
+			return error_memory(err);
+	a->post_log = s->post.log;
+	s->post.log = (struct captured){0};
+	if (s->post.rows)
+		a->rows = (int64_t)spool_rows(s->post.rows);
+	r = s->post.reason ? attempt_event(a, "post-process", "failed: %s", s->post.reason)
+			   : attempt_event(a, "post-process", "%lld rows", (long long)a->rows);
+	return r < 0 ? error_memory(err) : 0;
+}
+
 /* ---- finished ---- */
 
 static int list_some(struct buffer *b, char *const *list, size_t most)
@@ -770,6 +857,8 @@ static int reason(const struct story *s, struct buffer *b)
 			limit_format(LIMIT_PIDS, l->value[LIMIT_PIDS], text), (long long)e->pids_hits);
 	case VERDICT_OUT_OF_DISK:
 		return reason_disk(s, b);
+	case VERDICT_POST_PROCESS_FAILED:
+		return buffer_printf(b, "post-process: %s", s->post.reason);
 	case VERDICT_CANCELLED:
 		return buffer_printf(b, "by %s",
 				     e->cancel_signal == SIGINT ? "Ctrl-C" : strsignal(e->cancel_signal));
@@ -834,7 +923,7 @@ static int stage_commit(struct story *s, struct error *err)
 	int r;
 
 	tell(s, "committing");
-	r = attempt_commit(s->ledger, s->attempt, s->workspace.fd, err);
+	r = attempt_commit(s->ledger, s->attempt, s->workspace.fd, s->post.rows, err);
 	if (r == 0 && s->plan.into && s->attempt->verdict == VERDICT_SUCCEEDED)
 		r = outputs_copy_into(s->ledger, s->attempt, s->plan.into, err);
 	return r;
@@ -943,6 +1032,10 @@ static int to_the_verdict(struct story *s, struct error *err)
 	r = stage_collect(s, err);
 	if (r < 0)
 		return r;
+	err->stage = "post-process";
+	r = stage_post(s, err);
+	if (r < 0)
+		return r;
 	err->stage = "finish";
 	return stage_finish(s, err);
 }
@@ -959,6 +1052,7 @@ static void story_init(struct story *s, struct hood *h, const struct request *r,
 			    .host_workspace = -1,
 			    .loop = -1};
 	plan_init(&s->plan);
+	plan_init(&s->post_plan);
 	s->slot.fd = s->in[0] = s->in[1] = -1;
 	for (int i = 0; i < STREAM_COUNT; i++)
 		s->out[i][0] = s->out[i][1] = s->log[i] = -1;
@@ -967,6 +1061,13 @@ static void story_init(struct story *s, struct hood *h, const struct request *r,
 	ret->verdict = VERDICT_REFUSED;
 	if (r->id)
 		snprintf(ret->id, sizeof ret->id, "%s", r->id);
+}
+
+static void story_done(struct story *s)
+{
+	plan_done(&s->plan);
+	plan_done(&s->post_plan);
+	post_result_done(&s->post);
 }
 
 int hood_run(struct hood *h, const struct request *request, const struct run_hooks *hooks,
@@ -985,7 +1086,7 @@ int hood_run(struct hood *h, const struct request *request, const struct run_hoo
 		/* Nothing is recorded: the caller hears why, and all that was made is unmade. */
 		clean_up(&s, false, &later);
 		ret->verdict = VERDICT_REFUSED;
-		plan_done(&s.plan);
+		story_done(&s);
 		return r;
 	}
 	err->stage = NULL;
@@ -995,6 +1096,6 @@ int hood_run(struct hood *h, const struct request *request, const struct run_hoo
 	later = (struct error){.stage = "clean up"};
 	if (clean_up(&s, true, &later) < 0 && !ret->error_message)
 		attempt_set_error(ret, &later);
-	plan_done(&s.plan);
+	story_done(&s);
 	return 0;
 }

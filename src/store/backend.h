@@ -55,6 +55,8 @@ typedef int (*row_fn)(void *arg, const struct value *row, struct error *err); /*
 enum blob_state { BLOB_UNKNOWN, BLOB_IN_DATABASE, BLOB_OBJECT };
 
 struct backend;
+struct ledger_query;
+typedef int (*query_line_fn)(void *arg, const char *line, size_t size, struct error *err);
 
 struct backend_ops {
 	enum sql_dialect dialect;
@@ -78,6 +80,15 @@ struct backend_ops {
 	int (*rows_end)(struct backend *b, struct error *err);
 	int (*blob_states)(struct backend *b, const uint8_t (*sha256)[DIGEST_SIZE], size_t n,
 			   enum blob_state *ret, struct error *err);
+	/* A table of the site's: post_begin, post_add for each row, post_end. -EBADMSG: the rows are at fault, err says
+	 * why; failed_row tells which, counted from 1, or is 0. staged: slower, but it always tells. After a failure the
+	 * transaction can only be rolled back. */
+	int (*post_begin)(struct backend *b, const struct row_table *t, bool staged, struct error *err);
+	int (*post_add)(struct backend *b, const struct cell *cells, uint64_t line, struct error *err);
+	int (*post_end)(struct backend *b, struct error *err);
+	/* An answer goes to b a row at a time, as CSV: fn gets whole lines, the header first. */
+	int (*query)(struct backend *b, const struct ledger_query *q, query_line_fn fn, void *arg,
+		     struct error *err);
 	/* The database's own check of itself: fn gets one text per problem. NULL: has none. */
 	int (*verify)(struct backend *b, row_fn fn, void *arg, struct error *err);
 };
@@ -85,7 +96,22 @@ struct backend_ops {
 struct backend {
 	const struct backend_ops *ops;
 	char *name; /* for messages: quoted, escaped, without a password */
+	uint64_t failed_row;
 };
+
+/* A column of the site's table, as the database knows it. type: n numbers, i integers, b booleans, a arrays, j any
+ * JSON, s text, d text or numbers, * anything. */
+struct post_column {
+	char type;
+	char binary;	/* its letter in a binary COPY, 0: none */
+	char words[48]; /* "character varying(20)", for messages */
+};
+/* The columns of t, in its order. -EBADMSG if the table or one of them is not there. */
+int post_columns_find(struct backend *b, const struct row_table *t, struct post_column *ret,
+		      struct error *err);
+/* -EBADMSG if the column does not take this kind of value. */
+int post_cell_check(const struct row_table *t, size_t i, const struct post_column *c, const struct cell *cell,
+		    struct error *err);
 
 int sqlite_open(const struct ledger_url *url, unsigned flags, struct backend **ret, struct error *err);
 int postgres_open(const struct ledger_url *url, unsigned flags, struct backend **ret, struct error *err);

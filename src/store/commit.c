@@ -157,7 +157,9 @@ static int transaction(struct commit *c, struct error *err)
 		r = ledger_has_token(c->l, c->a->token, &c->number, err);
 	if (r == 0)
 		r = choose_number(c, err);
-	return r == 0 ? commit_rows(c, err) : r;
+	if (r == 0)
+		r = commit_rows(c, err);
+	return r == 0 ? commit_posts(c, err) : r;
 }
 
 static int commit_once(struct commit *c, struct error *err)
@@ -178,7 +180,13 @@ static int commit_once(struct commit *c, struct error *err)
 int ledger_commit(struct ledger *l, const struct attempt *a, content_open_fn open, void *arg, int *ret_number,
 		  struct error *err)
 {
-	_cleanup_(commit_done) struct commit c = {.l = l, .a = a, .open = open, .arg = arg};
+	return ledger_commit_rows(l, a, open, arg, NULL, ret_number, err);
+}
+
+int ledger_commit_rows(struct ledger *l, const struct attempt *a, content_open_fn open, void *arg,
+		       const struct row_source *rows, int *ret_number, struct error *err)
+{
+	_cleanup_(commit_done) struct commit c = {.l = l, .a = a, .open = open, .arg = arg, .rows = rows};
 	int r = list_contents(&c, err);
 
 	if (r == 0)
@@ -191,6 +199,11 @@ int ledger_commit(struct ledger *l, const struct attempt *a, content_open_fn ope
 		do
 			r = commit_once(&c, err);
 		while (r == -EAGAIN && --tries > 0);
+		/* The quick way does not always tell which row it was: once more, for the message. */
+		if (r == -EBADMSG && l->backend->failed_row == 0) {
+			c.staged = true;
+			r = commit_once(&c, err);
+		}
 	}
 	/* A commit that failed keeps its hold: the caller may try again, and closes the ledger in the end. */
 	if (r < 0)

@@ -23,10 +23,15 @@ struct commit {
 	struct buffer scratch; /* one content */
 	char *request, *plan, *receipt, *result, *usage, *missing, *present;
 	int number;
+	const struct row_source *rows; /* or NULL */
+	bool staged;		       /* find out which row is wrong */
 };
 
 /* Everything but the analysis's row, in the order in which tables refer to each other. */
 int commit_rows(struct commit *c, struct error *err);
+
+/* post.c: the rows, and that they were posted. */
+int commit_posts(struct commit *c, struct error *err);
 
 /* The descriptor of an output's content, the caller's to close; negative. */
 int commit_content_open(struct commit *c, const struct output *o, struct error *err);

@@ -225,24 +225,53 @@ static int add_inputs(struct commit *c, struct error *err)
 	return in->count ? rows_end(c, r, err) : 0;
 }
 
+static int add_queries(struct commit *c, struct error *err)
+{
+	int r = c->a->n_queries ? rows_begin(c, TABLE_QUERY, err) : 0;
+
+	for (size_t i = 0; i < c->a->n_queries && r == 0; i++) {
+		const struct query *q = &c->a->queries[i];
+		struct value row[] = {
+			value_text(c->a->id),
+			value_integer(c->number),
+			value_integer((int64_t)i),
+			value_text(q->name),
+			value_text(q->sql),
+			value_bytes(q->sha256, DIGEST_SIZE),
+			value_integer((int64_t)q->size),
+			value_integer((int64_t)q->rows),
+			value_time(q->started),
+			value_integer(q->duration_ms),
+		};
+
+		r = rows_add(c, row, err);
+	}
+	return c->a->n_queries ? rows_end(c, r, err) : 0;
+}
+
+static int add_log(struct commit *c, const char *name, const struct captured *log, struct error *err)
+{
+	struct value row[] = {
+		value_text(c->a->id),
+		value_integer(c->number),
+		value_text(name),
+		value_bytes(log->head, log->head_size),
+		value_bytes(log->tail, log->tail_size),
+		value_integer((int64_t)log->omitted),
+	};
+
+	return rows_add(c, row, err);
+}
+
 static int add_logs(struct commit *c, struct error *err)
 {
 	static const char *const names[STREAM_COUNT] = {"stdout", "stderr"};
 	int r = rows_begin(c, TABLE_LOG, err);
 
-	for (int i = 0; i < STREAM_COUNT && r == 0; i++) {
-		const struct captured *log = &c->a->logs[i];
-		struct value row[] = {
-			value_text(c->a->id),
-			value_integer(c->number),
-			value_text(names[i]),
-			value_bytes(log->head, log->head_size),
-			value_bytes(log->tail, log->tail_size),
-			value_integer((int64_t)log->omitted),
-		};
-
-		r = rows_add(c, row, err);
-	}
+	for (int i = 0; i < STREAM_COUNT && r == 0; i++)
+		r = add_log(c, names[i], &c->a->logs[i], err);
+	if (r == 0 && c->a->post_log.head_size)
+		r = add_log(c, "post_process", &c->a->post_log, err);
 	return rows_end(c, r, err);
 }
 
@@ -287,8 +316,8 @@ static int add_samples(struct commit *c, struct error *err)
 int commit_rows(struct commit *c, struct error *err)
 {
 	static int (*const steps[])(struct commit *, struct error *) = {
-		add_attempt, add_blobs, add_outputs, add_rejected,
-		add_inputs,  add_logs,	add_events,  add_samples,
+		add_attempt, add_blobs, add_outputs, add_rejected, add_inputs,
+		add_queries, add_logs,	add_events,  add_samples,
 	};
 	int r = 0;
 

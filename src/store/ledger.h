@@ -13,6 +13,7 @@
 
 #include "attempt.h"
 #include "error.h"
+#include "row.h"
 
 struct ledger;
 
@@ -63,8 +64,42 @@ typedef int (*content_open_fn)(void *arg, const struct output *o, struct error *
  * *ret_number is the attempt's final number (another run of the same id may have taken the expected one). */
 int ledger_commit(struct ledger *l, const struct attempt *a, content_open_fn open, void *arg, int *ret_number,
 		  struct error *err);
+/* Rows for the site's tables, from whoever has them: they are read several times, one table after the other. */
+struct row_text {
+	const char *fields; /* {"gene": …}, checked before; lasts until the next call */
+	size_t size;
+	uint64_t line; /* for messages */
+};
+struct row_source {
+	void *arg;
+	const struct row_tables *tables;
+	const uint64_t *counts; /* of each table's rows */
+	int (*rewind)(void *arg, struct error *err);
+	/* The next one of this table: 1, 0 at the end. */
+	int (*next)(void *arg, size_t table, struct row_text *ret, struct error *err);
+};
+/* The same, and in the same transaction the rows. -EBADMSG: the database does not take them, err says which line and
+ * why, and nothing at all is committed. */
+int ledger_commit_rows(struct ledger *l, const struct attempt *a, content_open_fn open, void *arg,
+		       const struct row_source *rows, int *ret_number, struct error *err);
+/* For an attempt that is committed: posts its rows (again), and makes it succeeded if only they were missing. Rows that
+ * were posted before and are the same change nothing (*ret_posted false), unless a key tells which to replace; others
+ * are refused then. */
+int ledger_post(struct ledger *l, const struct attempt *a, const struct row_source *rows, bool *ret_posted,
+		struct error *err);
 /* Was this token committed? 1, 0, negative. */
 int ledger_has_token(struct ledger *l, const char *token, int *ret_number, struct error *err);
+
+/* A query of a stranger's: only read, with the rights of a role (PostgreSQL; SQLite: of tables that are not the ledger's),
+ * on a connection of its own. ERROR_REFUSED says what was wrong with it. */
+struct ledger_query {
+	const char *sql;
+	const char *role; /* NULL: none, which PostgreSQL refuses */
+	uint64_t timeout_ms;
+	uint64_t max_bytes;
+};
+/* Writes the answer to fd as CSV with a header line. */
+int ledger_query(struct ledger *l, const struct ledger_query *q, int fd, uint64_t *ret_rows, struct error *err);
 
 struct ledger_filter {
 	const char *state;   /* "succeeded", …, or NULL: all; a verdict's name */

@@ -234,6 +234,27 @@ static int load_input(void *arg, const struct value *row, struct error *err)
 	return r;
 }
 
+static int load_query(void *arg, const struct value *row, struct error *err)
+{
+	struct load *load = arg;
+	_cleanup_free_ char *name = NULL, *sql = NULL;
+	struct query *q;
+	int r = value_to_bytes(&row[0], &name, NULL, err);
+
+	if (r == 0)
+		r = value_to_bytes(&row[1], &sql, NULL, err);
+	if (r < 0)
+		return r;
+	q = attempt_add_query(&load->a, name, sql);
+	if (!q)
+		return error_memory(err);
+	q->size = (uint64_t)value_to_integer(&row[3], 0);
+	q->rows = (uint64_t)value_to_integer(&row[4], 0);
+	q->started = value_to_integer(&row[5], 0);
+	q->duration_ms = value_to_integer(&row[6], 0);
+	return value_to_digest(&row[2], q->sha256, err);
+}
+
 static int load_event(void *arg, const struct value *row, struct error *err)
 {
 	struct load *load = arg;
@@ -254,6 +275,12 @@ static int load_event(void *arg, const struct value *row, struct error *err)
 	*e = (struct event){.at = value_to_integer(&row[0], 0)};
 	r = value_to_bytes(&row[1], &e->stage, NULL, err);
 	return r < 0 ? r : value_to_bytes(&row[2], &e->text, NULL, err);
+}
+
+static int load_rows(void *arg, const struct value *row, struct error *err UNUSED)
+{
+	((struct load *)arg)->a.rows = value_to_integer(row, -1);
+	return 0;
 }
 
 static int load_sample(void *arg, const struct value *row, struct error *err UNUSED)
@@ -306,12 +333,15 @@ static int load_parts(struct ledger *l, const struct value key[2], struct load *
 		row_fn fn;
 	} parts[] = {
 		{SQL_ATTEMPT, load_attempt}, {SQL_OUTPUTS, load_output}, {SQL_REJECTED, load_rejected},
-		{SQL_INPUTS, load_input},    {SQL_EVENTS, load_event},	 {SQL_SAMPLES, load_sample},
+		{SQL_POST_SUM, load_rows},   {SQL_QUERIES, load_query},	 {SQL_INPUTS, load_input},
+		{SQL_EVENTS, load_event},    {SQL_SAMPLES, load_sample},
 	};
 	int r = 0;
 
 	for (size_t i = 0; i < ARRAY_SIZE(parts) && r == 0 && (i == 0 || load->found); i++)
-		r = ledger_run(l, parts[i].which, key, 2, parts[i].fn, load, err);
+		/* One that is only read is not upgraded. */
+		if (parts[i].which != SQL_POST_SUM || l->version >= SQL_POSTED_SINCE)
+			r = ledger_run(l, parts[i].which, key, 2, parts[i].fn, load, err);
 	return r;
 }
 

@@ -2,7 +2,7 @@
  * PostgreSQL, 13 or newer, through libpq. READ COMMITTED, whatever the server's default: a commit that waited for
  * another one's lock must see what that one did.
  */
-#include "backend.h"
+#include "postgres.h"
 
 #include <errno.h>
 #include <poll.h>
@@ -18,26 +18,9 @@ enum {
 	SILENCE_MORE_MS = 1000, /* than one and a half times what the server itself waits for locks */
 	RECONNECT_MS = 5000,	/* a server that restarts is back by then */
 	RECONNECT_STEP_MS = 100,
-	COPY_CHUNK = 256 * 1024,
 	DIGESTS_AT_ONCE = 4096,
 	PARAMS_MAX = 8,
 };
-
-struct postgres {
-	struct backend base;
-	struct pq q;
-	char *url; /* with the password */
-	uint64_t busy_ms;
-	bool in_transaction;
-	bool copying;
-	enum sql_table table;
-	struct buffer rows; /* of the COPY, not sent yet */
-};
-
-static struct postgres *of(struct backend *b)
-{
-	return (struct postgres *)b;
-}
 
 static int connect_and_set(struct postgres *p, struct error *err)
 {
@@ -62,7 +45,7 @@ static int reconnect(struct postgres *p, struct error *err)
 
 static int postgres_begin(struct backend *b, struct error *err)
 {
-	struct postgres *p = of(b);
+	struct postgres *p = postgres_of(b);
 	int r = p->q.lost ? reconnect(p, err) : 0;
 
 	if (r == 0)
@@ -73,15 +56,15 @@ static int postgres_begin(struct backend *b, struct error *err)
 
 static int postgres_commit(struct backend *b, struct error *err)
 {
-	int r = pq_exec(&of(b)->q, "COMMIT", err);
+	int r = pq_exec(&postgres_of(b)->q, "COMMIT", err);
 
-	of(b)->in_transaction = r < 0;
+	postgres_of(b)->in_transaction = r < 0;
 	return r;
 }
 
 static void postgres_rollback(struct backend *b)
 {
-	struct postgres *p = of(b);
+	struct postgres *p = postgres_of(b);
 	struct pq *q = &p->q;
 
 	if (!q->lost && p->copying && q->PQputCopyEnd(q->conn, "given up") < 0)
@@ -100,12 +83,12 @@ static int postgres_migrate_prepare(struct backend *b UNUSED, struct error *err 
 
 static int postgres_migrate_lock(struct backend *b, struct error *err)
 {
-	return pq_exec(&of(b)->q, sql_postgres_migrate_lock, err);
+	return pq_exec(&postgres_of(b)->q, sql_postgres_migrate_lock, err);
 }
 
 static int postgres_script(struct backend *b, const char *text, struct error *err)
 {
-	return pq_exec(&of(b)->q, text, err);
+	return pq_exec(&postgres_of(b)->q, text, err);
 }
 
 /* The parameters as libpq wants them: bytes in binary form, all else as text of a type that the server infers. */
@@ -199,7 +182,7 @@ static int postgres_run(struct backend *b, enum sql which, const struct value *v
 {
 	_cleanup_free_ char *text = sql_expand(which, SQL_POSTGRES);
 	struct rows rows = {.fn = fn, .arg = arg};
-	struct postgres *p = of(b);
+	struct postgres *p = postgres_of(b);
 	struct params params = {0};
 	int r = 0;
 
@@ -241,16 +224,12 @@ static int postgres_version(struct backend *b, int *ret, struct error *err)
 	return r;
 }
 
-static int postgres_rows_begin(struct backend *b, enum sql_table table, struct error *err)
+int copy_in_begin(struct postgres *p, const char *text, copy_fail_fn fail, struct error *err)
 {
-	_cleanup_free_ char *text = sql_copy(table);
-	struct postgres *p = of(b);
 	struct pq *q = &p->q;
 	PGresult *result = NULL;
 	int r;
 
-	if (!text)
-		return error_memory(err);
 	if (q->lost || !q->PQsendQuery(q->conn, text))
 		return pq_lost(q, err);
 	r = pq_result(q, &result, err);
@@ -258,16 +237,13 @@ static int postgres_rows_begin(struct backend *b, enum sql_table table, struct e
 		return r;
 	p->copying = q->PQresultStatus(result) == PGRES_COPY_IN;
 	if (!p->copying)
-		r = pq_error(q, result, err);
+		r = fail(p, result, err);
 	q->PQclear(result);
-	p->table = table;
 	p->rows.size = 0;
-	if (r == 0 && copy_head(&p->rows) < 0)
-		r = error_memory(err);
 	return r;
 }
 
-static int rows_send(struct postgres *p, struct error *err)
+int copy_in_send(struct postgres *p, struct error *err)
 {
 	struct pq *q = &p->q;
 
@@ -278,30 +254,59 @@ static int rows_send(struct postgres *p, struct error *err)
 	return pq_flush(q, err);
 }
 
+int copy_in_end(struct postgres *p, copy_fail_fn fail, struct error *err)
+{
+	struct pq *q = &p->q;
+	int r = copy_in_send(p, err);
+
+	if (r < 0)
+		return r;
+	p->copying = false;
+	if (q->PQputCopyEnd(q->conn, NULL) != 1)
+		return pq_lost(q, err);
+	for (;;) {
+		PGresult *result = NULL;
+		int n = pq_result(q, &result, r < 0 ? NULL : err);
+
+		if (n < 0 || !result)
+			return r < 0 ? r : n;
+		if (r == 0 && q->PQresultStatus(result) != PGRES_COMMAND_OK)
+			r = fail(p, result, err);
+		q->PQclear(result);
+	}
+}
+
+static int rows_fail(struct postgres *p, const PGresult *result, struct error *err)
+{
+	return pq_error(&p->q, result, err);
+}
+
+static int postgres_rows_begin(struct backend *b, enum sql_table table, struct error *err)
+{
+	_cleanup_free_ char *text = sql_copy(table);
+	struct postgres *p = postgres_of(b);
+	int r = text ? copy_in_begin(p, text, rows_fail, err) : error_memory(err);
+
+	p->table = table;
+	if (r == 0 && copy_head(&p->rows) < 0)
+		r = error_memory(err);
+	return r;
+}
+
 static int postgres_rows_add(struct backend *b, const struct value *row, struct error *err)
 {
-	struct postgres *p = of(b);
+	struct postgres *p = postgres_of(b);
 
 	if (copy_row(&p->rows, sql_tables[p->table].types, row) < 0)
 		return error_memory(err);
-	return p->rows.size < COPY_CHUNK ? 0 : rows_send(p, err);
+	return p->rows.size < COPY_CHUNK ? 0 : copy_in_send(p, err);
 }
 
 static int postgres_rows_end(struct backend *b, struct error *err)
 {
-	struct postgres *p = of(b);
-	struct rows none = {0};
-	int r;
+	struct postgres *p = postgres_of(b);
 
-	if (copy_end(&p->rows) < 0)
-		return error_memory(err);
-	r = rows_send(p, err);
-	if (r < 0)
-		return r;
-	p->copying = false;
-	if (p->q.PQputCopyEnd(p->q.conn, NULL) != 1)
-		return pq_lost(&p->q, err);
-	return take_results(&p->q, &none, err);
+	return copy_end(&p->rows) < 0 ? error_memory(err) : copy_in_end(p, rows_fail, err);
 }
 
 struct states {
@@ -354,12 +359,13 @@ static int postgres_blob_states(struct backend *b, const uint8_t (*sha256)[DIGES
 
 static struct backend *postgres_close(struct backend *b)
 {
-	struct postgres *p = of(b);
+	struct postgres *p = postgres_of(b);
 
 	if (!b)
 		return NULL;
 	pq_done(&p->q);
 	buffer_free(&p->rows);
+	free(p->post_columns);
 	free(p->url);
 	free(b->name);
 	free(p);
@@ -382,6 +388,10 @@ static const struct backend_ops postgres_ops = {
 	.rows_add = postgres_rows_add,
 	.rows_end = postgres_rows_end,
 	.blob_states = postgres_blob_states,
+	.post_begin = postgres_post_begin,
+	.post_add = postgres_post_add,
+	.post_end = postgres_post_end,
+	.query = postgres_query,
 };
 
 /* 'URL', as it may be shown. */
@@ -398,7 +408,7 @@ int postgres_open(const struct ledger_url *url, unsigned flags UNUSED, struct ba
 		  struct error *err)
 {
 	_cleanup_(postgres_closep) struct backend *b = calloc(1, sizeof(struct postgres));
-	struct postgres *p = of(b);
+	struct postgres *p = postgres_of(b);
 	int r;
 
 	if (!b)

@@ -171,6 +171,11 @@ static int wait_for(struct pq *q, short events, struct error *err)
 			 q->name, q->silence_ms / 1000);
 }
 
+int pq_wait(struct pq *q, struct error *err)
+{
+	return wait_for(q, POLLIN, err);
+}
+
 int pq_flush(struct pq *q, struct error *err)
 {
 	int r;

@@ -28,6 +28,8 @@
 	X(PQsetNoticeProcessor) \
 	X(PQsendQuery)          \
 	X(PQsendQueryParams)    \
+	X(PQsendPrepare)        \
+	X(PQgetCopyData)        \
 	X(PQsetSingleRowMode)   \
 	X(PQflush)              \
 	X(PQconsumeInput)       \
@@ -69,6 +71,8 @@ int pq_result(struct pq *q, PGresult **ret, struct error *err);
 /* Reads and forgets what is left of the last query. */
 void pq_drain(struct pq *q);
 
+/* Waits for more from the server, and reads it. */
+int pq_wait(struct pq *q, struct error *err);
 /* A whole query or script whose rows nobody wants. */
 int pq_exec(struct pq *q, const char *text, struct error *err);
 

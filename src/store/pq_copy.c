@@ -41,7 +41,7 @@ static int put64(struct buffer *b, int64_t n)
 	return buffer_append(b, &be, sizeof be);
 }
 
-static int put_bytes(struct buffer *b, const char *before, const void *data, size_t size)
+int copy_bytes(struct buffer *b, const char *before, const void *data, size_t size)
 {
 	size_t n = strlen(before);
 
@@ -58,9 +58,9 @@ static int put_text(struct buffer *b, const struct value *v)
 	_cleanup_free_ char *escaped = NULL;
 
 	if (utf8_valid(v->data, v->size))
-		return put_bytes(b, "", v->data, v->size);
+		return copy_bytes(b, "", v->data, v->size);
 	escaped = text_escape(v->data, v->size);
-	return escaped ? put_bytes(b, "", escaped, strlen(escaped)) : -ENOMEM;
+	return escaped ? copy_bytes(b, "", escaped, strlen(escaped)) : -ENOMEM;
 }
 
 static int put_value(struct buffer *b, char type, const struct value *v)
@@ -77,13 +77,30 @@ static int put_value(struct buffer *b, char type, const struct value *v)
 	case 'z':
 		return put32(b, 8) < 0 ? -ENOMEM : put64(b, v->integer / 1000 - epoch_us);
 	case 'o':
-		return put_bytes(b, "", &byte, 1);
+		return copy_bytes(b, "", &byte, 1);
 	case 'j': /* its version comes first */
-		return put_bytes(b, "\1", v->data, v->size);
+		return copy_bytes(b, "\1", v->data, v->size);
 	case 't':
 		return put_text(b, v);
 	}
-	return put_bytes(b, "", v->data, v->size);
+	return copy_bytes(b, "", v->data, v->size);
+}
+
+int copy_count(struct buffer *b, int16_t columns)
+{
+	return put16(b, columns);
+}
+
+int copy_null(struct buffer *b)
+{
+	return put32(b, -1);
+}
+
+int copy_integer(struct buffer *b, int size, int64_t n)
+{
+	if (put32(b, size) < 0)
+		return -ENOMEM;
+	return size == 2 ? put16(b, (int16_t)n) : size == 4 ? put32(b, (int32_t)n) : put64(b, n);
 }
 
 int copy_head(struct buffer *b)
@@ -116,7 +133,7 @@ int copy_digests(struct buffer *b, const uint8_t (*sha256)[DIGEST_SIZE], size_t 
 	for (size_t i = 0; i < sizeof head / sizeof head[0] && r == 0; i++)
 		r = put32(b, head[i]);
 	for (size_t i = 0; i < n && r == 0; i++)
-		r = put_bytes(b, "", sha256[i], DIGEST_SIZE);
+		r = copy_bytes(b, "", sha256[i], DIGEST_SIZE);
 	return r;
 }
 

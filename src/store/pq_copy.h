@@ -13,6 +13,12 @@ int copy_head(struct buffer *b);
 int copy_row(struct buffer *b, const char *types, const struct value *row);
 int copy_end(struct buffer *b);
 
+/* A row piece by piece: how many columns, then each of them. size 2, 4 or 8; before: bytes that come first. */
+int copy_count(struct buffer *b, int16_t columns);
+int copy_null(struct buffer *b);
+int copy_integer(struct buffer *b, int size, int64_t n);
+int copy_bytes(struct buffer *b, const char *before, const void *data, size_t size);
+
 /* Digests as a bytea[]. */
 int copy_digests(struct buffer *b, const uint8_t (*sha256)[DIGEST_SIZE], size_t n);
 

@@ -302,8 +302,43 @@ static const char version_1_postgres[] =
 	"	PRIMARY KEY (analysis_id, attempt, position),"
 	"	FOREIGN KEY (analysis_id, attempt) REFERENCES fumehood.attempt(analysis_id, number));";
 
+/* Rows that were posted are written down many at a time, since a tuple for each would cost as much as the rows
+ * themselves; the view shows them one by one. They are JSON that was checked already. position is that of a chunk's first row. */
+static const char version_2_sqlite[] =
+	"DROP TABLE fumehood_posted_row;"
+	"CREATE TABLE fumehood_posted_chunk("
+	"	analysis_id TEXT NOT NULL,"
+	"	attempt INTEGER NOT NULL,"
+	"	position INTEGER NOT NULL,"
+	"	target TEXT NOT NULL,"
+	"	row_count INTEGER NOT NULL,"
+	"	fields TEXT NOT NULL,"
+	"	posted_at INTEGER NOT NULL,"
+	"	PRIMARY KEY (analysis_id, attempt, position),"
+	"	FOREIGN KEY (analysis_id, attempt) REFERENCES fumehood_attempt(analysis_id, number));"
+	"CREATE VIEW fumehood_posted_row AS SELECT c.analysis_id, c.attempt, c.position + r.key AS position,"
+	"	c.target, r.value AS fields, c.posted_at FROM fumehood_posted_chunk c, json_each(c.fields) r;";
+
+static const char version_2_postgres[] =
+	"DROP TABLE fumehood.posted_row;"
+	"CREATE TABLE fumehood.posted_chunk("
+	"	analysis_id text COLLATE \"C\" NOT NULL,"
+	"	attempt integer NOT NULL,"
+	"	position integer NOT NULL,"
+	"	target text NOT NULL,"
+	"	row_count integer NOT NULL,"
+	"	fields text NOT NULL,"
+	"	posted_at timestamptz NOT NULL,"
+	"	PRIMARY KEY (analysis_id, attempt, position),"
+	"	FOREIGN KEY (analysis_id, attempt) REFERENCES fumehood.attempt(analysis_id, number));"
+	"ALTER TABLE fumehood.posted_chunk ALTER COLUMN fields SET STORAGE EXTERNAL;"
+	"CREATE VIEW fumehood.posted_row AS SELECT c.analysis_id, c.attempt,"
+	"	(c.position + r.n - 1)::integer AS position, c.target, r.fields::jsonb AS fields, c.posted_at"
+	"	FROM fumehood.posted_chunk c, json_array_elements(c.fields::json) WITH ORDINALITY AS r(fields, n);";
+
 const struct sql_migration sql_migrations[] = {
 	{{version_1_sqlite, version_1_postgres}},
+	{{version_2_sqlite, version_2_postgres}},
 };
 
 const int sql_version_wanted = ARRAY_SIZE(sql_migrations);

@@ -53,6 +53,7 @@ static const struct {
 			 "WHERE o.analysis_id = $1 AND o.attempt = $2 ORDER BY o.position"},
 	[SQL_REJECTED] = {ROWS_OF("path, reason", "rejected_output")},
 	[SQL_INPUTS] = {ROWS_OF("path, source, sha256, size, mode", "input")},
+	[SQL_QUERIES] = {ROWS_OF("name, sql, sha256, size, row_count, started_at, duration_ms", "query")},
 	[SQL_EVENTS] = {ROWS_OF("at, stage, text", "event")},
 	[SQL_SAMPLES] = {ROWS_OF("at_ms, cpu_ms, memory_bytes, pids", "sample")},
 	[SQL_LOG] =
@@ -60,6 +61,30 @@ static const struct {
 	[SQL_COUNTS] = {"SELECT (SELECT count(*) FROM @analysis), (SELECT count(*) FROM @attempt), "
 			"(SELECT count(*) FROM @output), (SELECT count(*) FROM @blob), "
 			"(SELECT count(*) FROM @blob WHERE content IS NULL)"},
+	/* The class of a column: n numbers, b booleans, a arrays, j JSON, s all else. SQLite has only words, which mean
+	 * by what is in them (sqlite_post.c). */
+	[SQL_POST_COLUMNS] =
+		{"SELECT name, '', '', type FROM pragma_table_xinfo($1) WHERE hidden <> 1",
+		 "SELECT a.attname::text, "
+		 "CASE WHEN b.typname IN ('json', 'jsonb') THEN 'j' WHEN b.typcategory = 'N' THEN 'n' "
+		 "WHEN b.typcategory = 'B' THEN 'b' WHEN b.typcategory = 'A' THEN 'a' ELSE 's' END, "
+		 "coalesce((SELECT l FROM (VALUES ('int2', 'h'), ('int4', 'i'), ('int8', 'I'), ('float4', 'f'), "
+		 "('float8', 'd'), ('bool', 'o'), ('text', 't'), ('varchar', 't'), ('bpchar', 't'), "
+		 "('json', 'J'), ('jsonb', 'j')) AS v(n, l) WHERE n = b.typname AND b.typnamespace = "
+		 "'pg_catalog'::regnamespace), ''), "
+		 "format_type(a.atttypid, a.atttypmod) "
+		 "FROM pg_attribute a JOIN pg_class c ON c.oid = a.attrelid "
+		 "JOIN pg_namespace n ON n.oid = c.relnamespace JOIN pg_type t ON t.oid = a.atttypid "
+		 "JOIN pg_type b ON b.oid = CASE WHEN t.typtype = 'd' THEN t.typbasetype ELSE t.oid END "
+		 "WHERE a.attrelid = to_regclass($1) AND a.attnum > 0 AND NOT a.attisdropped "
+		 "AND n.nspname NOT IN ('fumehood', 'pg_catalog', 'information_schema')"},
+	[SQL_POST_SUM] = {"SELECT sum(row_count) FROM @posted_chunk WHERE analysis_id = $1 AND attempt = $2"},
+	[SQL_POST_CHUNKS] = {ROWS_OF("target, row_count, fields", "posted_chunk")},
+	[SQL_POST_FORGET] = {"DELETE FROM @posted_chunk WHERE analysis_id = $1 AND attempt = $2"},
+	[SQL_VERDICT_SET] = {"UPDATE @attempt SET verdict = $3, status = $4, reason = $5 "
+			     "WHERE analysis_id = $1 AND number = $2"},
+	[SQL_EVENT_NEXT] = {"SELECT coalesce(max(position), -1) + 1 FROM @event "
+			    "WHERE analysis_id = $1 AND attempt = $2"},
 	[SQL_DANGLING] =
 		{"SELECT o.analysis_id, o.attempt, o.path, b.size, t.number FROM @output o "
 		 "LEFT JOIN @blob b ON b.sha256 = o.sha256 "
@@ -79,6 +104,12 @@ const struct sql_table_info sql_tables[TABLE_COUNT] = {
 	[TABLE_EVENT] = {"event", "analysis_id, attempt, position, at, stage, text", "tiiztt"},
 	[TABLE_SAMPLE] = {"sample", "analysis_id, attempt, position, at_ms, cpu_ms, memory_bytes, pids",
 			  "tiiIIII"},
+	[TABLE_QUERY] =
+		{"query",
+		 "analysis_id, attempt, position, name, sql, sha256, size, row_count, started_at, duration_ms",
+		 "tiittbIIzI"},
+	[TABLE_POSTED] = {"posted_chunk",
+			  "analysis_id, attempt, position, target, row_count, fields, posted_at", "tiitibz"},
 };
 
 /* Names are ours or the server's own, never a stranger's. Who left off fsyncing commits for speed did not mean these. */

@@ -8,7 +8,10 @@
 #ifndef STORE_SQL_H
 #define STORE_SQL_H
 
+#include <stdbool.h>
 #include <stddef.h>
+
+#include "row.h"
 
 enum sql_dialect { SQL_SQLITE, SQL_POSTGRES, SQL_DIALECTS };
 
@@ -30,11 +33,18 @@ enum sql {
 	SQL_OUTPUTS,	  /* id, number → path, sha256, size, media_type, is it an object? */
 	SQL_REJECTED,	  /* id, number → path, reason */
 	SQL_INPUTS,	  /* id, number → path, source, sha256, size, mode */
+	SQL_QUERIES,	  /* id, number → name, sql, sha256, size, row_count, started_at, duration_ms */
 	SQL_EVENTS,	  /* id, number → at, stage, text */
 	SQL_SAMPLES,	  /* id, number → at_ms, cpu_ms, memory_bytes, pids */
 	SQL_LOG,	  /* id, number, stream → head, tail, omitted */
 	SQL_COUNTS,	  /* → analyses, attempts, outputs, blobs, objects */
-	SQL_DANGLING,	  /* → id, number, path, size of the content or null, number or null */
+	SQL_POST_COLUMNS, /* table's name → column, class (see backend.h), its letter for a binary COPY, its type in words */
+	SQL_POST_SUM,	 /* id, number → rows posted, null: none */
+	SQL_POST_CHUNKS, /* id, number → target, row_count, fields */
+	SQL_POST_FORGET, /* id, number: forgets what was posted */
+	SQL_VERDICT_SET, /* id, number, verdict, status, reason */
+	SQL_EVENT_NEXT,	 /* id, number → position */
+	SQL_DANGLING,	 /* → id, number, path, size of the content or null, number or null */
 	SQL_COUNT,
 };
 
@@ -48,6 +58,8 @@ enum sql_table {
 	TABLE_LOG,
 	TABLE_EVENT,
 	TABLE_SAMPLE,
+	TABLE_QUERY,
+	TABLE_POSTED,
 	TABLE_COUNT,
 };
 
@@ -99,12 +111,29 @@ char *sql_expand(enum sql which, enum sql_dialect dialect);
 char *sql_insert(enum sql_table table, enum sql_dialect dialect);
 char *sql_copy(enum sql_table table);
 
+/* Statements for a table of the site's, all names quoted. SQLite: one row, with its conflict clause. PostgreSQL: the
+ * COPY, into the table or (staged) into a temporary one; and what moves rows from there, lines up to $1. */
+char *sql_post_insert(const struct row_table *t);
+char *sql_post_copy(const struct row_table *t, bool staged, bool binary);
+char *sql_post_stage(const struct row_table *t);
+char *sql_post_move(const struct row_table *t);
+/* "schema"."table" */
+char *sql_post_name(const struct row_table *t);
+extern const char sql_postgres_post_path[], sql_postgres_own_path[];
+
+/* PostgreSQL, around a stranger's query: its session, whether the role $1 is fit for it, its transaction, the query as a
+ * COPY, and whether it has left its rights alone. */
+extern const char sql_postgres_query_session[], sql_postgres_query_role[], sql_postgres_query_after[];
+char *sql_postgres_query_begin(const char *role, uint64_t timeout_ms);
+char *sql_postgres_query_copy(const char *sql);
+
 /* migrations[n] makes version n + 1 out of version n. A script of several statements. */
 struct sql_migration {
 	const char *script[SQL_DIALECTS];
 };
 extern const struct sql_migration sql_migrations[];
 extern const int sql_version_wanted;
+enum { SQL_POSTED_SINCE = 2 }; /* the version that has posted_chunk */
 
 /* PostgreSQL: what every connection begins with; what a migration begins with. */
 extern const char sql_postgres_session[];

@@ -2,9 +2,8 @@
  * SQLite, linked in. One connection, one thread. WAL with synchronous=FULL: a commit is one fsync and is durable.
  * Writers always begin IMMEDIATE, so that a transaction never fails half-way because it read before it wrote.
  */
-#include "backend.h"
+#include "sqlite_private.h"
 
-#include <sqlite3.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -14,24 +13,7 @@
 
 enum { WAL_RETRY_MS = 5, LOG_PAGES_KEPT = 100, LOG_PAGES_MOST = 1000 };
 
-struct sqlite {
-	struct backend base;
-	sqlite3 *db;
-	char *path;
-	sqlite3_stmt *statements[SQL_COUNT];
-	sqlite3_stmt *inserts[TABLE_COUNT];
-	enum sql_table filling;
-	int busy_ms;
-	int log_pages; /* in the WAL after our last commit */
-};
-
-static struct sqlite *of(struct backend *b)
-{
-	return (struct sqlite *)b;
-}
-
-/* One sentence for what SQLite said, by its code; `doing` is "read" or "write to". */
-static int sqlite_error(struct sqlite *s, int code, const char *doing, struct error *err)
+int sqlite_error(struct sqlite *s, int code, const char *doing, struct error *err)
 {
 	const char *name = s->base.name, *said = sqlite3_errmsg(s->db);
 	int errnum = sqlite3_system_errno(s->db);
@@ -181,7 +163,7 @@ static int step_rows(struct sqlite *s, sqlite3_stmt *statement, row_fn fn, void 
 static int sqlite_run(struct backend *b, enum sql which, const struct value *params, size_t n_params,
 		      row_fn fn, void *arg, struct error *err)
 {
-	struct sqlite *s = of(b);
+	struct sqlite *s = sqlite_of(b);
 	int r = prepare(s, &s->statements[which], make_statement, which, err);
 
 	if (r == 0)
@@ -191,30 +173,31 @@ static int sqlite_run(struct backend *b, enum sql which, const struct value *par
 
 static int sqlite_begin(struct backend *b, struct error *err)
 {
-	return sqlite_exec(of(b), "BEGIN IMMEDIATE", err);
+	return sqlite_exec(sqlite_of(b), "BEGIN IMMEDIATE", err);
 }
 
 static int sqlite_commit(struct backend *b, struct error *err)
 {
-	return sqlite_exec(of(b), "COMMIT", err);
+	return sqlite_exec(sqlite_of(b), "COMMIT", err);
 }
 
 static void sqlite_rollback(struct backend *b)
 {
-	if (!sqlite3_get_autocommit(of(b)->db))
-		sqlite3_exec(of(b)->db, "ROLLBACK", NULL, NULL, NULL);
+	sqlite_post_forget(sqlite_of(b));
+	if (!sqlite3_get_autocommit(sqlite_of(b)->db))
+		sqlite3_exec(sqlite_of(b)->db, "ROLLBACK", NULL, NULL, NULL);
 }
 
 static int sqlite_script(struct backend *b, const char *text, struct error *err)
 {
-	return sqlite_exec(of(b), text, err);
+	return sqlite_exec(sqlite_of(b), text, err);
 }
 
 /* The journal mode stays with the file. To change it SQLite wants the file for itself, and its busy handler is not
  * asked when another first use does the same at this moment. */
 static int sqlite_migrate_prepare(struct backend *b, struct error *err)
 {
-	struct sqlite *s = of(b);
+	struct sqlite *s = sqlite_of(b);
 	int code;
 
 	for (int waited = 0;; waited += WAL_RETRY_MS) {
@@ -243,7 +226,7 @@ static int sqlite_version(struct backend *b, int *ret, struct error *err)
 	struct error why = ERROR_INIT;
 	int version = 0, r = sqlite_run(b, SQL_VERSION, NULL, 0, take_integer, &version, &why);
 
-	if (r < 0 && !strstr(sqlite3_errmsg(of(b)->db), "no such table: fumehood_schema_version")) {
+	if (r < 0 && !strstr(sqlite3_errmsg(sqlite_of(b)->db), "no such table: fumehood_schema_version")) {
 		*err = why;
 		return r;
 	}
@@ -253,13 +236,13 @@ static int sqlite_version(struct backend *b, int *ret, struct error *err)
 
 static int sqlite_rows_begin(struct backend *b, enum sql_table table, struct error *err)
 {
-	of(b)->filling = table;
-	return prepare(of(b), &of(b)->inserts[table], make_insert, (int)table, err);
+	sqlite_of(b)->filling = table;
+	return prepare(sqlite_of(b), &sqlite_of(b)->inserts[table], make_insert, (int)table, err);
 }
 
 static int sqlite_rows_add(struct backend *b, const struct value *row, struct error *err)
 {
-	struct sqlite *s = of(b);
+	struct sqlite *s = sqlite_of(b);
 	int r = bind_values(s, s->inserts[s->filling], row, strlen(sql_tables[s->filling].types), err);
 
 	return r < 0 ? r : step_rows(s, s->inserts[s->filling], NULL, NULL, err);
@@ -292,7 +275,7 @@ static int sqlite_blob_states(struct backend *b, const uint8_t (*sha256)[DIGEST_
 
 static int sqlite_verify(struct backend *b, row_fn fn, void *arg, struct error *err)
 {
-	struct sqlite *s = of(b);
+	struct sqlite *s = sqlite_of(b);
 	sqlite3_stmt *statement = NULL;
 	int code = sqlite3_prepare_v2(s->db,
 				      "SELECT integrity_check FROM pragma_integrity_check(100) "
@@ -331,10 +314,11 @@ static void fold_log(struct sqlite *s)
 
 static struct backend *sqlite_close(struct backend *b)
 {
-	struct sqlite *s = of(b);
+	struct sqlite *s = sqlite_of(b);
 
 	if (!b)
 		return NULL;
+	sqlite_post_forget(s);
 	for (size_t i = 0; i < SQL_COUNT; i++)
 		sqlite3_finalize(s->statements[i]);
 	for (size_t i = 0; i < TABLE_COUNT; i++)
@@ -363,6 +347,10 @@ static const struct backend_ops sqlite_ops = {
 	.rows_add = sqlite_rows_add,
 	.rows_end = sqlite_rows_end,
 	.blob_states = sqlite_blob_states,
+	.post_begin = sqlite_post_begin,
+	.post_add = sqlite_post_add,
+	.post_end = sqlite_post_end,
+	.query = sqlite_query,
 	.verify = sqlite_verify,
 };
 
@@ -396,13 +384,13 @@ int sqlite_open(const struct ledger_url *url, unsigned flags, struct backend **r
 	if (!b)
 		return error_memory(err);
 	b->ops = &sqlite_ops;
-	of(b)->busy_ms = (int)url->busy_ms;
+	sqlite_of(b)->busy_ms = (int)url->busy_ms;
 	text_escape_into(shown, sizeof shown, path, strlen(path));
 	/* "./" because SQLite has its own ideas of "file:…" and ":memory:". */
 	if (asprintf(&b->name, "'%s'", shown) < 0 ||
-	    asprintf(&of(b)->path, "%s%s", path[0] == '/' ? "" : "./", path) < 0)
+	    asprintf(&sqlite_of(b)->path, "%s%s", path[0] == '/' ? "" : "./", path) < 0)
 		return error_memory(err);
-	file = of(b)->path;
+	file = sqlite_of(b)->path;
 	if (flags & LEDGER_CREATE) {
 		r = sqlite_file_make(file, b->name, err);
 		if (r < 0)
@@ -412,12 +400,14 @@ int sqlite_open(const struct ledger_url *url, unsigned flags, struct backend **r
 	if (r < 0)
 		return r;
 	/* Read-only is our promise, not a mode of opening: SQLite must be able to recover a WAL in order to read. */
-	code = sqlite3_open_v2(file, &of(b)->db,
+	code = sqlite3_open_v2(file, &sqlite_of(b)->db,
 			       SQLITE_OPEN_READWRITE | SQLITE_OPEN_NOMUTEX | SQLITE_OPEN_PRIVATECACHE, NULL);
 	if (code != SQLITE_OK)
-		return of(b)->db ? sqlite_error(of(b), sqlite3_extended_errcode(of(b)->db), "open", err)
-				 : error_memory(err);
-	r = configure(of(b), err);
+		return sqlite_of(b)->db
+			       ? sqlite_error(sqlite_of(b), sqlite3_extended_errcode(sqlite_of(b)->db),
+					      "open", err)
+			       : error_memory(err);
+	r = configure(sqlite_of(b), err);
 	if (r < 0)
 		return r;
 	*ret = TAKE_PTR(b);

@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 
+import ledgers
 from hood import Hood, Who, delegated
 
 TOP = Path(__file__).resolve().parents[2]
@@ -112,3 +113,21 @@ def bomb(tmp_path_factory):
     program = tmp_path_factory.mktemp('bomb') / 'bomb'
     subprocess.run(['cc', '-O1', '-pthread', '-o', program, Path(__file__).parent / 'bomb.c'], check=True)
     return program.read_bytes()
+
+
+@pytest.fixture(scope='session')
+def server():
+    server = ledgers.Server()
+    yield server
+    server.stop()
+
+
+@pytest.fixture(params=['sqlite', 'postgres'])
+def ledger(request, hood):
+    """The hood's own ledger, of each kind, with the platform's tables still to be made."""
+    if request.param == 'sqlite':
+        ledger = ledgers.Sqlite(hood)
+    else:
+        ledger = ledgers.Postgres(hood, request.getfixturevalue('server'))
+    yield ledger
+    ledger.close()

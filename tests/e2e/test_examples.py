@@ -1,5 +1,6 @@
 """The examples that we ship, run as examples/README.md says."""
 import shutil
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -32,3 +33,22 @@ def test_the_hostile_one_gets_nowhere(hood):
     assert result.status == 0, result
     log = hood.log(result.json['id'])
     assert 'done' not in log and len(log.splitlines()) == 5, log
+
+
+def test_the_platform(hood, ledger):
+    """As examples/platform/README.md says, line by line, on each ledger."""
+    place = copy_of(hood, 'platform')
+    script = '(cat tables.sql {more}; /usr/bin/python3 load.py) | {client}'
+    if ledger.name == 'sqlite':
+        command = script.format(more='', client=f"sqlite3 '{ledger.path}'")
+    else:
+        command = script.format(more='reader.sql', client=f"psql -q -v ON_ERROR_STOP=1 '{ledger.plain}'")
+    subprocess.run(['sh', '-ec', command], cwd=place, check=True, stdout=subprocess.DEVNULL, **hood.who.popen_arguments())
+    arguments = ['--config', 'config.yaml', '--json']
+    result = hood.cli('run', hood.id(), '-f', 'request.yaml', *arguments, cwd=place)
+    assert result.status == 0 and result.json['rows'] == 3, (result, hood.log(result.json['id']))
+    id = result.json['id']
+    rows = ledger.sql('SELECT species, analysis_id FROM hypotheses ORDER BY species')
+    assert [row.split('|')[1] for row in rows] == [id] * 3, rows
+    assert hood.cli('post-process', id, *arguments, cwd=place).status == 0
+    assert ledger.sql('SELECT count(*) FROM hypotheses') == ['3']

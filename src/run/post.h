@@ -1,0 +1,46 @@
+/*
+ * The post-process: the platform's program that turns files into rows. It reads what a hostile analysis left, so it runs
+ * under a hood of its own, with limits and a log of its own, without the ledger; all that comes out are rows, each
+ * checked against what the site allows.
+ *
+ * post_plan before anything runs, so that what cannot work is refused in time; post_run when nothing of the analysis is
+ * alive. A crash in between leaves what the workspace's record names, and no rows.
+ */
+#ifndef RUN_POST_H
+#define RUN_POST_H
+
+#include "private.h"
+#include "spool.h"
+
+/* Which command, from where: the request's, else the site's. Neither: 0, else 1 with plan made. scratch: the directory
+ * on the host in which it gets its places. */
+int post_plan(struct hood *h, const char *command, const char *directory, const char *id, int attempt,
+	      const char *scratch, struct plan *plan, struct error *err);
+
+struct post_job {
+	struct hood *hood;
+	struct plan *plan;
+	struct workspace *workspace; /* for its record, its scratch and its folder of runs */
+	struct slot *slot;
+	uid_t uid;
+	gid_t gid;
+	const struct attempt *attempt; /* id, number, outputs */
+	int cancel_fd;
+	/* Writes an output's content to fd. */
+	int (*fetch)(void *arg, const struct output *o, int fd, struct error *err);
+	void *arg;
+};
+
+struct post_result {
+	struct spool *rows;  /* NULL unless it succeeded */
+	char *reason;	     /* why it failed; NULL: it succeeded */
+	int cancel_signal;   /* it was cancelled */
+	struct captured log; /* what it said on stderr */
+	char **warnings;     /* of its receipt: limits that could not be held */
+};
+void post_result_done(struct post_result *r);
+
+/* 0 when there is an end, good or bad; negative only if memory is out. */
+int post_run(const struct post_job *job, struct post_result *ret, struct error *err);
+
+#endif

@@ -1,0 +1,173 @@
+#include "post_scene.h"
+#include "collect.h"
+#include "file.h"
+#include "tree.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+
+static int add_bind(struct plan *plan, const char *scratch, const char *name, const char *target,
+		    bool writable, struct error *err)
+{
+	_cleanup_free_ char *source = path_join(scratch, name);
+	struct mount *m = source ? plan_add_mount(plan, MOUNT_BIND, source, target) : NULL;
+
+	if (!m)
+		return error_memory(err);
+	m->writable = writable;
+	return 0;
+}
+
+int post_scene_plan(struct plan *plan, const char *scratch, struct error *err)
+{
+	int r = add_bind(plan, scratch, "tmp", "/tmp", true, err);
+
+	if (r == 0)
+		r = add_bind(plan, scratch, "work", POST_DIRECTORY, true, err);
+	if (r == 0)
+		r = add_bind(plan, scratch, "outputs", POST_DIRECTORY "/outputs", false, err);
+	if (r == 0)
+		r = add_bind(plan, scratch, "manifest.json", POST_DIRECTORY "/manifest.json", false, err);
+	return r;
+}
+
+static int note_identities(struct plan *plan, const char *scratch, struct error *err)
+{
+	for (size_t i = 0; i < plan->n_mounts; i++) {
+		struct mount *m = &plan->mounts[i];
+		struct stat st;
+
+		if (m->kind != MOUNT_BIND || !path_is_below(m->source, scratch))
+			continue;
+		if (lstat(m->source, &st) < 0)
+			return error_system(err, errno, "cannot look at '%s'", m->source);
+		m->device = st.st_dev;
+		m->inode = st.st_ino;
+	}
+	return 0;
+}
+
+/* A directory with exactly this mode, open. */
+static int make_directory(int dirfd, const char *name, mode_t mode, struct error *err)
+{
+	_cleanup_close_ int fd = -1;
+
+	if (mkdirat(dirfd, name, 0700) < 0 && errno != EEXIST)
+		return error_system(err, errno, "cannot make '%s' for the post-process", name);
+	fd = openat(dirfd, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	if (fd < 0 || fchmod(fd, mode) < 0)
+		return error_system(err, errno, "cannot make '%s' for the post-process", name);
+	return TAKE_FD(fd);
+}
+
+static int make_writable(const struct post_job *job, int scratch, const char *name, struct error *err)
+{
+	_cleanup_close_ int fd = make_directory(scratch, name, 0700, err);
+
+	if (fd >= 0 && geteuid() == 0 && fchown(fd, job->uid, job->gid) < 0)
+		return error_system(err, errno, "cannot give '%s' to the post-process", name);
+	return fd < 0 ? fd : TAKE_FD(fd);
+}
+
+/* The directories of an output's path, and its own name. */
+static int open_parent(int outputs, const char *path, const char **ret_name, struct error *err)
+{
+	_cleanup_close_ int at = fcntl(outputs, F_DUPFD_CLOEXEC, 3);
+	const char *slash;
+
+	if (at < 0)
+		return error_system(err, errno, "cannot open the directory of outputs");
+	for (; (slash = strchr(path, '/')); path = slash + 1) {
+		_cleanup_free_ char *part = strndup(path, (size_t)(slash - path));
+		int next = part ? make_directory(at, part, 0755, err) : error_memory(err);
+
+		if (next < 0)
+			return next;
+		fd_close(at);
+		at = next;
+	}
+	*ret_name = path;
+	return TAKE_FD(at);
+}
+
+static int place_output(const struct post_job *job, int outputs, const struct output *o, struct error *err)
+{
+	_cleanup_close_ int parent = -1, fd = -1;
+	const char *name = NULL;
+	int r;
+
+	parent = open_parent(outputs, o->path, &name, err);
+	if (parent < 0)
+		return parent;
+	fd = openat(parent, name, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
+	if (fd < 0)
+		return error_system(err, errno, "cannot make a copy of an output for the post-process");
+	r = job->fetch(job->arg, o, fd, err);
+	if (r == 0 && fchmod(fd, 0444) < 0)
+		r = error_system(err, errno, "cannot make a copy of an output readable");
+	return r;
+}
+
+static int place_manifest(const struct post_job *job, int scratch, struct error *err)
+{
+	json_t *json = json_pack("{s:s, s:i, s:o}", "id", job->attempt->id, "attempt", job->attempt->number,
+				 "outputs", manifest_outputs_to_json(&job->attempt->manifest));
+	_cleanup_free_ char *text = json ? json_dumps(json, JSON_INDENT(1)) : NULL;
+	_cleanup_close_ int fd = -1;
+	int r;
+
+	json_decref(json);
+	if (!text)
+		return error_memory(err);
+	fd = openat(scratch, "manifest.json", O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
+	r = fd < 0 ? -errno : file_write_all(fd, text, strlen(text));
+	if (r == 0 && fchmod(fd, 0444) < 0)
+		r = -errno;
+	return r < 0 ? error_system(err, -r, "cannot make manifest.json for the post-process") : 0;
+}
+
+/* The command's own files, from where it was given; never from the workspace. */
+static int place_stages(const struct post_job *job, int work, struct error *err)
+{
+	struct workspace place = {.site = job->workspace->site, .fd = work, .run_fd = -1, .lock_fd = -1};
+	struct inputs inputs = {0};
+	int r = 0;
+
+	for (size_t i = 0; r == 0 && i < job->plan->n_stages; i++)
+		r = workspace_stage(&place, job->plan->stages[i].source, job->plan->stages[i].as,
+				    job->plan->limits.value[LIMIT_DISK], job->uid, job->gid, &inputs, err);
+	inputs_done(&inputs);
+	return r;
+}
+
+int post_scene_make(const struct post_job *job, struct plan *plan, struct error *err)
+{
+	const char *scratch_path = job->workspace->record.scratch, *name = strrchr(scratch_path, '/') + 1;
+	_cleanup_close_ int scratch = tree_open_directory(job->workspace->site->root_fd, name);
+	_cleanup_close_ int outputs = -1, work = -1, tmp = -1;
+	const struct manifest *m = &job->attempt->manifest;
+	int r;
+
+	if (scratch < 0)
+		return error_system(err, -scratch, "cannot open '%s'", scratch_path);
+	r = tree_empty(scratch, err);
+	if (r < 0)
+		return r;
+	/* What the analysis owned is ours now: nobody may change what lies below it. */
+	if (geteuid() == 0 && fchown(scratch, 0, 0) < 0)
+		return error_system(err, errno, "cannot take '%s'", scratch_path);
+	tmp = make_writable(job, scratch, "tmp", err);
+	work = tmp < 0 ? tmp : make_writable(job, scratch, "work", err);
+	outputs = work < 0 ? work : make_directory(scratch, "outputs", 0755, err);
+	if (outputs < 0)
+		return outputs;
+	for (size_t i = 0; r == 0 && i < m->n_outputs; i++)
+		r = place_output(job, outputs, &m->outputs[i], err);
+	if (r == 0)
+		r = place_manifest(job, scratch, err);
+	if (r == 0)
+		r = place_stages(job, work, err);
+	return r < 0 ? r : note_identities(plan, scratch_path, err);
+}

@@ -1,0 +1,18 @@
+/*
+ * The places of a post-process, made in the scratch directory of a run in which nothing is alive any more: work/ and
+ * tmp/, which it may write; outputs/ and manifest.json, which it may only read.
+ */
+#ifndef RUN_POST_SCENE_H
+#define RUN_POST_SCENE_H
+
+#include "post.h"
+
+/* Where it finds itself. */
+#define POST_DIRECTORY "/post-process"
+
+/* Its mounts, beside what every scene has. Their identity is noted by post_scene_make. */
+int post_scene_plan(struct plan *plan, const char *scratch, struct error *err);
+/* Empties scratch and furnishes it. */
+int post_scene_make(const struct post_job *job, struct plan *plan, struct error *err);
+
+#endif

@@ -1,0 +1,176 @@
+/*
+ * `post-process ID`: the post-process of an attempt that is committed, once more, from the ledger's outputs. It gets a
+ * workspace of a made-up id for the time being; a crash leaves what gc removes.
+ */
+#include "post.h"
+
+#include <errno.h>
+#include <limits.h>
+#include <stdio.h>
+#include <string.h>
+
+struct repeat {
+	struct hood *hood;
+	struct ledger *ledger;
+	struct attempt *attempt;
+	struct plan plan;
+	struct workspace workspace;
+	struct slot slot;
+	uid_t uid;
+	gid_t gid;
+	char id[ID_ROOM]; /* of its workspace */
+	char token[TOKEN_SIZE];
+};
+
+static int check_attempt(const struct attempt *a, struct error *err)
+{
+	if (a->verdict == VERDICT_SUCCEEDED || a->verdict == VERDICT_POST_PROCESS_FAILED)
+		return 0;
+	return error_set(err, ERROR_REFUSED,
+			 "attempt %d of '%s' is %s: only what has succeeded is post-processed", a->number,
+			 a->id, verdict_name(a->verdict));
+}
+
+/* The command of the call, else of the attempt's own request, else the site's. */
+static int make_plan(struct repeat *p, const char *command, struct error *err)
+{
+	const json_t *request = p->attempt->request;
+	const char *asked = json_string_value(json_object_get(request, "post_process"));
+	const char *from = json_string_value(json_object_get(request, "directory"));
+	char name[NAME_MAX + 1];
+	_cleanup_free_ char *scratch = NULL;
+	int r;
+
+	workspace_scratch_name(p->hood->config.workspace_prefix, p->id, p->token, name, sizeof name);
+	if (asprintf(&scratch, "%s/%s", p->hood->config.workspace_root, name) < 0)
+		return error_memory(err);
+	r = post_plan(p->hood, command ? command : asked, command || !from ? p->hood->directory : from,
+		      p->attempt->id, p->attempt->number, scratch, &p->plan, err);
+	if (r == 0)
+		return error_set(
+			err, ERROR_REFUSED,
+			"there is no post-process: name one with --post-process CMD, or as post_process.command "
+			"in the configuration");
+	return r < 0 ? r : 0;
+}
+
+static int take_place(struct repeat *p, struct error *err)
+{
+	struct site *site = NULL;
+	int r = hood_site(p->hood, &site, err);
+
+	p->uid = geteuid();
+	p->gid = getegid();
+	if (r == 0 && p->uid == 0) {
+		r = slot_take(&p->slot, err);
+		if (r == 0) {
+			p->uid = p->slot.uid;
+			p->gid = p->slot.gid;
+		}
+	}
+	if (r == 0)
+		r = workspace_open(site, p->id, p->token, p->uid, p->gid, NULL, NULL, &p->workspace, err);
+	if (r < 0)
+		return r;
+	p->workspace.record.extra = json_pack("{s:s}", "repeats", p->attempt->id);
+	return p->workspace.record.extra ? workspace_save(&p->workspace, err) : error_memory(err);
+}
+
+static int fetch_output(void *arg, const struct output *o, int fd, struct error *err)
+{
+	return ledger_copy_output(((struct repeat *)arg)->ledger, o, fd, err);
+}
+
+static int run_it(struct repeat *p, int cancel_fd, struct post_result *result, struct error *err)
+{
+	struct post_job job = {
+		.hood = p->hood,
+		.plan = &p->plan,
+		.workspace = &p->workspace,
+		.slot = &p->slot,
+		.uid = p->uid,
+		.gid = p->gid,
+		.attempt = p->attempt,
+		.cancel_fd = cancel_fd,
+		.fetch = fetch_output,
+		.arg = p,
+	};
+
+	return post_run(&job, result, err);
+}
+
+/* Into the ledger with what it printed; a database that does not take it is one more way to fail. */
+static int commit_it(struct repeat *p, struct post_result *result, bool *ret_posted, struct error *err)
+{
+	struct row_source source = spool_source(result->rows);
+	int r = ledger_post(p->ledger, p->attempt, &source, ret_posted, err);
+
+	if (r == -EBADMSG) {
+		result->reason = strdup(err->message);
+		*err = (struct error){0};
+		return result->reason ? 0 : error_memory(err);
+	}
+	if (r == 0)
+		p->attempt->rows = (int64_t)spool_rows(result->rows);
+	return r;
+}
+
+static void note_end(struct repeat *p, const struct post_result *result)
+{
+	struct attempt *a = p->attempt;
+
+	free(a->reason);
+	a->reason = NULL;
+	a->verdict = result->reason ? VERDICT_POST_PROCESS_FAILED : VERDICT_SUCCEEDED;
+	if (result->reason && asprintf(&a->reason, "post-process: %s", result->reason) < 0)
+		a->reason = NULL;
+	a->status = verdict_exit_status(a->verdict, NULL);
+}
+
+static int whole(struct repeat *p, const char *command, int cancel_fd, bool *ret_posted, struct error *err)
+{
+	struct post_result result = {0};
+	int r = id_make(p->id, err);
+
+	if (r == 0)
+		r = token_make(p->token, err);
+	if (r == 0)
+		r = make_plan(p, command, err);
+	if (r == 0)
+		r = take_place(p, err);
+	if (r == 0)
+		r = run_it(p, cancel_fd, &result, err);
+	if (r == 0 && !result.reason)
+		r = commit_it(p, &result, ret_posted, err);
+	if (r == 0)
+		note_end(p, &result);
+	post_result_done(&result);
+	return r;
+}
+
+int hood_post_process(struct hood *h, const char *id, int number, const char *command, int cancel_fd,
+		      struct attempt *ret, bool *ret_posted, struct error *err)
+{
+	struct repeat p = {.hood = h, .attempt = ret, .slot = {.fd = -1}, .workspace = {.run_fd = -1}};
+	int r;
+
+	attempt_init(ret);
+	*ret_posted = false;
+	plan_init(&p.plan);
+	r = hood_ledger(h, LEDGER_CREATE, &p.ledger, err);
+	if (r == 0)
+		r = ledger_load(p.ledger, id, number, ret, err);
+	if (r == 0)
+		r = check_attempt(ret, err);
+	if (r == 0)
+		r = whole(&p, command, cancel_fd, ret_posted, err);
+	if (p.workspace.run_fd >= 0) {
+		int e = workspace_remove(&p.workspace, r < 0 ? NULL : err);
+
+		r = r < 0 ? r : e;
+		workspace_close(&p.workspace);
+	}
+	slot_release(&p.slot);
+	plan_done(&p.plan);
+	return r;
+}

@@ -1,0 +1,47 @@
+/*
+ * The connection to a PostgreSQL server, for the files of its backend: postgres.c, postgres_post.c, postgres_query.c.
+ */
+#ifndef STORE_POSTGRES_H
+#define STORE_POSTGRES_H
+
+#include "backend.h"
+#include "buffer.h"
+#include "pq.h"
+
+enum { COPY_CHUNK = 256 * 1024 };
+
+struct postgres {
+	struct backend base;
+	struct pq q;
+	char *url; /* with the password */
+	uint64_t busy_ms;
+	bool in_transaction;
+	bool copying;
+	enum sql_table table;
+	struct buffer rows; /* of the COPY, not sent yet */
+	/* The table of the site's that is being filled. */
+	const struct row_table *post_table;
+	struct post_column *post_columns;
+	bool post_staged, post_binary;
+	uint64_t post_count;
+};
+
+static inline struct postgres *postgres_of(struct backend *b)
+{
+	return (struct postgres *)b;
+}
+
+/* Begins a COPY … FROM STDIN; sends what p->rows holds; ends it. The result of a failure goes to fail, which makes an
+ * error of it. */
+typedef int (*copy_fail_fn)(struct postgres *p, const PGresult *result, struct error *err);
+int copy_in_begin(struct postgres *p, const char *text, copy_fail_fn fail, struct error *err);
+int copy_in_send(struct postgres *p, struct error *err);
+int copy_in_end(struct postgres *p, copy_fail_fn fail, struct error *err);
+
+int postgres_post_begin(struct backend *b, const struct row_table *t, bool staged, struct error *err);
+int postgres_post_add(struct backend *b, const struct cell *cells, uint64_t line, struct error *err);
+int postgres_post_end(struct backend *b, struct error *err);
+int postgres_query(struct backend *b, const struct ledger_query *q, query_line_fn fn, void *arg,
+		   struct error *err);
+
+#endif

@@ -1,0 +1,194 @@
+/*
+ * A stranger's query on PostgreSQL: a connection of its own, a read-only transaction, the role that the site gives to
+ * queries, a timeout, and COPY … TO STDOUT, which takes one query and nothing else.
+ *
+ * A role is only lent: set_config('role', …) would give it back, in the midst of a query. So names like that are refused
+ * (query_words.c), what is left is parsed by itself before it is put between the brackets of COPY, and a role that
+ * could do harm is refused.
+ */
+#include "postgres.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "ledger.h"
+#include "query.h"
+#include "text.h"
+
+enum { SILENCE_MORE_MS = 5000 };
+
+/* What the server says of it: the query is at fault unless the server is. */
+static int query_fail(struct pq *q, const PGresult *result, struct error *err)
+{
+	const char *said = q->PQresultErrorField(result, PG_DIAG_MESSAGE_PRIMARY);
+	char shown[400];
+
+	if (!said || pq_state_is(q, result, "57P") || pq_state_is(q, result, "08"))
+		return pq_error(q, result, err);
+	if (pq_state_is(q, result, "57014"))
+		return error_set(err, ERROR_REFUSED, "it took longer than query.timeout allows");
+	return error_set(err, ERROR_REFUSED, "%s", text_escape_into(shown, sizeof shown, said, strlen(said)));
+}
+
+/* Results until there are no more; *ret_truth: the first column of the first row is true. */
+static int take_all(struct pq *q, bool *ret_truth, struct error *err)
+{
+	int r = 0;
+
+	for (;;) {
+		PGresult *result = NULL;
+		int n = pq_result(q, &result, r < 0 ? NULL : err);
+		ExecStatusType status;
+
+		if (n < 0 || !result)
+			return r < 0 ? r : n;
+		status = q->PQresultStatus(result);
+		if (r == 0 && status != PGRES_COMMAND_OK && status != PGRES_TUPLES_OK)
+			r = query_fail(q, result, err);
+		else if (r == 0 && ret_truth && q->PQntuples(result) == 1)
+			*ret_truth = q->PQgetvalue(result, 0, 0)[0] == 't';
+		q->PQclear(result);
+	}
+}
+
+static int ask(struct pq *q, const char *text, const char *param, bool *ret_truth, struct error *err)
+{
+	const char *values[] = {param};
+
+	if (ret_truth)
+		*ret_truth = false;
+	if (!q->PQsendQueryParams(q->conn, text, param ? 1 : 0, NULL, values, NULL, NULL, 0))
+		return pq_lost(q, err);
+	return take_all(q, ret_truth, err);
+}
+
+/* A superuser, or the ledger's own user, is no role for strangers. */
+static int check_role(struct pq *q, const char *role, struct error *err)
+{
+	char shown[128];
+	bool fit;
+	int r = ask(q, sql_postgres_query_role, role, &fit, err);
+
+	if (r < 0 || fit)
+		return r;
+	return error_set(
+		err, ERROR_REFUSED,
+		"query.role '%s' does not exist, or is a superuser, the ledger's own user or a member of a role that may "
+		"do more than read: make one with CREATE ROLE … NOLOGIN and grant it SELECT",
+		text_escape_into(shown, sizeof shown, role, strlen(role)));
+}
+
+static int begin(struct pq *q, const struct ledger_query *query, struct error *err)
+{
+	_cleanup_free_ char *text = sql_postgres_query_begin(query->role, query->timeout_ms);
+	int r = text ? 0 : error_memory(err);
+
+	if (r == 0)
+		r = check_role(q, query->role, err);
+	if (r == 0)
+		r = pq_exec(q, sql_postgres_query_session, err);
+	return r < 0 ? r : pq_exec(q, text, err);
+}
+
+/* By itself it must be one statement: then nothing in it can close the bracket that it is put into. */
+static int parse_alone(struct pq *q, const char *sql, struct error *err)
+{
+	if (!q->PQsendPrepare(q->conn, "", sql, 0, NULL))
+		return pq_lost(q, err);
+	return take_all(q, NULL, err);
+}
+
+/* Lines until the end of the COPY; what follows is its result. */
+static int read_lines(struct pq *q, query_line_fn fn, void *arg, struct error *err)
+{
+	int r = 0, n;
+
+	for (;;) {
+		char *line = NULL;
+
+		n = q->PQgetCopyData(q->conn, &line, 1);
+		if (n > 0) {
+			r = fn(arg, line, (size_t)n, err);
+			q->PQfreemem(line);
+		} else if (n == 0) {
+			r = pq_wait(q, err);
+		} else {
+			return n == -1 ? take_all(q, NULL, err) : pq_lost(q, err);
+		}
+		if (r < 0)
+			return r;
+	}
+}
+
+static int copy_out(struct pq *q, const char *sql, query_line_fn fn, void *arg, struct error *err)
+{
+	_cleanup_free_ char *text = sql_postgres_query_copy(sql);
+	PGresult *result = NULL;
+	int r;
+
+	if (!text)
+		return error_memory(err);
+	if (!q->PQsendQueryParams(q->conn, text, 0, NULL, NULL, NULL, NULL, 0))
+		return pq_lost(q, err);
+	r = pq_result(q, &result, err);
+	if (r < 0)
+		return r;
+	if (q->PQresultStatus(result) != PGRES_COPY_OUT)
+		r = query_fail(q, result, err);
+	q->PQclear(result);
+	return r < 0 ? r : read_lines(q, fn, arg, err);
+}
+
+static int check_after(struct pq *q, const char *role, struct error *err)
+{
+	bool same;
+	int r = ask(q, sql_postgres_query_after, role, &same, err);
+
+	return r < 0 || same ? r : error_set(err, ERROR_REFUSED, "it changed its own rights");
+}
+
+static int run(struct pq *q, const struct ledger_query *query, const char *sql, query_line_fn fn, void *arg,
+	       struct error *err)
+{
+	int r = begin(q, query, err);
+
+	if (r == 0)
+		r = parse_alone(q, sql, err);
+	if (r == 0)
+		r = copy_out(q, sql, fn, arg, err);
+	return r < 0 ? r : check_after(q, query->role, err);
+}
+
+int postgres_query(struct backend *b, const struct ledger_query *query, query_line_fn fn, void *arg,
+		   struct error *err)
+{
+	struct postgres *p = postgres_of(b);
+	struct pq q = {.name = b->name, .silence_ms = (int)query->timeout_ms + SILENCE_MORE_MS};
+	_cleanup_free_ char *sql = NULL;
+	size_t size = 0;
+	int r;
+
+	if (!query->role)
+		return error_set(
+			err, ERROR_REFUSED,
+			"no role is set for queries, and they must not run with the ledger's own rights: the "
+			"configuration's query.role names one");
+	r = query_trim(query->sql, &size, err);
+	if (r == 0)
+		r = query_check_words(query->sql, size, err);
+	if (r < 0)
+		return r;
+	sql = strndup(query->sql, size);
+	if (!sql)
+		return error_memory(err);
+	r = pq_load(&q, err);
+	if (r == 0)
+		r = pq_connect(&q, p->url, err);
+	if (r == 0)
+		r = run(&q, query, sql, fn, arg, err);
+	/* The connection ends with it, and so does whatever the query did to its session. */
+	pq_done(&q);
+	return r;
+}

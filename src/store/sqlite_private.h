@@ -1,0 +1,40 @@
+/*
+ * The connection to an SQLite file, for the files of its backend: sqlite.c, sqlite_post.c, sqlite_query.c.
+ */
+#ifndef STORE_SQLITE_PRIVATE_H
+#define STORE_SQLITE_PRIVATE_H
+
+#include <sqlite3.h>
+
+#include "backend.h"
+
+struct sqlite {
+	struct backend base;
+	sqlite3 *db;
+	char *path;
+	sqlite3_stmt *statements[SQL_COUNT];
+	sqlite3_stmt *inserts[TABLE_COUNT];
+	enum sql_table filling;
+	int busy_ms;
+	int log_pages; /* in the WAL after our last commit */
+	/* The table of the site's that is being filled. */
+	sqlite3_stmt *posting;
+	const struct row_table *post_table;
+	struct post_column *post_columns;
+};
+
+static inline struct sqlite *sqlite_of(struct backend *b)
+{
+	return (struct sqlite *)b;
+}
+
+/* One sentence for what SQLite said, by its code; `doing` is "read" or "write to". */
+int sqlite_error(struct sqlite *s, int code, const char *doing, struct error *err);
+
+int sqlite_post_begin(struct backend *b, const struct row_table *t, bool staged, struct error *err);
+int sqlite_post_add(struct backend *b, const struct cell *cells, uint64_t line, struct error *err);
+int sqlite_post_end(struct backend *b, struct error *err);
+int sqlite_query(struct backend *b, const struct ledger_query *q, query_line_fn fn, void *arg, struct error *err);
+void sqlite_post_forget(struct sqlite *s); /* what was begun and not ended */
+
+#endif
