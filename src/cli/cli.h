@@ -45,8 +45,8 @@ struct command {
 	}
 
 extern const struct command command_run, command_ls, command_show, command_logs, command_outputs, command_get,
-	command_workspace, command_commit, command_gc, command_doctor, command_db, command_post_process, command_version,
-	command_help;
+	command_workspace, command_commit, command_gc, command_doctor, command_db, command_post_process,
+	command_version, command_help;
 /* What a later version does: each refuses in one sentence. Ends with a NULL name. */
 extern const struct command later_commands[];
 /* The table of main.c, later ones aside. Ends with NULL. */

@@ -18,7 +18,7 @@ struct config {
 	struct limits maximum;
 	uint64_t keep_max_bytes; /* LIMIT_NONE: no bound */
 	uint64_t keep_for_ns;
-	json_t *post_process; /* checked for shape, used by a later stage; NULL if not set */
+	json_t *post_process;	      /* checked for shape, used by a later stage; NULL if not set */
 	char *post_process_directory; /* of the file that names its command; relative as that file was */
 	struct limits post_process_limits;
 	json_t *query;

@@ -106,9 +106,10 @@ static int check_query(const struct pair *p, struct error *err)
 
 	/* A file of the workspace: an id's letters are a file name's. */
 	if (id_check(p->from, NULL) < 0)
-		return error_set(err, ERROR_USAGE,
-				 "query name '%s' makes no sense: it is a file's name of letters, digits, '.', '_' and '-'",
-				 shown(text, p->from));
+		return error_set(
+			err, ERROR_USAGE,
+			"query name '%s' makes no sense: it is a file's name of letters, digits, '.', '_' and '-'",
+			shown(text, p->from));
 	if (!p->to)
 		return error_set(err, ERROR_USAGE, "query '%s' has no SQL: write NAME=SQL", p->from);
 	return 0;

@@ -18,7 +18,7 @@
 struct ledger;
 
 enum ledger_flags {
-	LEDGER_CREATE = 1,    /* make it if it is not there (first use) */
+	LEDGER_CREATE = 1, /* make it if it is not there (first use) */
 	LEDGER_READ_ONLY = 2,
 };
 
@@ -99,12 +99,13 @@ struct ledger_query {
 	uint64_t max_bytes;
 };
 /* Writes the answer to fd as CSV with a header line. */
-int ledger_query(struct ledger *l, const struct ledger_query *q, int fd, uint64_t *ret_rows, struct error *err);
+int ledger_query(struct ledger *l, const struct ledger_query *q, int fd, uint64_t *ret_rows,
+		 struct error *err);
 
 struct ledger_filter {
-	const char *state;   /* "succeeded", …, or NULL: all; a verdict's name */
-	const char *prefix;  /* of the id, or NULL */
-	int limit;	     /* 0: all */
+	const char *state;  /* "succeeded", …, or NULL: all; a verdict's name */
+	const char *prefix; /* of the id, or NULL */
+	int limit;	    /* 0: all */
 };
 /* Newest first; calls back with one row per analysis: its latest attempt, without plan, receipt, result, outputs,
  * inputs, logs, events. fn must not use the ledger. */

@@ -34,7 +34,8 @@ int sqlite_error(struct sqlite *s, int code, const char *doing, struct error *er
 int sqlite_post_begin(struct backend *b, const struct row_table *t, bool staged, struct error *err);
 int sqlite_post_add(struct backend *b, const struct cell *cells, uint64_t line, struct error *err);
 int sqlite_post_end(struct backend *b, struct error *err);
-int sqlite_query(struct backend *b, const struct ledger_query *q, query_line_fn fn, void *arg, struct error *err);
+int sqlite_query(struct backend *b, const struct ledger_query *q, query_line_fn fn, void *arg,
+		 struct error *err);
 void sqlite_post_forget(struct sqlite *s); /* what was begun and not ended */
 
 #endif

@@ -28,7 +28,8 @@ struct supervise_job {
 	int out_fd[STREAM_COUNT]; /* read ends, non-blocking; -1: none */
 	int log_fd[STREAM_COUNT]; /* where captured bytes go */
 	int cancel_fd;		  /* -1: none */
-	int stdin_from, stdin_to; /* what is poured into the command's stdin; -1: nothing. stdin_to becomes ours */
+	int stdin_from,
+		stdin_to; /* what is poured into the command's stdin; -1: nothing. stdin_to becomes ours */
 	const struct limits *limits;
 	const struct cgroup *cgroup; /* NULL: no counters */
 	uint64_t started;	     /* clock_now() */

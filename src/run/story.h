@@ -1,0 +1,64 @@
+/*
+ * One analysis on its way through the story: what its stages share, and the stages that have files of their own.
+ * story.c calls them in order; nothing else does.
+ */
+#ifndef RUN_STORY_H
+#define RUN_STORY_H
+
+#include "affinity.h"
+#include "buffer.h"
+#include "post.h"
+#include "private.h"
+#include "tree.h"
+
+struct story {
+	struct hood *hood;
+	const struct request *request;
+	const struct run_hooks *hooks;
+	struct plan plan, post_plan;
+	bool has_post; /* a post-process */
+	struct post_result post;
+	struct ledger *ledger;
+	struct workspace workspace;
+	bool has_workspace;
+	struct slot slot; /* as root: the uid of this analysis */
+	uid_t uid;
+	gid_t gid;
+	struct cgroup *cgroup;
+	struct affinity affinity;
+	int out[STREAM_COUNT][2]; /* pipes */
+	int log[STREAM_COUNT];
+	int null;
+	int in[2]; /* -i: the caller's stdin is poured through this pipe */
+	/* A disk of its own: the workspace's descriptor then is a directory on it, and the host's is kept here. */
+	int disk, host_workspace, loop;
+	struct tree_size disk_empty;	   /* what it holds before anything is in it */
+	bool disk_was_full, files_were_up; /* no byte, no file more */
+	struct tree_size disk_most;	   /* in use, at the most that was seen */
+	struct sandbox *sandbox;
+	struct evidence evidence;
+	struct attempt *attempt; /* what it all ends in */
+	uint64_t started;
+};
+
+/* Tells the caller's progress hook which stage begins. */
+void story_tell(const struct story *s, const char *stage);
+
+/* story.c: which attempt this is, or a refusal: it has succeeded already. */
+int story_next_attempt(struct story *s, struct error *err);
+
+/* story_workspace.c: the directory, filled; the cgroup and the CPUs. */
+int story_workspace(struct story *s, struct error *err);
+int story_fill_workspace(struct story *s, struct error *err);
+int story_limits(struct story *s, struct error *err);
+bool story_counts_cpu_time(const struct story *s);
+
+/* story_watch.c: the walls up, the command started and watched until nothing of it is alive. */
+int story_sandbox(struct story *s, struct error *err);
+int story_supervise(struct story *s, struct error *err);
+void story_note_disk_use(struct story *s);
+
+/* story_reason.c: one line of evidence for people. */
+int story_reason(const struct story *s, struct buffer *b);
+
+#endif
