@@ -78,8 +78,13 @@ int landlock_prepare(void)
 				 (attr.fs & FS_TRUNCATE));
 	for (uint32_t i = 0; i < spec->n_writable; i++)
 		rule_add((int)fd, spec_string(writable[i]), attr.fs & ~(FS_NEVER | FS_IOCTL_DEV));
-	detail[4] = (char)('0' + abi / 10 % 10);
-	detail[5] = (char)('0' + abi % 10);
+	if (abi < 10) {
+		detail[4] = (char)('0' + abi);
+		detail[5] = 0;
+	} else {
+		detail[4] = (char)('0' + abi / 10 % 10);
+		detail[5] = (char)('0' + abi % 10);
+	}
 	layer(1, "landlock", detail);
 	return (int)fd;
 }
