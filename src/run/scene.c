@@ -216,11 +216,11 @@ static int add_sys(struct plan *p, struct error *err)
 	static const char *const parts[] = {"/sys/devices/system/cpu", "/sys/devices/system/node"};
 
 	for (size_t i = 0; i < ARRAY_SIZE(parts); i++) {
-		struct mount *m = plan_add_mount(p, MOUNT_BIND, parts[i], parts[i]);
+		struct mount *m = plan_add_mount(p, MOUNT_OVERLAY, parts[i], parts[i]);
 
 		if (!m)
 			return error_memory(err);
-		m->optional = true;
+		m->optional = m->system = true;
 	}
 	return 0;
 }

@@ -63,9 +63,9 @@ static const struct row policy[] = {
 	{"read write readv writev pread64 pwrite64 preadv pwritev preadv2 pwritev2 lseek close close_range dup dup2 dup3 "
 	 "pipe pipe2 fcntl poll ppoll select pselect6 epoll_create epoll_create1 epoll_ctl epoll_wait epoll_pwait "
 	 "epoll_pwait2 eventfd eventfd2 signalfd signalfd4 timerfd_create timerfd_settime timerfd_gettime sendfile "
-	 "splice tee vmsplice copy_file_range inotify_init inotify_init1 inotify_add_watch inotify_rm_watch readahead "
-	 "fadvise64 ftruncate fallocate fsync fdatasync syncfs sync_file_range flock io_setup io_submit io_getevents "
-	 "io_pgetevents io_cancel io_destroy cachestat:451",
+	 "splice tee vmsplice copy_file_range inotify_add_watch inotify_rm_watch readahead "
+	 "fadvise64 ftruncate fallocate fsync fdatasync syncfs sync_file_range flock "
+	 "cachestat:451",
 	 "descriptors: what may be opened is decided elsewhere",
 	 ALLOW,
 	 {END}},
@@ -212,6 +212,14 @@ static const struct row policy[] = {
 	{"bpf perf_event_open userfaultfd lookup_dcookie uprobe:336 uretprobe:335",
 	 "code and traps in the kernel",
 	 REFUSE(EPERM),
+	 {END}},
+	{"inotify_init inotify_init1",
+	 "instances are counted for the user, here and on the host: one analysis could use all of them up",
+	 REFUSE(EMFILE),
+	 {END}},
+	{"io_setup io_submit io_getevents io_pgetevents io_cancel io_destroy",
+	 "requests are counted for the whole machine; the C library's own asynchronous I/O uses threads",
+	 REFUSE(ENOSYS),
 	 {END}},
 	{"add_key request_key keyctl", "keyrings are shared by uid", REFUSE(EPERM), {END}},
 	{"init_module finit_module delete_module create_module query_module get_kernel_syms kexec_load kexec_file_load "

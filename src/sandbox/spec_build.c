@@ -8,7 +8,7 @@
 
 static const char hostname[] = "hood";
 
-enum { PIDS_SLACK = 16 };
+enum { PIDS_SLACK = 16, SIGNALS_MAX = 2048, QUEUES_MAX = 256 * 1024 };
 
 /* Appends bytes at an aligned place; its offset, or 0 if memory is out (offset 0 is the header's). */
 static uint32_t put(struct buffer *b, const void *data, size_t size)
@@ -132,7 +132,7 @@ static uint64_t below_hard(int resource, uint64_t value)
 static int put_rlimits(struct buffer *b, const struct limits *limits, struct spec *spec)
 {
 	/* 1, not 0: where the host pipes core dumps to a program, only 1 keeps that program from being started. */
-	struct spec_rlimit list[4] = {{.resource = RLIMIT_CORE, .value = 1}};
+	struct spec_rlimit list[6] = {{.resource = RLIMIT_CORE, .value = 1}};
 	uint64_t pids = limits->value[LIMIT_PIDS];
 	uint32_t n = 1;
 
@@ -142,6 +142,11 @@ static int put_rlimits(struct buffer *b, const struct limits *limits, struct spe
 		list[n++] = (struct spec_rlimit){.resource = RLIMIT_NPROC,
 						 .value = below_hard(RLIMIT_NPROC, pids + PIDS_SLACK)};
 
+	/* Timers, queued signals and message queues are counted for the user on the host as well: leave him some. */
+	list[n++] = (struct spec_rlimit){.resource = RLIMIT_SIGPENDING,
+					 .value = below_hard(RLIMIT_SIGPENDING, SIGNALS_MAX)};
+	list[n++] = (struct spec_rlimit){.resource = RLIMIT_MSGQUEUE,
+					 .value = below_hard(RLIMIT_MSGQUEUE, QUEUES_MAX)};
 	if (limits->value[LIMIT_FILE_SIZE] != LIMIT_NONE)
 		list[n++] = (struct spec_rlimit){
 			.resource = RLIMIT_FSIZE,

@@ -335,7 +335,8 @@ static void device_mount(const struct spec_mount *m, int source)
 	fd = tree_clone(source, 0);
 	if (fd < 0)
 		fail("bind", target, fd);
-	attributes_set((int)fd, MOUNT_ATTR_NOSUID | MOUNT_ATTR_NOEXEC, 0);
+	/* Read-only: a device is written to all the same, but its times are the host's. */
+	attributes_set((int)fd, MOUNT_ATTR_RDONLY | MOUNT_ATTR_NOSUID | MOUNT_ATTR_NOEXEC, 0);
 	attach(fd, target);
 }
 
