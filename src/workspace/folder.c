@@ -10,7 +10,7 @@
 #include <string.h>
 #include <sys/file.h>
 
-enum { RECORD_MAX = 16 * 1024 * 1024, LOCK_TRIES = 2000, DYING_TRIES = 1000, DYING_RETRY_MS = 1 };
+enum { RECORD_MAX = 16 * 1024 * 1024, LOCK_TRIES = 2000, PATIENT_TRIES = 1000, PATIENCE_STEP_MS = 1 };
 
 void workspace_blank(struct workspace *w, const struct site *site)
 {
@@ -114,28 +114,31 @@ static int busy(struct workspace *w, const char *id, struct error *err)
 	return error_set(err, ERROR_BUSY, "analysis '%s' is in use: wait until that has ended", id);
 }
 
-/* The lock is held by nobody who is alive: a child that the dead supervisor had just made, and that has not executed or
- * ended yet, still has a copy of its descriptor. There is no event for the moment when it is gone. */
-static bool holder_is_dying(struct workspace *w, const char *id)
+/*
+ * Is the lock about to be free? If its owner is dead: a child that he had just made, and that has not executed or ended
+ * yet, still has a copy of the descriptor. If there is no record: gc has found an empty folder and removes it, or another
+ * run is about to write its first. Whoever only looks for the dead need not wait for that. There is no event for either.
+ */
+static bool holder_will_go(struct workspace *w, const char *id, bool make)
 {
 	struct error ignored = ERROR_INIT;
 	char boot[BOOT_ID_SIZE];
-	bool dying = false;
+	int r = folder_load(w, &ignored);
+	bool will_go = r == 0 && make;
 
 	boot_id(boot);
-	if (folder_load(w, &ignored) == 1 && w->record.owner == OWNER_SUPERVISOR &&
-	    strcmp(w->record.boot, boot) == 0) {
+	if (r == 1 && w->record.owner == OWNER_SUPERVISOR && strcmp(w->record.boot, boot) == 0) {
 		_cleanup_close_ int fd = process_open(&w->record.process);
 
-		dying = fd == -ESRCH;
+		will_go = fd == -ESRCH;
 	}
 	record_done(&w->record);
 	snprintf(w->record.id, sizeof w->record.id, "%s", id);
-	return dying;
+	return will_go;
 }
 
 /* -EAGAIN: try again. */
-static int lock_take(struct workspace *w, const char *id, bool patient, struct error *err)
+static int lock_take(struct workspace *w, const char *id, bool make, bool patient, struct error *err)
 {
 	if (flock(w->lock_fd, LOCK_EX | LOCK_NB) == 0)
 		return means_same(w->site->runs, id, w->run_fd) && means_same(w->run_fd, "lock", w->lock_fd)
@@ -145,9 +148,9 @@ static int lock_take(struct workspace *w, const char *id, bool patient, struct e
 		return -EAGAIN;
 	if (errno != EWOULDBLOCK)
 		return error_system(err, errno, "cannot lock analysis '%s'", id);
-	if (!patient || !holder_is_dying(w, id))
+	if (!patient || !holder_will_go(w, id, make))
 		return busy(w, id, err);
-	poll(NULL, 0, DYING_RETRY_MS);
+	poll(NULL, 0, PATIENCE_STEP_MS);
 	return -EAGAIN;
 }
 
@@ -158,7 +161,7 @@ int folder_lock(struct workspace *w, const char *id, bool make, struct error *er
 		int r = open_folder(w, id, make, err);
 
 		if (r == 1)
-			r = lock_take(w, id, tries < DYING_TRIES, err);
+			r = lock_take(w, id, make, tries < PATIENT_TRIES, err);
 		if (r == 1)
 			return 1;
 		w->run_fd = fd_close(w->run_fd);

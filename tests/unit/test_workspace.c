@@ -4,6 +4,7 @@
 #include <pthread.h>
 #include <sched.h>
 #include <signal.h>
+#include <sys/file.h>
 #include <sys/mount.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
@@ -571,6 +572,51 @@ static void test_a_lock_that_only_a_dying_child_holds_is_waited_for(void **state
 	bench_close(&b);
 }
 
+/* As gc does for a moment with the folder of a run that has not written its record yet. */
+static void hold_empty_folder(struct bench *b, int tell)
+{
+	int fd, lock;
+
+	if (mkdirat(b->site.runs, "a", 0700) < 0)
+		_exit(1);
+	fd = openat(b->site.runs, "a", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	lock = openat(fd, "lock", O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+	if (lock < 0 || flock(lock, LOCK_EX | LOCK_NB) < 0 || write(tell, "l", 1) != 1)
+		_exit(1);
+	poll(NULL, 0, 50);
+	if (unlinkat(fd, "lock", 0) < 0 || unlinkat(b->site.runs, "a", AT_REMOVEDIR) < 0)
+		_exit(1);
+	_exit(0);
+}
+
+static void test_a_run_is_not_refused_because_gc_removes_an_empty_folder(void **state)
+{
+	struct error err = ERROR_INIT;
+	struct workspace w;
+	struct bench b;
+	int told[2], status;
+	pid_t pid;
+	char c;
+
+	(void)state;
+	bench_open(&b);
+	assert_int_equal(pipe(told), 0);
+	pid = fork();
+	assert_true(pid >= 0);
+	if (pid == 0)
+		hold_empty_folder(&b, told[1]);
+	assert_int_equal(read(told[0], &c, 1), 1);
+	assert_int_equal(open_plain(&b, "a", &w, &err), 0);
+	assert_int_equal(waitpid(pid, &status, 0), pid);
+	assert_int_equal(status, 0);
+	assert_int_equal(workspace_remove(&w, &err), 0);
+	workspace_close(&w);
+	assert_nothing_left(&b);
+	close(told[0]);
+	close(told[1]);
+	bench_close(&b);
+}
+
 static void test_the_lock_holds_while_folders_come_and_go(void **state)
 {
 	struct bench b;
@@ -618,6 +664,7 @@ int main(void)
 		cmocka_unit_test(test_opening_what_died_recovers_it_first),
 		cmocka_unit_test(test_a_recovery_that_leaves_it_is_not_repeated),
 		cmocka_unit_test(test_a_lock_that_only_a_dying_child_holds_is_waited_for),
+		cmocka_unit_test(test_a_run_is_not_refused_because_gc_removes_an_empty_folder),
 		cmocka_unit_test(test_the_lock_holds_while_folders_come_and_go),
 	};
 
