@@ -86,6 +86,7 @@ def test_a_full_disk_is_out_of_disk_with_or_without_names_for_the_files(box, way
     assert 15 << 20 < found['usage']['disk_bytes'] <= 16 << 20, found['usage']
 
 
+@pytest.mark.asan
 def test_too_many_files_are_out_of_disk_and_the_reason_says_that_it_was_files(box):
     found = check(explode(box, 'files'), 'out_of_disk', 28, 'the limit is 500 files')
     assert 490 < found['usage']['disk_files'] <= 500, found['usage']
@@ -103,6 +104,7 @@ def test_small_limits_of_disk_and_files_hold_as_exactly_as_large_ones(box, optio
 
 # Output: never a reason to end it.
 
+@pytest.mark.asan
 def test_a_flood_of_output_keeps_head_and_tail_and_counts_the_middle(box):
     result = explode(box, 'log', 16, limits=['--log-max', '64K', *HELD])
     assert check(result, 'succeeded', 0)

@@ -81,6 +81,7 @@ def test_copying_its_files_in_is_no_time_of_the_analysis(box):
     assert result.status == 0 and result.json['usage']['wall_ms'] < took * 1000 / 2, (took, result)
 
 
+@pytest.mark.asan
 def test_cpus_are_for_one_analysis_alone_and_programs_see_how_many(box):
     script = 'import os; print(*os.sched_getaffinity(0)); print(os.environ["OMP_NUM_THREADS"])'
     first, id = box.start("taskset -cp $$; exec sleep 1000", '--cpus', '1', '--wall', '5m')
@@ -97,6 +98,7 @@ def test_cpus_are_for_one_analysis_alone_and_programs_see_how_many(box):
 
 # The timeline, and how it is shown.
 
+@pytest.mark.asan
 def test_the_timeline_is_stored_and_drawn(box):
     result = box.run('./bomb use 300 40; ./bomb use 300 8', '--input', 'bomb', '--wall', '5m')
     id = result.json['id']
@@ -129,6 +131,7 @@ def test_a_trace_has_nextflows_columns_and_a_dash_for_what_is_not_known(box):
     assert {row[name] for name in ['hash', 'native_id', 'peak_vmem', 'rchar', 'wchar']} == {'-'}
 
 
+@pytest.mark.asan
 def test_a_trace_tells_failed_aborted_and_running_apart(hood):
     assert trace(hood, hood.run('kill -9 $$').json['id'])['exit'] == '137'
     assert trace(hood, hood.run('exit 3').json['id'])['status'] == 'FAILED'
