@@ -65,7 +65,7 @@ int doctor_attack(struct cli *cli, struct hood *h UNUSED, struct error *err)
 		       sum.not_testable);
 	if (!cli->json)
 		json_decref(attacks.array);
-	return r < 0 ? r : sum.escaped > 0;
+	return r < 0 ? r : sum.escaped > 0 || sum.held == 0;
 }
 
 #else

@@ -123,12 +123,18 @@ static const struct row policy[] = {
 	  END}},
 	{"file_setattr:469", "inode flags, as ioctl", REFUSE(EPERM), {END}},
 
-	{"mmap mprotect munmap mremap brk madvise mincore msync mlock mlock2 munlock mlockall munlockall remap_file_pages "
+	{"mprotect munmap mremap brk madvise mincore msync mlock mlock2 munlock mlockall munlockall remap_file_pages "
 	 "pkey_alloc pkey_free pkey_mprotect mbind set_mempolicy get_mempolicy set_mempolicy_home_node:450 membarrier "
-	 "memfd_create mseal:462 map_shadow_stack:453 shmget shmat shmdt shmctl",
+	 "mseal:462 map_shadow_stack:453 shmat shmdt shmctl",
 	 "memory, its own and within its own ipc namespace",
 	 ALLOW,
 	 {END}},
+	{"mmap",
+	 "no huge pages: they are the machine's, and counted for nobody",
+	 ALLOW,
+	 {{REFUSE(ENOMEM), 1, {{3, 0x40000, 0x40000} /* MAP_HUGETLB */}}, END}},
+	{"memfd_create", "as mmap", ALLOW, {{REFUSE(EINVAL), 1, {{1, 4, 4} /* MFD_HUGETLB */}}, END}},
+	{"shmget", "as mmap", ALLOW, {{REFUSE(ENOMEM), 1, {{2, 04000, 04000} /* SHM_HUGETLB */}}, END}},
 	{"memfd_secret", "memory that nobody can account for or inspect", REFUSE(ENOSYS), {END}},
 	{"migrate_pages move_pages process_madvise process_mrelease",
 	 "other processes' memory",
