@@ -19,7 +19,7 @@
 #include <sys/syscall.h>
 #include <sys/wait.h>
 
-enum { INPUT_LINES = 2000, COMMAND_TIMEOUT_MS = 60000, OUT_MAX = 64 << 20 };
+enum { INPUT_LINES = 2000, COMMAND_TIMEOUT_MS = 60000, CGROUP_TRIES = 3000, OUT_MAX = 64 << 20 };
 
 void give_up(const char *format, ...)
 {
@@ -195,6 +195,17 @@ void ground_make(struct ground *g, const struct wish *wish, int index)
 	cgroups_make(g);
 }
 
+/* The worker is dead, but the kernel may not have unlinked its last task yet; there is no event for that. */
+static void cgroup_disown(const char *dir)
+{
+	for (int tries = 0; tries < CGROUP_TRIES; tries++) {
+		if (rmdir(dir) == 0)
+			return;
+		poll(NULL, 0, 1);
+	}
+	fprintf(stderr, "sweep: cannot remove '%s': %s\n", dir, strerror(errno));
+}
+
 void ground_remove(struct ground *g)
 {
 	char statement[64];
@@ -203,8 +214,7 @@ void ground_remove(struct ground *g)
 	if (g->db[0] && !psql(g, statement))
 		fprintf(stderr, "sweep: psql cannot drop the database %s\n", g->tag);
 	for (int i = 0; i < g->n_cgroups; i++) {
-		if (rmdir(g->cgroups[i]) < 0)
-			fprintf(stderr, "sweep: cannot remove '%s': %s\n", g->cgroups[i], strerror(errno));
+		cgroup_disown(g->cgroups[i]);
 		free(g->cgroups[i]);
 	}
 	buffer_free(&g->input);
