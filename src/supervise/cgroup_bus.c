@@ -19,7 +19,7 @@
 #define MANAGER	     "org.freedesktop.systemd1.Manager"
 #define NO_SUCH_UNIT "org.freedesktop.systemd1.NoSuchUnit"
 /* A unit that is more than a scope may take as long as systemd itself would wait for it. */
-enum { BUS_TIMEOUT_MS = 30000, START_TIMEOUT_MS = 90000 };
+enum { BUS_TIMEOUT_MS = 90000, START_TIMEOUT_MS = 90000 };
 
 /* As sd-bus.h has them; the header is not needed to build. */
 struct bus_error {
