@@ -109,11 +109,15 @@ static inline struct ledger *place_open(const struct place *p)
 /* A file of the test's directory with this content. */
 static inline void place_write(const struct place *p, const char *name, const void *data, size_t size)
 {
-	_cleanup_free_ char *path = path_join(p->dir, name);
-	_cleanup_close_ int fd = open(path, O_WRONLY | O_CREAT | O_TRUNC, 0600);
+	_cleanup_free_ char *path = path_join(p->dir, name), *making = NULL;
+	_cleanup_close_ int fd = -1;
 
+	/* Whole or not at all: several children write the same one while others read it. */
+	assert_true(asprintf(&making, "%s.%d", path, (int)getpid()) > 0);
+	fd = open(making, O_WRONLY | O_CREAT | O_TRUNC, 0600);
 	assert_true(fd >= 0);
 	assert_int_equal(file_write_all(fd, data, size), 0);
+	assert_int_equal(rename(making, path), 0);
 }
 
 /* content_open_fn: outputs are files of the test's directory. */
