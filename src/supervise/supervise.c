@@ -161,7 +161,7 @@ static int64_t elapsed_ms(const struct watch *w)
 
 static int64_t to_ms(int64_t ns)
 {
-	return ns < 0 ? -1 : ns / (int64_t)NSEC_PER_MSEC;
+	return ns < 0 ? -1 : (ns + (int64_t)NSEC_PER_MSEC / 2) / (int64_t)NSEC_PER_MSEC;
 }
 
 /* Reads the cheap counters into a sample and adds it to the timeline. */
@@ -210,7 +210,8 @@ static int on_sample(void *arg, UNUSED struct error *err)
 	struct sample s;
 
 	sample(w, &s, &c);
-	if (w->job->cgroup && c.memory_anon_bytes > u->memory_anon_peak_bytes)
+	/* The kernel brings memory.stat up to date now and then: 0 is "not seen yet", a process has some. */
+	if (w->job->cgroup && c.memory_anon_bytes > 0 && c.memory_anon_bytes > u->memory_anon_peak_bytes)
 		u->memory_anon_peak_bytes = c.memory_anon_bytes;
 	if (cpu_limit != LIMIT_NONE && s.cpu_ms >= 0 && (uint64_t)s.cpu_ms * NSEC_PER_MSEC >= cpu_limit &&
 	    !has_cause(e)) {
