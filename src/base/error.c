@@ -10,7 +10,7 @@ const char *error_kind_name(enum error_kind kind)
 	static const char *const names[] = {
 		[ERROR_NONE] = "none",	   [ERROR_USAGE] = "usage",	    [ERROR_REFUSED] = "refused",
 		[ERROR_BUSY] = "busy",	   [ERROR_NOT_FOUND] = "not_found", [ERROR_LEDGER] = "ledger",
-		[ERROR_SYSTEM] = "system",
+		[ERROR_SYSTEM] = "system", [ERROR_LEASE] = "lease_lost",
 	};
 
 	return names[kind];

@@ -18,6 +18,7 @@ enum error_kind {
 	ERROR_BUSY,	 /* somebody else has it now */
 	ERROR_NOT_FOUND, /* no such analysis, attempt, output */
 	ERROR_LEDGER,	 /* the database said no, or nothing */
+	ERROR_LEASE,	 /* it was ours, and is somebody else's now: nothing of it may be committed */
 	ERROR_SYSTEM,	 /* a system call failed that should not have */
 };
 

@@ -76,6 +76,7 @@ struct attempt {
 	size_t n_events;
 	/* Where it went wrong on our side, if it did. */
 	char *error_stage, *error_code, *error_message;
+	bool queued; /* it has a lease: its commit is refused once that is somebody else's */
 	bool committed;
 };
 

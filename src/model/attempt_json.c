@@ -19,6 +19,7 @@ static const struct member attempt_members[] = {
 	MEMBER_AS("ended_ns", struct attempt, ended, MEMBER_TIME),
 	MEMBER(struct attempt, workspace, MEMBER_TEXT),
 	MEMBER(struct attempt, kept, MEMBER_BOOL),
+	MEMBER(struct attempt, queued, MEMBER_BOOL),
 	MEMBER(struct attempt, host, MEMBER_TEXT),
 	MEMBER(struct attempt, reason, MEMBER_TEXT),
 	MEMBER(struct attempt, request, MEMBER_JSON),

@@ -12,6 +12,7 @@
 
 #include "attempt.h"
 #include "config.h"
+#include "job.h"
 #include "ledger.h"
 #include "plan.h"
 #include "process.h"
@@ -50,6 +51,8 @@ struct run_hooks {
 	int progress_interval_ms; /* 0: none */
 	int cancel_fd;		  /* readable: a byte with the signal's number; -1: none */
 	int stdin_fd;		  /* for request.stdin_open; -1 otherwise */
+	const struct job
+		*job; /* claimed from the queue: its number, token and inputs are used; NULL otherwise */
 };
 
 /* Resolves every default against configuration and host; touches nothing. For --dry-run. */
@@ -61,6 +64,27 @@ int hood_plan(struct hood *h, const struct request *r, struct plan *ret, struct 
 int hood_run(struct hood *h, const struct request *r, const struct run_hooks *hooks, struct attempt *ret,
 	     struct error *err);
 
+/* The same in two steps, for a caller that has something to say before the commit. hood_story() tells it up to the
+ * verdict: nothing of the analysis is alive, its outputs are in ret->manifest and its verdict is on disk. Then any of
+ * the calls, then hood_story_end(), which commits and cleans up (ret is filled further: committed, error_*), or
+ * hood_story_drop(), which leaves nothing behind. request, hooks and ret must live until then. */
+struct story;
+int hood_story(struct hood *h, const struct request *r, const struct run_hooks *hooks, struct attempt *ret,
+	       struct story **ret_story, struct error *err);
+int hood_story_result(struct story *s, json_t *result, struct error *err); /* any JSON; borrowed */
+/* Rows for the site's tables, as a post-process prints them: whole lines {"table": …, "row": {…}}. Checked here;
+ * refused where the analysis did not succeed, or a post-process has made rows. */
+int hood_story_rows(struct story *s, const char *lines, size_t size, struct error *err);
+/* A collected output for reading: a descriptor. */
+int hood_story_open(struct story *s, const struct output *o, struct error *err);
+void hood_story_end(struct story *s);
+void hood_story_drop(struct story *s);
+
+/* For submit: the request as a worker can run it without its submitter: defaults that are the submitter's resolved,
+ * paths absolute, values of environment variables filled in; what it would stage is in ret->inputs (path, source, size,
+ * mode; no digests yet), what it needs in memory and cpus too. Limits and the program are the worker's to resolve. */
+int hood_job(struct hood *h, const struct request *r, struct job *ret, struct error *err);
+
 /* workspace create / cleanup. */
 int hood_workspace_create(struct hood *h, const char *id, const struct process_id *owner, int64_t until,
 			  char **ret_path, struct error *err);
@@ -71,6 +95,18 @@ int hood_workspace_cleanup(struct hood *h, const char *id, struct error *err);
  * again. */
 int hood_commit(struct hood *h, const char *id, char *const *outputs, json_t *result, bool again,
 		struct attempt *ret, struct error *err);
+/* The same with rows for the site's tables, made by a function that has seen what was collected: one transaction. */
+struct commit_order {
+	char *const *outputs;
+	json_t *result;
+	bool again;
+	void *arg;
+	/* NULL, or: gives lines {"table": …, "row": {…}}, allocated; negative: nothing is committed. fd: the workspace. */
+	int (*rows)(void *arg, const struct attempt *a, int fd, char **ret_lines, size_t *ret_size,
+		    struct error *err);
+};
+int hood_commit_with(struct hood *h, const char *id, const struct commit_order *o, struct attempt *ret,
+		     struct error *err);
 
 /* `post-process ID`: once more, from the ledger's outputs (command NULL: as before, else the site's). 0 with ret's verdict
  * succeeded or post_process_failed; *ret_posted false: its rows were there already. */
@@ -87,6 +123,8 @@ struct gc_report {
 	uint64_t objects; /* removed from the object store */
 };
 int hood_gc(struct hood *h, struct gc_report *ret, struct error *err);
+/* The same without looking at the object store: what a worker begins with. */
+int hood_recover(struct hood *h, struct gc_report *ret, struct error *err);
 
 /* A run that is going on, for `ls`, `show` and `logs -f`: from its record. 0, or ERROR_NOT_FOUND. */
 struct live {

@@ -1,0 +1,95 @@
+/*
+ * The queue, in the ledger beside what became of others. One row per queued analysis:
+ *
+ *     waiting ──► queued ──► running ──► finished
+ *        │  ▲        │          │
+ *        │  └────────┼──────────┘  lost, handed back, to be tried again
+ *        └──────► cancelled
+ *
+ * A claim makes it running, with a worker's name, a lease and a new token. Only the commit that has this token ends it
+ * (commit.c asks queue_settle() inside its transaction): a worker that was asleep past its lease, and comes back when
+ * somebody else has claimed it, commits nothing. Time is the database's own, so that the clocks of hosts do not matter.
+ * No transaction stays open between calls. A crash at any instant leaves at most a lease, which ends by itself.
+ */
+#ifndef STORE_QUEUE_H
+#define STORE_QUEUE_H
+
+#include "job.h"
+#include "ledger.h"
+
+/* ---- for submitters ---- */
+
+enum submit_flags { SUBMIT_IF_ABSENT = 1 /* a known id is the same analysis */ };
+
+/* All of them or none, in one transaction. open gives the contents of inputs (by path and digest in struct output form:
+ * o->path is the input's source) that the ledger does not have yet; it is called at most once per content. ret_new
+ * (NULL, or room for n): which of them are new. Refused: an id that is known (queued, or with attempts) unless
+ * SUBMIT_IF_ABSENT or job->again; one that is waiting, queued or running now even then; an `after` that nobody knows or
+ * that did not succeed. */
+int ledger_submit(struct ledger *l, const struct job *jobs, size_t n, unsigned flags, content_open_fn open,
+		  void *arg, bool *ret_new, struct error *err);
+
+/* Waiting or queued: cancelled at once, and with it whatever waits for it. Running: the worker is told. Ended already:
+ * nothing. *ret_state is the state before. ERROR_NOT_FOUND: not a queued analysis. */
+int ledger_cancel(struct ledger *l, const char *id, enum job_state *ret_state, struct error *err);
+/* Finished without success, or cancelled: queued again, from its stored request. Else refused. */
+int ledger_retry(struct ledger *l, const char *id, struct error *err);
+
+struct queued {
+	char id[ID_ROOM];
+	enum job_state state;
+	enum verdict verdict; /* of its last attempt, if finished; VERDICT_CANCELLED if cancelled */
+	int status;	      /* exit status of that attempt */
+	int attempt;	      /* running or last; 0: none yet */
+	int priority;
+	bool cancelling;
+	int64_t submitted, due;			 /* UTC ns; due 0: none */
+	const char *submitter, *worker, *reason; /* last until fn returns; NULL: none */
+};
+typedef int (*queued_fn)(void *arg, const struct queued *q, struct error *err);
+/* state -1: all; prefix NULL: all; limit 0: all. Newest first. */
+int ledger_queue_list(struct ledger *l, int state, const char *prefix, int limit, queued_fn fn, void *arg,
+		      struct error *err);
+/* Those of the ids that are known, in no order. For many ids at once. */
+int ledger_queue_look(struct ledger *l, char *const *ids, queued_fn fn, void *arg, struct error *err);
+/* The whole of one, as it was submitted. ERROR_NOT_FOUND. */
+int ledger_queue_load(struct ledger *l, const char *id, struct job *ret, struct error *err);
+int ledger_queue_counts(struct ledger *l, uint64_t ret[JOB_STATES], struct error *err);
+
+/* ---- for workers ---- */
+
+struct claim_order {
+	const char *worker; /* host, boot and a uuid */
+	uint64_t lease_ns;
+	int cap;			   /* running at once per submitter, on all workers; 0: no cap */
+	uint64_t memory_total, cpus_total; /* of this host: what needs more is not for it */
+	uint64_t memory_free, cpus_free;   /* what is left of it now */
+};
+/* At most max of them into ret (initialized by the callee; *ret_n of them to be job_done()). The submitter with the
+ * fewest running goes first, then the one who was served longest ago; within one the priority, then who came first. If
+ * the next one does not fit into what is free, nobody behind it is taken: *ret_full says so. */
+int ledger_claim(struct ledger *l, const struct claim_order *o, struct job *ret, size_t max, size_t *ret_n,
+		 bool *ret_full, struct error *err);
+
+/* Prolongs every lease of this worker. fn is called for each that it still has; what is not mentioned is lost to it. */
+typedef void (*lease_fn)(void *arg, const char *id, const char *token, bool cancelling);
+int ledger_heartbeat(struct ledger *l, const char *worker, uint64_t lease_ns, lease_fn fn, void *arg,
+		     struct error *err);
+
+/* Hands it back, as if it had not been claimed, for anybody after delay. Not ours any more: nothing. */
+int ledger_release(struct ledger *l, const char *id, const char *token, uint64_t delay_ns, struct error *err);
+
+/* Leases that are over: an attempt `lost` is recorded, and it is tried again or finished. Those whose time has come are
+ * queued. *ret_next: when the next of them is due (a lease, a waiting time), as UTC ns of this host's clock; 0: none. */
+int ledger_expire(struct ledger *l, unsigned *ret_expired, int64_t *ret_next, struct error *err);
+
+/* ---- the doorbell ---- */
+
+/* A descriptor that becomes readable when somebody has submitted, cancelled or finished something: PostgreSQL's NOTIFY
+ * on this connection, or inotify on a file beside SQLite's. It only makes things faster: it may ring for nothing, and
+ * may fail to ring. -1 with err set if it cannot be had. It stays the ledger's, and changes after a reconnection. */
+int ledger_bell(struct ledger *l, struct error *err);
+/* Takes what it rang. Negative: the connection is gone; the next call of any kind connects again. */
+int ledger_bell_read(struct ledger *l, struct error *err);
+
+#endif
