@@ -8,10 +8,11 @@
 #include "document.h"
 #include "field.h"
 
-enum { SET_KEEP_MAX_BYTES = 1, SET_KEEP_FOR = 2 };
+enum { SET_KEEP_MAX_BYTES = 1, SET_KEEP_FOR = 2, SET_CAP = 4, SET_JOBS = 8, SET_LEASE = 16 };
 enum { PREFIX_MAX = 64 }; /* with an id it stays well below NAME_MAX */
 
 static const uint64_t default_keep_max_bytes = 10ULL << 30;
+static const uint64_t default_lease_ns = 30 * NSEC_PER_SEC;
 static const uint64_t default_keep_for_ns = 7 * 24 * 3600 * NSEC_PER_SEC;
 
 void config_init(struct config *c)
@@ -178,6 +179,33 @@ static int read_slurm(struct config *c, const struct node *n, const char *file, 
 	return r < 0 ? r : keep_as_json(n, &c->slurm, err);
 }
 
+static int read_queue(struct config *c, const struct node *map, const char *file, struct error *err)
+{
+	int r = node_expect_map(map, file, "queue", err);
+
+	for (size_t i = 0; r == 0 && i < map->count; i++) {
+		const struct node *n = &map->items[i];
+		const char *key = map->keys[i].text;
+
+		if (strcmp(key, "cap") == 0) {
+			r = shape_count(n, file, key, &c->queue_cap, err);
+			c->set |= SET_CAP;
+		} else if (strcmp(key, "jobs") == 0) {
+			r = shape_count(n, file, key, &c->queue_jobs, err);
+			c->set |= SET_JOBS;
+		} else if (strcmp(key, "lease") == 0) {
+			r = shape_amount(n, file, key, duration_parse, "30s", &c->queue_lease_ns, err);
+			c->set |= SET_LEASE;
+			if (r == 0 && (c->queue_lease_ns < QUEUE_LEASE_MIN_NS ||
+				       c->queue_lease_ns > QUEUE_LEASE_MAX_NS))
+				r = node_error(n, file, err, "lease must be from 1s to 1h");
+		} else {
+			r = node_unknown_key(&map->keys[i], file, "queue", err);
+		}
+	}
+	return r;
+}
+
 static const struct section {
 	const char *key;
 	int (*read)(struct config *c, const struct node *n, const char *file, struct error *err);
@@ -190,6 +218,7 @@ static const struct section {
 	{"keep", read_keep},
 	{"post_process", read_post_process},
 	{"query", read_query},
+	{"queue", read_queue},
 	{"slurm", read_slurm},
 };
 
@@ -256,6 +285,18 @@ static void merge_keep(struct config *to, const struct config *from)
 	to->set |= missing;
 }
 
+static void merge_queue(struct config *to, const struct config *from)
+{
+	unsigned missing = from->set & ~to->set;
+
+	if (missing & SET_CAP)
+		to->queue_cap = from->queue_cap;
+	if (missing & SET_JOBS)
+		to->queue_jobs = from->queue_jobs;
+	if (missing & SET_LEASE)
+		to->queue_lease_ns = from->queue_lease_ns;
+}
+
 static int config_merge(struct config *to, struct config *from, bool is_site)
 {
 	merge_text(&to->ledger, &from->ledger);
@@ -267,6 +308,7 @@ static int config_merge(struct config *to, struct config *from, bool is_site)
 		merge_text(&to->post_process_directory, &from->post_process_directory);
 	limits_inherit(&to->post_process_limits, &from->post_process_limits);
 	merge_maximum(&to->maximum, &from->maximum, is_site);
+	merge_queue(to, from);
 	merge_keep(to, from);
 	if (request_inherit(&to->defaults, &from->defaults) < 0 ||
 	    merge_json(&to->post_process, from->post_process, "tables", is_site) < 0 ||
@@ -300,6 +342,8 @@ int config_finish(struct config *c, struct error *err)
 		c->keep_max_bytes = default_keep_max_bytes;
 	if (!(c->set & SET_KEEP_FOR))
 		c->keep_for_ns = default_keep_for_ns;
-	c->set |= SET_KEEP_MAX_BYTES | SET_KEEP_FOR;
+	if (!(c->set & SET_LEASE))
+		c->queue_lease_ns = default_lease_ns;
+	c->set |= SET_KEEP_MAX_BYTES | SET_KEEP_FOR | SET_LEASE;
 	return c->workspace_root && c->workspace_prefix ? 0 : error_memory(err);
 }

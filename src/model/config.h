@@ -9,6 +9,9 @@
 #include "limit.h"
 #include "request.h"
 
+#define QUEUE_LEASE_MIN_NS (NSEC_PER_SEC)
+#define QUEUE_LEASE_MAX_NS (3600 * NSEC_PER_SEC)
+
 struct config {
 	char *ledger; /* URL */
 	char *state_dir;
@@ -23,7 +26,10 @@ struct config {
 	struct limits post_process_limits;
 	json_t *query;
 	json_t *slurm;
-	unsigned set; /* private: which of the numbers were given */
+	int queue_cap;		 /* running at once per submitter, on all workers; 0: no cap */
+	int queue_jobs;		 /* at once in one worker; 0: one per CPU */
+	uint64_t queue_lease_ns; /* how long a worker may be silent */
+	unsigned set;		 /* private: which of the numbers were given */
 };
 
 void config_init(struct config *c);

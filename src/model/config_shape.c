@@ -6,6 +6,8 @@
 #include "limit.h"
 #include "text.h"
 
+enum { COUNT_MAX = 1000000 };
+
 int shape_amount(const struct node *n, const char *file, const char *name,
 		 int (*parse)(const char *text, uint64_t *ret), const char *example, uint64_t *ret,
 		 struct error *err)
@@ -21,6 +23,28 @@ int shape_amount(const struct node *n, const char *file, const char *name,
 				  text_escape_into(shown, sizeof shown, word, strlen(word)), example);
 	if (ret)
 		*ret = value;
+	return 0;
+}
+
+int shape_count(const struct node *n, const char *file, const char *name, int *ret, struct error *err)
+{
+	const char *word = node_read_word(n, file, name, err);
+	char *end, shown[64];
+	long value;
+
+	if (!word)
+		return -EINVAL;
+	if (strcmp(word, "none") == 0) {
+		*ret = 0;
+		return 0;
+	}
+	errno = 0;
+	value = strtol(word, &end, 10);
+	if (errno || end == word || *end || value < 1 || value > COUNT_MAX)
+		return node_error(n, file, err,
+				  "%s '%s' makes no sense: write a number from 1 to %d, or 'none'", name,
+				  text_escape_into(shown, sizeof shown, word, strlen(word)), COUNT_MAX);
+	*ret = (int)value;
 	return 0;
 }
 

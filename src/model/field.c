@@ -4,7 +4,9 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "job.h"
 #include "record.h"
+#include "verdict.h"
 
 static const char *const strength_choices[] = {
 	[STRENGTH_FULL] = "full",
@@ -45,6 +47,11 @@ const struct field field_table[FIELD_COUNT] = {
 	{"post_process", "--post-process", FIELD_TEXT, IN_ALL, AT(post_process)},
 	{"query", "--query", FIELD_QUERIES, IN_ALL, AT(queries), AT(n_queries)},
 	{"explain", "--explain", FIELD_FLAG, IN_ALL, AT(explain)},
+	{"priority", "--priority", FIELD_NUMBER, IN_ONE, AT(priority), 0, NULL, -JOB_PRIORITY_MAX,
+	 JOB_PRIORITY_MAX},
+	{"after", "--after", FIELD_LIST, IN_ONE, AT(after)},
+	{"retries", "--retries", FIELD_NUMBER, IN_ONE, AT(retries), 0, NULL, 0, JOB_RETRIES_MAX},
+	{"retry_on", "--retry-on", FIELD_VERDICTS, IN_ONE, AT(retry_on)},
 };
 
 const char *keep_name(enum keep keep)
@@ -100,7 +107,10 @@ bool field_is_set(const struct field *f, const struct request *r)
 	case FIELD_FLAG:
 		return *FIELD_IN(bool, f, r);
 	case FIELD_CHOICE:
+	case FIELD_VERDICTS:
 		return *FIELD_IN(unsigned, f, r) != 0;
+	case FIELD_NUMBER:
+		return *FIELD_IN(int, f, r) != 0;
 	case FIELD_LIMITS:
 		break;
 	}
@@ -139,6 +149,8 @@ void field_done(const struct field *f, struct request *r)
 	case FIELD_FLAG:
 	case FIELD_CHOICE:
 	case FIELD_LIMITS:
+	case FIELD_NUMBER:
+	case FIELD_VERDICTS:
 		break;
 	}
 }
@@ -198,6 +210,48 @@ static int choice_parse(const struct field *f, struct request *r, const char *te
 			 text_escape_into(shown, sizeof shown, text, strlen(text)), known.data);
 }
 
+static int number_parse(const struct field *f, struct request *r, const char *text, struct error *err)
+{
+	char *end, shown[64];
+	long n;
+
+	errno = 0;
+	n = strtol(text, &end, 10);
+	if (errno || end == text || *end || *text == ' ' || n < f->min || n > f->max)
+		return error_set(err, ERROR_USAGE,
+				 "%s '%s' makes no sense: write a whole number from %d to %d", f->key,
+				 text_escape_into(shown, sizeof shown, text, strlen(text)), f->min, f->max);
+	*FIELD_AT(int, f, r) = (int)n;
+	return 0;
+}
+
+/* What trying again could change. */
+static bool verdict_is_retried(enum verdict v)
+{
+	return v != VERDICT_NONE && v != VERDICT_SUCCEEDED && v != VERDICT_CANCELLED;
+}
+
+static int verdicts_parse(const struct field *f, struct request *r, const char *text, struct error *err)
+{
+	char name[32], shown[64];
+
+	for (;;) {
+		size_t n = strcspn(text, ",");
+		enum verdict v;
+
+		snprintf(name, sizeof name, "%.*s", n < sizeof name ? (int)n : 0, text);
+		if (verdict_parse(name, &v) < 0 || !verdict_is_retried(v))
+			return error_set(
+				err, ERROR_USAGE,
+				"%s '%s' is not a verdict that can be tried again: failed, timed_out, out_of_memory …",
+				f->key, text_escape_into(shown, sizeof shown, text, n));
+		*FIELD_AT(unsigned, f, r) |= 1U << v;
+		if (!text[n])
+			return 0;
+		text += n + 1;
+	}
+}
+
 int field_copy(const struct field *f, struct request *to, const struct request *from)
 {
 	const struct pair *pairs;
@@ -222,7 +276,11 @@ int field_copy(const struct field *f, struct request *to, const struct request *
 		*FIELD_AT(bool, f, to) = *FIELD_IN(bool, f, from);
 		return 0;
 	case FIELD_CHOICE:
+	case FIELD_VERDICTS:
 		*FIELD_AT(unsigned, f, to) = *FIELD_IN(unsigned, f, from);
+		return 0;
+	case FIELD_NUMBER:
+		*FIELD_AT(int, f, to) = *FIELD_IN(int, f, from);
 		return 0;
 	case FIELD_LIMITS:
 		limits_inherit(&to->limits, &from->limits);
@@ -254,6 +312,10 @@ int field_from_option(const struct field *f, struct request *r, const char *valu
 		return 0;
 	case FIELD_CHOICE:
 		return choice_parse(f, r, value, err);
+	case FIELD_NUMBER:
+		return number_parse(f, r, value, err);
+	case FIELD_VERDICTS:
+		return verdicts_parse(f, r, value, err);
 	case FIELD_COMMAND:
 	case FIELD_LIMITS:
 		break;

@@ -17,6 +17,8 @@ enum field_kind {
 	FIELD_FLAG,
 	FIELD_CHOICE,
 	FIELD_LIMITS,
+	FIELD_NUMBER,	/* int, from min to max */
+	FIELD_VERDICTS, /* a set of them, bit by bit; one word may name several, with commas */
 };
 
 /* Where a field may stand. */
@@ -30,9 +32,10 @@ struct field {
 	size_t offset;
 	size_t count_offset;	    /* PATHS, QUERIES: of the number of pairs */
 	const char *const *choices; /* CHOICE: names by value, NULL-terminated; "" cannot be chosen */
+	int min, max;		    /* NUMBER */
 };
 
-enum { FIELD_COUNT = 21 };
+enum { FIELD_COUNT = 25 };
 extern const struct field field_table[FIELD_COUNT];
 
 const struct field *field_by_key(const char *key, unsigned where); /* or NULL */

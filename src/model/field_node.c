@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "record.h"
+#include "verdict.h"
 
 static int command_from_node(struct request *r, const struct node *n, const char *file, struct error *err)
 {
@@ -54,6 +55,19 @@ static int flag_from_node(const struct field *f, struct request *r, const struct
 	return 0;
 }
 
+static int number_from_node(const struct field *f, struct request *r, const struct node *n, const char *file,
+			    struct error *err)
+{
+	const char *word = node_read_word(n, file, f->key, err);
+	struct error problem = ERROR_INIT;
+
+	if (!word)
+		return -EINVAL;
+	if (field_from_option(f, r, word, &problem) < 0)
+		return node_error(n, file, err, "%s", problem.message);
+	return 0;
+}
+
 int field_from_node(const struct field *f, struct request *r, const struct node *n, const char *file,
 		    enum limit_origin origin, struct error *err)
 {
@@ -65,6 +79,8 @@ int field_from_node(const struct field *f, struct request *r, const struct node 
 		return limits_read(&r->limits, n, file, origin, err);
 	case FIELD_FLAG:
 		return flag_from_node(f, r, n, file, err);
+	case FIELD_NUMBER:
+		return number_from_node(f, r, n, file, err);
 	case FIELD_TEXT:
 	case FIELD_CHOICE:
 		if (n->kind == NODE_LIST)
@@ -73,6 +89,7 @@ int field_from_node(const struct field *f, struct request *r, const struct node 
 	case FIELD_LIST:
 	case FIELD_PATHS:
 	case FIELD_QUERIES:
+	case FIELD_VERDICTS:
 		return words_from_node(f, r, n, file, err);
 	}
 	return 0;
@@ -158,6 +175,17 @@ static json_t *pairs_to_json(const struct field *f, const struct pair *pairs, si
 	return json_incref(array);
 }
 
+static json_t *verdicts_to_json(unsigned set)
+{
+	json_auto_t *array = json_array();
+
+	for (int v = 0; v < VERDICT_COUNT; v++)
+		if (set & (1U << v) &&
+		    json_array_append_new(array, json_string(verdict_name((enum verdict)v))) < 0)
+			return NULL;
+	return json_incref(array);
+}
+
 json_t *field_to_json(const struct field *f, const struct request *r)
 {
 	const void *at = (const char *)r + f->offset;
@@ -178,6 +206,10 @@ json_t *field_to_json(const struct field *f, const struct request *r)
 		return json_string(f->choices[*(const unsigned *)at]);
 	case FIELD_LIMITS:
 		return limits_to_json(&r->limits);
+	case FIELD_NUMBER:
+		return json_integer(*(const int *)at);
+	case FIELD_VERDICTS:
+		return verdicts_to_json(*(const unsigned *)at);
 	}
 	return NULL;
 }

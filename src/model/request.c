@@ -6,6 +6,7 @@
 
 #include "document.h"
 #include "field.h"
+#include "job.h"
 
 void request_init(struct request *r)
 {
@@ -81,6 +82,36 @@ int request_parse(struct request *r, const char *text, size_t size, const char *
 	if (k == 0 && request_inherit(r, &read) < 0)
 		k = error_memory(err);
 	return k;
+}
+
+int request_parse_line(struct request *r, const char *text, size_t size, const char *file, unsigned line,
+		       struct error *err)
+{
+	_cleanup_node_ struct node root = {0};
+	_cleanup_request_ struct request read = {0};
+	json_auto_t *json = NULL;
+	json_error_t problem;
+	char place[512];
+	int k;
+
+	json = json_loadb(text, size, JSON_REJECT_DUPLICATES, &problem);
+	if (!json)
+		return error_set(err, ERROR_USAGE, "%s:%u:%d: not one JSON object: %s", file, line,
+				 problem.column, problem.text);
+	snprintf(place, sizeof place, "%s:%u", file, line);
+	k = document_from_json(json, place, &root, err);
+	if (k == 0)
+		k = request_read(&read, &root, place, "a request", FIELD_IN_REQUEST, LIMIT_ASKED, err);
+	if (k == 0 && request_inherit(r, &read) < 0)
+		k = error_memory(err);
+	return k;
+}
+
+int request_retries(const struct request *r)
+{
+	static const char key[] = "retries";
+
+	return field_is_set(field_by_key(key, FIELD_IN_REQUEST), r) ? r->retries : JOB_RETRIES_DEFAULT;
 }
 
 json_t *request_to_json(const struct request *r)

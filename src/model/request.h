@@ -48,7 +48,12 @@ struct request {
 	struct pair *queries;
 	size_t n_queries;
 	bool explain;
-	unsigned set; /* private: which fields were given, whatever their value */
+	/* For the queue; a run takes no notice of them. */
+	int priority;
+	char **after;	   /* ids */
+	int retries;	   /* see request_retries() */
+	unsigned retry_on; /* a bit 1 << verdict for each */
+	unsigned set;	   /* private: which fields were given, whatever their value */
 };
 
 void request_init(struct request *r);
@@ -61,9 +66,19 @@ void request_done(struct request *r);
 int request_option(struct request *r, const char *option, const char *value, struct error *err);
 int request_option_takes_value(const char *option);
 
+/* How often it is tried again at most: as it says, else JOB_RETRIES_DEFAULT (job.h). */
+int request_retries(const struct request *r);
+
 /* A request file's text (YAML; JSON is a subset). file names it in errors: "file:line:column: …". Unknown keys and
  * wrong types are errors. Values that the caller has already set stay. */
 int request_parse(struct request *r, const char *text, size_t size, const char *file, struct error *err);
+
+/* The same from one line of a file of many: JSON, strictly. line is its number. */
+int request_parse_line(struct request *r, const char *text, size_t size, const char *file, unsigned line,
+		       struct error *err);
+/* One task of an array: {task} in its words (id, command, env, inputs, outputs, after, into, queries) becomes the number, its id
+ * ends in ".NUMBER" unless {task} is in it, and FUMEHOOD_TASK is in its environment. */
+int request_set_task(struct request *r, unsigned task, struct error *err);
 
 /* from's values where r has none: how a request takes the configuration's defaults. A list is taken whole or not at
  * all. -ENOMEM. */

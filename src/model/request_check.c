@@ -145,6 +145,20 @@ static int check_texts(const struct request *r, struct error *err)
 	return k;
 }
 
+static int check_after(const struct request *r, struct error *err)
+{
+	int k = 0;
+
+	for (size_t i = 0; k == 0 && r->after && r->after[i]; i++) {
+		k = id_check(r->after[i], err);
+		if (k < 0)
+			error_prefix(err, k, "after");
+		else if (r->id && strcmp(r->id, r->after[i]) == 0)
+			k = error_set(err, ERROR_USAGE, "'%s' cannot come after itself", r->id);
+	}
+	return k;
+}
+
 int request_check(const struct request *r, struct error *err)
 {
 	int k = r->id ? id_check(r->id, err) : 0;
@@ -165,5 +179,7 @@ int request_check(const struct request *r, struct error *err)
 		k = check_pairs("input", r->inputs, r->n_inputs, check_input, err);
 	if (k == 0)
 		k = check_pairs("query", r->queries, r->n_queries, check_query, err);
+	if (k == 0)
+		k = check_after(r, err);
 	return k;
 }
