@@ -6,6 +6,7 @@
 #include "clock.h"
 #include "collect.h"
 #include "file.h"
+#include "spool.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -38,10 +39,8 @@ int hood_workspace_cleanup(struct hood *h, const char *id, struct error *err)
 struct holding {
 	struct hood *hood;
 	struct ledger *ledger;
-	char *const *outputs;
-	json_t *result;
+	const struct commit_order *order;
 	struct attempt *attempt;
-	bool called;
 };
 
 static int holding_put(void *arg, int fd, uint64_t size, uint8_t ret_sha256[DIGEST_SIZE], struct error *err)
@@ -64,7 +63,7 @@ static int holding_describe(struct holding *c, struct error *err)
 	a->reason = strdup("committed by its own platform");
 	a->request = json_pack("{s:s}", "id", a->id);
 	a->plan = json_object();
-	a->result = json_incref(c->result);
+	a->result = json_incref(c->order->result);
 	if (!a->host || !a->reason || !a->request || !a->plan ||
 	    attempt_event(a, "commit", "from a held workspace") < 0)
 		return error_memory(err);
@@ -77,7 +76,7 @@ static int holding_describe(struct holding *c, struct error *err)
 static int holding_collect(struct holding *c, int fd, struct error *err)
 {
 	struct collect_rules rules = {
-		.outputs = c->outputs,
+		.outputs = c->order->outputs,
 		.inputs = &c->attempt->inputs,
 		.max_bytes = limit_table[LIMIT_OUTPUT_MAX].built_in,
 		.max_files = limit_table[LIMIT_FILES].built_in,
@@ -90,8 +89,24 @@ static int holding_collect(struct holding *c, int fd, struct error *err)
 	return collect(fd, &rules, holding_put, c, &c->attempt->manifest, err);
 }
 
+/* The platform's own function makes rows out of what was collected. */
+static int holding_rows(struct holding *c, int fd, struct spool **ret, struct error *err)
+{
+	struct attempt *a = c->attempt;
+	_cleanup_free_ char *lines = NULL;
+	size_t size = 0;
+	int r = c->order->rows(c->order->arg, a, fd, &lines, &size, err);
+
+	if (r == 0)
+		r = rows_gather(c->hood, -1, lines ? lines : "", size, ret, err);
+	if (r == 0)
+		a->rows = (int64_t)spool_rows(*ret);
+	return r;
+}
+
 static int holding_commit(struct holding *c, int fd, struct error *err)
 {
+	_cleanup_spool_ struct spool *rows = NULL;
 	struct attempt *a = c->attempt;
 	int r = holding_describe(c, err);
 
@@ -100,13 +115,23 @@ static int holding_commit(struct holding *c, int fd, struct error *err)
 	if (r == 0 && a->manifest.missing && a->manifest.missing[0])
 		a->verdict = VERDICT_OUTPUT_MISSING;
 	a->status = a->verdict == VERDICT_SUCCEEDED ? 0 : 122;
-	return r < 0 ? r : attempt_commit(c->ledger, a, fd, NULL, err);
+	if (r == 0 && c->order->rows && a->verdict == VERDICT_SUCCEEDED)
+		r = holding_rows(c, fd, &rows, err);
+	return r < 0 ? r : attempt_commit(c->ledger, a, fd, rows, err);
 }
 
 int hood_commit(struct hood *h, const char *id, char *const *outputs, json_t *result, bool again,
 		struct attempt *ret, struct error *err)
 {
-	struct holding c = {.hood = h, .outputs = outputs, .result = result, .attempt = ret};
+	struct commit_order o = {.outputs = outputs, .result = result, .again = again};
+
+	return hood_commit_with(h, id, &o, ret, err);
+}
+
+int hood_commit_with(struct hood *h, const char *id, const struct commit_order *o, struct attempt *ret,
+		     struct error *err)
+{
+	struct holding c = {.hood = h, .order = o, .attempt = ret};
 	_cleanup_close_ int fd = -1;
 	struct analysis_state known;
 	struct live live;
@@ -125,12 +150,12 @@ int hood_commit(struct hood *h, const char *id, char *const *outputs, json_t *re
 		r = ledger_analysis(c.ledger, id, &known, err);
 	if (r < 0)
 		return r;
-	if (known.succeeded && !again)
+	if (known.succeeded && !o->again)
 		return error_set(err, ERROR_REFUSED,
 				 "'%s' has already succeeded: --again makes another attempt", id);
 	ret->number = known.last_attempt + 1;
 	r = hood_live(h, id, &live, err);
-	if (r < 0 && !(result && err->kind == ERROR_NOT_FOUND))
+	if (r < 0 && !((o->result || o->rows) && err->kind == ERROR_NOT_FOUND))
 		return err->kind == ERROR_NOT_FOUND
 			       ? error_set(
 					 err, ERROR_NOT_FOUND,

@@ -44,13 +44,16 @@ struct progress {
 	const char *stage; /* "workspace", "running", "collecting", "committing", "cleaning up" */
 };
 
+/* On cancel_fd: a worker gives the analysis back to the queue; hood_run ends with ERROR_LEASE, nothing recorded. */
+enum { CANCEL_HAND_BACK = 0xff };
+
 struct run_hooks {
 	void *arg;
 	void (*output)(void *arg, int stream, const char *data, size_t size);
 	void (*progress)(void *arg, const struct progress *p);
 	int progress_interval_ms; /* 0: none */
-	int cancel_fd;		  /* readable: a byte with the signal's number; -1: none */
-	int stdin_fd;		  /* for request.stdin_open; -1 otherwise */
+	int cancel_fd; /* readable: a byte with the signal's number, or CANCEL_HAND_BACK; -1: none */
+	int stdin_fd;  /* for request.stdin_open; -1 otherwise */
 	const struct job
 		*job; /* claimed from the queue: its number, token and inputs are used; NULL otherwise */
 };

@@ -61,6 +61,9 @@ struct content_source {
 struct spool;
 int attempt_commit(struct ledger *l, struct attempt *a, int workspace_fd, struct spool *rows,
 		   struct error *err);
+/* story_say.c: a caller's own rows, checked and set aside. */
+int rows_gather(const struct hood *h, int run_fd, const char *lines, size_t size, struct spool **ret,
+		struct error *err);
 /* story.c: what init reports, as the supervisor wants it. */
 int report_read(struct sandbox *s, struct supervise_report *ret);
 /* finished.json: written before the commit, so that whoever comes after a crash can commit it. */

@@ -55,6 +55,7 @@ static int lost_describe(const struct workspace *w, struct attempt *a, struct er
 	a->started = a->created;
 	a->ended = clock_utc();
 	a->verdict = VERDICT_LOST;
+	a->queued = json_is_true(json_object_get(extra, "queued"));
 	a->exit_code = -1;
 	a->status = 125;
 	a->request = json_incref(json_object_get(extra, "request"));
@@ -119,6 +120,10 @@ static int attempt_recover(struct recovery *rec, struct workspace *w, struct err
 		r = rows_recover(w, &a, &rows, err);
 	if (r == 0)
 		r = attempt_commit(ledger, &a, w->fd, rows, err);
+	if (r < 0 && err->kind == ERROR_LEASE) { /* another worker has it: this one never happened */
+		*err = (struct error){0};
+		return 0;
+	}
 	if (r < 0)
 		return r;
 	if (finished)
@@ -142,12 +147,10 @@ int recover_workspace(void *arg, struct workspace *w, struct error *err)
 	return r;
 }
 
-int hood_gc(struct hood *h, struct gc_report *ret, struct error *err)
+int hood_recover(struct hood *h, struct gc_report *ret, struct error *err)
 {
 	struct recovery rec = {.hood = h};
 	struct workspace_gc_counts counts = {0};
-	struct error object_error = ERROR_INIT;
-	struct ledger *ledger;
 	struct site *site = NULL;
 	int r = hood_site(h, &site, err);
 
@@ -159,6 +162,17 @@ int hood_gc(struct hood *h, struct gc_report *ret, struct error *err)
 	ret->alive = counts.alive;
 	ret->foreign = counts.foreign;
 	ret->failed = counts.failed;
+	return 0;
+}
+
+int hood_gc(struct hood *h, struct gc_report *ret, struct error *err)
+{
+	struct error object_error = ERROR_INIT;
+	struct ledger *ledger;
+	int r = hood_recover(h, ret, err);
+
+	if (r < 0)
+		return r;
 	if (hood_ledger(h, LEDGER_CREATE, &ledger, &object_error) < 0 ||
 	    ledger_sweep(ledger, &ret->objects, &object_error) < 0) {
 		if (!ret->failed)

@@ -324,7 +324,7 @@ static int resolve_identity(struct hood *h, const struct request *r, struct plan
 		snprintf(plan->id, sizeof plan->id, "%s", r->id);
 	else
 		e = id_make(plan->id, err);
-	if (e == 0)
+	if (e == 0 && !plan->token[0])
 		e = token_make(plan->token, err);
 	if (e < 0)
 		return e;

@@ -7,6 +7,7 @@
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/mman.h>
 
 enum { WRITE_CHUNK = 256 * 1024, READ_ROOM = 2 * ROW_LINE_MAX, TABLES_JSON_MAX = 16 * 1024 * 1024 };
 static const char spool_name[] = "rows";
@@ -94,7 +95,9 @@ int spool_make(int run_fd, const json_t *tables, uint64_t max_bytes, struct spoo
 	r = row_tables_read(&s->tables, tables, err);
 	if (r < 0)
 		return r;
-	s->fd = openat(run_fd, spool_name, O_RDWR | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, 0600);
+	s->fd = run_fd < 0 ? memfd_create(spool_name, MFD_CLOEXEC)
+			   : openat(run_fd, spool_name, O_RDWR | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC,
+				    0600);
 	if (s->fd < 0)
 		return error_system(err, errno, "cannot create the file of rows");
 	s->start = sizeof(struct record) + strlen(text);

@@ -14,7 +14,7 @@
 
 struct spool;
 
-/* tables: the configuration's. max_bytes: of rows in all. */
+/* tables: the configuration's. max_bytes: of rows in all. run_fd -1: nobody can take it up after a crash. */
 int spool_make(int run_fd, const json_t *tables, uint64_t max_bytes, struct spool **ret, struct error *err);
 /* What a dead supervisor left, or 0 rows where it left none. Damage is an error. */
 int spool_load(int run_fd, struct spool **ret, struct error *err);

@@ -3,7 +3,7 @@
  *
  *   plan ─► workspace ─► limits ─► sandbox ─► supervise ─► collect ─► finished ─► commit ─► clean up
  *
- * Each stage is one function below, in this order; hood_run() at the end calls them. Whatever goes wrong before the
+ * Each stage is one function below, in this order; hood_story() and hood_story_end() call them. Whatever goes wrong before the
  * command has run ends the story with an error and nothing left behind. Once it has run there is a verdict: it is
  * written to disk before the commit, so that whoever comes after a crash (recover.c) can finish the story.
  */
@@ -51,7 +51,9 @@ int story_next_attempt(struct story *s, struct error *err)
 	struct analysis_state known;
 	int r;
 
-	if (!s->request->id)
+	if (s->hooks->job) /* the queue has decided that */
+		s->plan.attempt = s->hooks->job->attempt;
+	if (!s->request->id || s->hooks->job)
 		return 0;
 	r = ledger_analysis(s->ledger, s->request->id, &known, err);
 	if (r < 0)
@@ -76,6 +78,8 @@ static int stage_plan(struct story *s, struct error *err)
 	if (r < 0)
 		return r;
 	s->plan.attempt = 1;
+	if (s->hooks->job)
+		memcpy(s->plan.token, s->hooks->job->token, sizeof s->plan.token);
 	r = story_next_attempt(s, err);
 	if (r < 0)
 		return r;
@@ -90,6 +94,7 @@ static int stage_plan(struct story *s, struct error *err)
 	snprintf(s->attempt->id, sizeof s->attempt->id, "%s", s->plan.id);
 	memcpy(s->attempt->token, s->plan.token, sizeof s->plan.token);
 	s->attempt->number = s->plan.attempt;
+	s->attempt->queued = s->hooks->job != NULL;
 	for (size_t i = 0; s->plan.prefixes && s->plan.prefixes[i]; i++)
 		if (receipt_add(&s->attempt->receipt, "interpreter", true, "'%s' is shown read-only",
 				s->plan.prefixes[i]) < 0)
@@ -196,7 +201,7 @@ static int stage_post(struct story *s, struct error *err)
 /* ---- finished ---- */
 
 /* Objects that no transaction references yet are pinned first: a sweep must not take what the record promises. */
-static int finish_save(struct story *s, bool sync, struct error *err)
+int story_save(struct story *s, bool sync, struct error *err)
 {
 	int r = ledger_pin(s->ledger, s->attempt, err);
 
@@ -222,7 +227,7 @@ static int stage_finish(struct story *s, struct error *err)
 			  a->reason ? a->reason : "") < 0)
 		return error_memory(err);
 	/* What lies on a disk that dies with us is not finished yet: save_outputs() makes it so if the commit fails. */
-	return s->plan.own_disk ? 0 : finish_save(s, false, err);
+	return s->plan.own_disk || s->deferred ? 0 : story_save(s, false, err);
 }
 
 /* ---- commit ---- */
@@ -305,7 +310,7 @@ static int clean_up(struct story *s, bool has_verdict, struct error *err)
 		int e = 0;
 
 		if (has_verdict && !s->attempt->committed) {
-			e = finish_save(s, true, err);
+			e = story_save(s, true, err);
 		} else if (cgroup_left) {
 			/* Only the record names it: with all the rest it is left to gc, which tries again. */
 		} else if (keep) {
@@ -348,12 +353,22 @@ static int to_the_start(struct story *s, struct error *err)
 	return story_sandbox(s, err);
 }
 
+/* The worker takes its hands off: somebody else will run it, and nothing is written down. */
+static int check_handed_back(const struct story *s, struct error *err)
+{
+	if (s->evidence.cancel_signal != CANCEL_HAND_BACK)
+		return 0;
+	return error_set(err, ERROR_LEASE, "'%s' was handed back to the queue", s->plan.id);
+}
+
 static int to_the_verdict(struct story *s, struct error *err)
 {
 	int r;
 
 	err->stage = "supervise";
 	r = story_supervise(s, err);
+	if (r == 0)
+		r = check_handed_back(s, err);
 	if (r < 0)
 		return r;
 	err->stage = "collect";
@@ -362,6 +377,8 @@ static int to_the_verdict(struct story *s, struct error *err)
 		return r;
 	err->stage = "post-process";
 	r = stage_post(s, err);
+	if (r == 0)
+		r = check_handed_back(s, err);
 	if (r < 0)
 		return r;
 	err->stage = "finish";
@@ -391,39 +408,81 @@ static void story_init(struct story *s, struct hood *h, const struct request *r,
 		snprintf(ret->id, sizeof ret->id, "%s", r->id);
 }
 
-static void story_done(struct story *s)
+static void story_free(struct story *s)
 {
 	plan_done(&s->plan);
 	plan_done(&s->post_plan);
 	post_result_done(&s->post);
+	free(s);
+}
+
+static int story_begin(struct hood *h, const struct request *request, const struct run_hooks *hooks,
+		       bool deferred, struct attempt *ret, struct story **ret_story, struct error *err)
+{
+	struct error later = ERROR_INIT;
+	struct story *s = calloc(1, sizeof *s);
+	int r;
+
+	attempt_init(ret);
+	if (!s)
+		return error_memory(err);
+	story_init(s, h, request, hooks, ret);
+	s->deferred = deferred;
+	r = to_the_start(s, err);
+	if (r == 0)
+		r = to_the_verdict(s, err);
+	if (r < 0) {
+		/* Nothing is recorded: the caller hears why, and all that was made is unmade. */
+		clean_up(s, false, &later);
+		ret->verdict = VERDICT_REFUSED;
+		story_free(s);
+		return r;
+	}
+	err->stage = NULL;
+	*ret_story = s;
+	return 0;
+}
+
+void hood_story_end(struct story *s)
+{
+	struct attempt *a = s->attempt;
+	struct error why = {.stage = "commit"};
+	int r = s->deferred && !s->plan.own_disk ? story_save(s, false, &why) : 0;
+
+	if (r == 0)
+		r = stage_commit(s, &why);
+	if (r < 0)
+		attempt_set_error(a, &why);
+	/* Somebody else runs it, or has: what we have of it is worth nothing. */
+	r = r < 0 && why.kind == ERROR_LEASE;
+	why = (struct error){.stage = "clean up"};
+	if (clean_up(s, !r, &why) < 0 && !a->error_message)
+		attempt_set_error(a, &why);
+	story_free(s);
+}
+
+void hood_story_drop(struct story *s)
+{
+	struct error why = ERROR_INIT;
+
+	clean_up(s, false, &why);
+	s->attempt->verdict = VERDICT_REFUSED;
+	story_free(s);
+}
+
+int hood_story(struct hood *h, const struct request *request, const struct run_hooks *hooks,
+	       struct attempt *ret, struct story **ret_story, struct error *err)
+{
+	return story_begin(h, request, hooks, true, ret, ret_story, err);
 }
 
 int hood_run(struct hood *h, const struct request *request, const struct run_hooks *hooks,
 	     struct attempt *ret, struct error *err)
 {
-	struct error later = ERROR_INIT;
-	struct story s;
-	int r;
+	struct story *s;
+	int r = story_begin(h, request, hooks, false, ret, &s, err);
 
-	attempt_init(ret);
-	story_init(&s, h, request, hooks, ret);
-	r = to_the_start(&s, err);
 	if (r == 0)
-		r = to_the_verdict(&s, err);
-	if (r < 0) {
-		/* Nothing is recorded: the caller hears why, and all that was made is unmade. */
-		clean_up(&s, false, &later);
-		ret->verdict = VERDICT_REFUSED;
-		story_done(&s);
-		return r;
-	}
-	err->stage = NULL;
-	later.stage = "commit";
-	if (stage_commit(&s, &later) < 0)
-		attempt_set_error(ret, &later);
-	later = (struct error){.stage = "clean up"};
-	if (clean_up(&s, true, &later) < 0 && !ret->error_message)
-		attempt_set_error(ret, &later);
-	story_done(&s);
-	return 0;
+		hood_story_end(s);
+	return r;
 }

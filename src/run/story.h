@@ -15,6 +15,7 @@ struct story {
 	struct hood *hood;
 	const struct request *request;
 	const struct run_hooks *hooks;
+	bool deferred; /* the caller says when it is finished */
 	struct plan plan, post_plan;
 	bool has_post; /* a post-process */
 	struct post_result post;
@@ -57,6 +58,9 @@ bool story_counts_cpu_time(const struct story *s);
 int story_sandbox(struct story *s, struct error *err);
 int story_supervise(struct story *s, struct error *err);
 void story_note_disk_use(struct story *s);
+
+/* story.c: the verdict and all that belongs to it, on disk. */
+int story_save(struct story *s, bool sync, struct error *err);
 
 /* story_reason.c: one line of evidence for people. */
 int story_reason(const struct story *s, struct buffer *b);

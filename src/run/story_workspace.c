@@ -17,8 +17,8 @@
 /* What recovery needs to know if we die: enough to write down a lost attempt. */
 static int note_extra(struct story *s, struct error *err)
 {
-	json_t *extra = json_pack("{s:i, s:I, s:I, s:O, s:O}", "attempt", s->plan.attempt, "created",
-				  (json_int_t)s->attempt->created, "log_max",
+	json_t *extra = json_pack("{s:i, s:b, s:I, s:I, s:O, s:O}", "attempt", s->plan.attempt, "queued",
+				  s->attempt->queued, "created", (json_int_t)s->attempt->created, "log_max",
 				  (json_int_t)s->plan.limits.value[LIMIT_LOG_MAX], "request",
 				  s->attempt->request, "plan", s->attempt->plan);
 
@@ -115,11 +115,34 @@ static int note_adopted(struct story *s, struct error *err)
 	return r;
 }
 
+static int fill_from_ledger(void *arg, const struct input *i, int fd, struct error *err)
+{
+	struct story *s = arg;
+	struct output content = {.path = i->path, .size = i->size};
+
+	memcpy(content.sha256, i->sha256, sizeof content.sha256);
+	return ledger_copy_output(s->ledger, &content, fd, err);
+}
+
+/* What the submitter staged lies in the ledger: he may be gone. */
+static int stage_job(struct story *s, uint64_t max, struct error *err)
+{
+	const struct inputs *in = &s->hooks->job->inputs;
+	int r = 0;
+
+	for (size_t i = 0; r == 0 && i < in->count; i++)
+		r = workspace_stage_content(&s->workspace, &in->list[i], max, s->uid, s->gid,
+					    fill_from_ledger, s, &s->attempt->inputs, err);
+	return r;
+}
+
 int story_fill_workspace(struct story *s, struct error *err)
 {
 	uint64_t max = s->plan.limits.value[LIMIT_DISK];
 	int r = s->workspace.adopted ? note_adopted(s, err) : 0;
 
+	if (r == 0 && s->hooks->job)
+		r = stage_job(s, max, err);
 	for (size_t i = 0; r == 0 && i < s->plan.n_stages; i++)
 		r = workspace_stage(&s->workspace, s->plan.stages[i].source, s->plan.stages[i].as, max,
 				    s->uid, s->gid, &s->attempt->inputs, err);

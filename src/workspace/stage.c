@@ -147,24 +147,27 @@ static int copy(int from, int to, struct staging *s, uint64_t expected, struct e
 	return 0;
 }
 
-static int stage_file(struct workspace *w, struct staging *s, struct error *err)
+/* Where the content of a file comes from. */
+struct content {
+	int fd; /* a file of the host; -1: fill writes it */
+	uint64_t size;
+	workspace_fill_fn fill;
+	void *arg;
+};
+
+static int write_target(struct workspace *w, struct staging *s, const struct content *c, struct error *err)
 {
-	_cleanup_close_ int from = -1, dir = -1, to = -1;
+	_cleanup_close_ int dir = -1, to = -1;
 	const char *name = NULL;
-	struct stat st;
 	int r;
 
-	from = open_source(s, &st, err);
-	if (from < 0)
-		return from;
 	dir = open_parent(w->fd, s, &name, err);
 	if (dir < 0)
 		return dir;
 	to = create_target(dir, name, s, err);
 	if (to < 0)
 		return to;
-	s->input.mode = st.st_mode & 0111 ? 0700 : 0600;
-	r = copy(from, to, s, (uint64_t)st.st_size, err);
+	r = c->fill ? c->fill(c->arg, &s->input, to, err) : copy(c->fd, to, s, c->size, err);
 	if (r == 0 && fchmod(to, s->input.mode) < 0)
 		r = error_system(err, errno, "cannot set the mode of '%s'", s->shown_as);
 	if (r == 0 && geteuid() == 0 && fchown(to, s->uid, s->gid) < 0)
@@ -174,31 +177,73 @@ static int stage_file(struct workspace *w, struct staging *s, struct error *err)
 	return r;
 }
 
-int workspace_stage(struct workspace *w, const char *source, const char *as, uint64_t max, uid_t uid,
-		    gid_t gid, struct inputs *inputs, struct error *err)
+static int stage_file(struct workspace *w, struct staging *s, struct error *err)
 {
-	struct staging s = {.source = source, .as = as, .max = max, .uid = uid, .gid = gid};
-	const struct input *before;
-	int r;
+	_cleanup_close_ int from = -1;
+	struct stat st;
 
-	text_escape_into(s.shown_source, sizeof s.shown_source, source, strlen(source));
-	text_escape_into(s.shown_as, sizeof s.shown_as, as, strlen(as));
-	if (!is_clean_target(as))
+	from = open_source(s, &st, err);
+	if (from < 0)
+		return from;
+	s->input.mode = st.st_mode & 0111 ? 0700 : 0600;
+	return write_target(w, s, &(struct content){.fd = from, .size = (uint64_t)st.st_size}, err);
+}
+
+/* 1: it is to be staged; 0: it is there already. */
+static int staging_check(struct staging *s, const struct inputs *inputs, struct error *err)
+{
+	const struct input *before;
+
+	text_escape_into(s->shown_source, sizeof s->shown_source, s->source, strlen(s->source));
+	text_escape_into(s->shown_as, sizeof s->shown_as, s->as, strlen(s->as));
+	if (!is_clean_target(s->as))
 		return error_set(
 			err, ERROR_USAGE,
 			"cannot stage as '%s': it must be a relative path without '.', '..' and empty parts",
-			s.shown_as);
-	before = inputs_find(inputs, as);
-	if (before && strcmp(before->source, source) == 0)
+			s->shown_as);
+	before = inputs_find(inputs, s->as);
+	if (before && strcmp(before->source, s->source) == 0)
 		return 0;
 	if (before)
 		return error_set(err, ERROR_USAGE,
 				 "cannot stage '%s' as '%s': another input has that name already",
-				 s.shown_source, s.shown_as);
-	r = stage_file(w, &s, err);
-	if (r < 0)
+				 s->shown_source, s->shown_as);
+	return 1;
+}
+
+static int staging_note(struct staging *s, struct inputs *inputs, struct error *err)
+{
+	s->input.path = (char *)s->as;
+	s->input.source = (char *)s->source;
+	return inputs_add(inputs, &s->input) < 0 ? error_memory(err) : 0;
+}
+
+int workspace_stage(struct workspace *w, const char *source, const char *as, uint64_t max, uid_t uid,
+		    gid_t gid, struct inputs *inputs, struct error *err)
+{
+	struct staging s = {.source = source, .as = as, .max = max, .uid = uid, .gid = gid};
+	int r = staging_check(&s, inputs, err);
+
+	if (r <= 0)
 		return r;
-	s.input.path = (char *)as;
-	s.input.source = (char *)source;
-	return inputs_add(inputs, &s.input) < 0 ? error_memory(err) : 0;
+	r = stage_file(w, &s, err);
+	return r < 0 ? r : staging_note(&s, inputs, err);
+}
+
+int workspace_stage_content(struct workspace *w, const struct input *i, uint64_t max, uid_t uid, gid_t gid,
+			    workspace_fill_fn fill, void *arg, struct inputs *inputs, struct error *err)
+{
+	struct staging s = {
+		.source = i->source, .as = i->path, .max = max, .uid = uid, .gid = gid, .input = *i};
+	int r = staging_check(&s, inputs, err);
+
+	if (r <= 0)
+		return r;
+	if (i->size > max)
+		return error_set(err, ERROR_REFUSED,
+				 "input '%s' has %" PRIu64 " bytes, more than the %" PRIu64 " allowed",
+				 s.shown_source, i->size, max);
+	s.input.mode = i->mode & 0111 ? 0700 : 0600;
+	r = write_target(w, &s, &(struct content){.fd = -1, .fill = fill, .arg = arg}, err);
+	return r < 0 ? r : staging_note(&s, inputs, err);
 }

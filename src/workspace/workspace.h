@@ -136,6 +136,12 @@ int record_kill(const struct record *r, struct error *err);
 int workspace_stage(struct workspace *w, const char *source, const char *as, uint64_t max, uid_t uid,
 		    gid_t gid, struct inputs *inputs, struct error *err);
 
+/* The same with a content that somebody else writes: what is i's path, source, size, digest and mode is so when fill has
+ * returned 0 (it verifies). */
+typedef int (*workspace_fill_fn)(void *arg, const struct input *i, int fd, struct error *err);
+int workspace_stage_content(struct workspace *w, const struct input *i, uint64_t max, uid_t uid, gid_t gid,
+			    workspace_fill_fn fill, void *arg, struct inputs *inputs, struct error *err);
+
 /* As root, a uid of its own for each running analysis: a locked slot in /run/fumehood. Hands out host uid/gid and
  * the lock's descriptor; a slot whose former PID 1 is still dying is passed over. slot_bind notes the PID 1. */
 struct slot {

@@ -1,0 +1,210 @@
+/*
+ * A request as a worker can run it when its submitter is gone: paths absolute, the values of environment variables filled
+ * in, the files to stage listed. What is the worker's to decide (limits of its site, where its programs lie) is left.
+ */
+#include "private.h"
+#include "file.h"
+#include "program.h"
+#include "text.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+
+static int make_absolute(char **path, const char *directory, struct error *err)
+{
+	char *full;
+
+	if (!*path || **path == '/')
+		return 0;
+	full = path_join(directory, *path);
+	if (!full)
+		return error_memory(err);
+	free(*path);
+	*path = full;
+	return 0;
+}
+
+/* ./data and ./docs are the submitter's, where he has them and neither he nor the site names others. */
+static int choose_input(char **field, const char *site, const char *name, const char *directory,
+			struct error *err)
+{
+	_cleanup_free_ char *path = NULL;
+	struct stat st;
+
+	if (*field || site)
+		return make_absolute(field, directory, err);
+	path = path_join(directory, name);
+	if (!path)
+		return error_memory(err);
+	if (stat(path, &st) == 0 && S_ISDIR(st.st_mode))
+		*field = TAKE_PTR(path);
+	return 0;
+}
+
+/* "NAME" becomes "NAME=VALUE" with the submitter's value, or nothing if he has none. */
+static int fill_env(struct request *r, struct error *err)
+{
+	char **filled = NULL;
+
+	for (size_t i = 0; r->env && r->env[i]; i++) {
+		const char *value = strchr(r->env[i], '=') ? NULL : getenv(r->env[i]);
+		_cleanup_free_ char *entry = NULL;
+
+		if (!strchr(r->env[i], '=') && !value)
+			continue;
+		if (asprintf(&entry, "%s%s%s", r->env[i], value ? "=" : "", value ? value : "") < 0 ||
+		    strv_append(&filled, entry) < 0) {
+			strv_free(filled);
+			return error_memory(err);
+		}
+	}
+	strv_free(r->env);
+	r->env = filled;
+	return 0;
+}
+
+static int resolve_paths(const struct hood *h, struct request *r, struct error *err)
+{
+	const struct request *site = &h->config.defaults;
+	int e = choose_input(&r->data, site->data, "data", r->directory, err);
+
+	if (e == 0)
+		e = choose_input(&r->docs, site->docs, "docs", r->directory, err);
+	for (size_t i = 0; e == 0 && i < r->n_ro; i++)
+		e = make_absolute(&r->ro[i].from, r->directory, err);
+	if (e == 0)
+		e = make_absolute(&r->into, r->directory, err);
+	return e == 0 ? fill_env(r, err) : e;
+}
+
+/* Just enough of a plan to tell which files are staged. */
+static int sketch_plan(const struct request *r, struct plan *plan, struct error *err)
+{
+	_cleanup_program_ struct program p = {0};
+	const char *search = getenv("PATH");
+	char real[PATH_MAX];
+	int e = program_find(r->command[0], r->directory, search ? search : "", &p, err);
+
+	if (e < 0)
+		return e;
+	plan->data = r->data && realpath(r->data, real) ? strdup(real) : NULL;
+	plan->docs = r->docs && realpath(r->docs, real) ? strdup(real) : NULL;
+	plan->workspace = strdup("/workspace");
+	plan->program = p.relative ? path_join("/workspace", p.relative) : strdup(r->command[0]);
+	return plan->workspace && plan->program ? 0 : error_memory(err);
+}
+
+static int list_inputs(const struct plan *plan, struct inputs *inputs, struct error *err)
+{
+	for (size_t i = 0; i < plan->n_stages; i++) {
+		const struct stage *stage = &plan->stages[i];
+		struct input input = {.path = stage->as, .source = stage->source};
+		const struct input *before = inputs_find(inputs, stage->as);
+		struct stat st;
+
+		if (before)
+			return error_set(err, ERROR_USAGE,
+					 "cannot stage '%s' as '%s': another input has that name already",
+					 stage->source, stage->as);
+		if (lstat(stage->source, &st) < 0)
+			return error_system(err, errno, "cannot look at input '%s'", stage->source);
+		if (!S_ISREG(st.st_mode))
+			return error_set(err, ERROR_REFUSED, "input '%s' is not a regular file",
+					 stage->source);
+		input.size = (uint64_t)st.st_size;
+		input.mode = st.st_mode & 0111 ? 0700 : 0600;
+		if (inputs_add(inputs, &input) < 0)
+			return error_memory(err);
+	}
+	return 0;
+}
+
+/* The files are in the job now. */
+static void forget_inputs(struct request *r)
+{
+	for (size_t i = 0; i < r->n_inputs; i++) {
+		free(r->inputs[i].from);
+		free(r->inputs[i].to);
+	}
+	r->n_inputs = 0;
+	r->no_stage = true;
+}
+
+/* What the limits add up to on a host: a submitter's wish, else the site's, else ours. */
+static int resolve_needs(const struct hood *h, const struct request *r, struct job *job, struct error *err)
+{
+	struct limits l = r->limits;
+	int e;
+
+	limits_inherit(&l, &h->config.defaults.limits);
+	limits_built_in(&l);
+	e = limits_cap(&l, &h->config.maximum, err);
+	if (e < 0)
+		return e;
+	job->memory_bytes = l.value[LIMIT_MEMORY] == LIMIT_NONE ? 0 : l.value[LIMIT_MEMORY];
+	job->cpus_milli = l.value[LIMIT_CPUS] == LIMIT_NONE ? 0 : l.value[LIMIT_CPUS];
+	return 0;
+}
+
+static int job_fill(struct hood *h, struct request *r, struct job *job, struct error *err)
+{
+	_cleanup_plan_ struct plan plan;
+	int e;
+
+	plan_init(&plan);
+	if (!r->directory && !(r->directory = strdup(h->directory)))
+		return error_memory(err);
+	e = request_check(r, err);
+	if (e == 0 && r->stdin_open)
+		e = error_set(
+			err, ERROR_REFUSED,
+			"a queued analysis has no standard input, its submitter may be gone: put it into a file, and name that");
+	if (e == 0)
+		e = resolve_paths(h, r, err);
+	if (e == 0)
+		e = sketch_plan(r, &plan, err);
+	if (e == 0)
+		e = plan_add_stages(r, &plan, err);
+	if (e == 0)
+		e = list_inputs(&plan, &job->inputs, err);
+	if (e == 0)
+		e = resolve_needs(h, r, job, err);
+	if (e == 0 && !r->id) {
+		char id[ID_ROOM];
+
+		e = id_make(id, err);
+		if (e == 0 && !(r->id = strdup(id)))
+			e = error_memory(err);
+	}
+	if (e < 0)
+		return e;
+	forget_inputs(r);
+	snprintf(job->id, sizeof job->id, "%s", r->id);
+	job->again = r->again;
+	job->request = request_to_json(r);
+	return job->request ? 0 : error_memory(err);
+}
+
+int hood_job(struct hood *h, const struct request *asked, struct job *ret, struct error *err)
+{
+	_cleanup_request_ struct request r;
+	_cleanup_job_ struct job job;
+	json_t *copy = request_to_json(asked);
+	int e;
+
+	request_init(&r);
+	job_init(&job);
+	e = copy ? request_from_json(&r, copy, err) : error_memory(err);
+	json_decref(copy);
+	if (e == 0)
+		e = job_fill(h, &r, &job, err);
+	if (e < 0)
+		return e;
+	*ret = job;
+	job_init(&job);
+	return 0;
+}
