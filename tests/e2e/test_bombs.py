@@ -163,18 +163,18 @@ def test_the_host_goes_on_as_if_nothing_was(box):
 
 @pytest.mark.alone
 def test_an_analysis_beside_a_cpu_bomb_takes_as_long_as_alone(box):
-    """Both may use one CPU. The median of five; 15 % is what the machine itself may vary."""
+    """Both may use one CPU. The fastest of nine: what else the host does can only add, the bomb would add to each."""
     def seconds():
         result = explode(box, 'use', 400, 1, limits=['--cpus', '1'])
         assert result.status == 0, result
         return result.json['usage']['wall_ms'] / 1000
 
-    def median():
-        return sorted(seconds() for _ in range(5))[2]
+    def fastest():
+        return min(seconds() for _ in range(9))
 
-    alone = median()
+    alone = fastest()
     process, _ = box.start('echo ready; exec ./bomb busy 8', '--input', 'bomb', '--cpus', '1', '--wall', '5m', '--grace', '0s')
-    beside = median()
+    beside = fastest()
     assert process.poll() is None
     process.terminate()
     process.communicate(timeout=20)
