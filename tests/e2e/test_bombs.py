@@ -163,19 +163,27 @@ def test_the_host_goes_on_as_if_nothing_was(box):
 
 @pytest.mark.alone
 def test_an_analysis_beside_a_cpu_bomb_takes_as_long_as_alone(box):
-    """Both may use one CPU. The fastest of nine: what else the host does can only add, the bomb would add to each."""
+    """Both may use one CPU. Medians of five; a round in which the host had something else to do proves nothing, so that
+    there are three, and the bomb would spoil each."""
     def seconds():
         result = explode(box, 'use', 400, 1, limits=['--cpus', '1'])
         assert result.status == 0, result
         return result.json['usage']['wall_ms'] / 1000
 
-    def fastest():
-        return min(seconds() for _ in range(9))
+    def median():
+        return sorted(seconds() for _ in range(5))[2]
 
-    alone = fastest()
-    process, _ = box.start('echo ready; exec ./bomb busy 8', '--input', 'bomb', '--cpus', '1', '--wall', '5m', '--grace', '0s')
-    beside = fastest()
-    assert process.poll() is None
-    process.terminate()
-    process.communicate(timeout=20)
-    assert beside < alone * 1.15, (alone, beside)
+    def both():
+        alone = median()
+        process, _ = box.start('echo ready; exec ./bomb busy 8', '--input', 'bomb', '--cpus', '1', '--wall', '5m',
+                               '--grace', '0s')
+        beside = median()
+        assert process.poll() is None
+        process.terminate()
+        process.communicate(timeout=20)
+        return alone, beside
+
+    rounds = []
+    while len(rounds) < 3 and not any(beside < alone * 1.15 for alone, beside in rounds):
+        rounds.append(both())
+    assert any(beside < alone * 1.15 for alone, beside in rounds), rounds
