@@ -134,7 +134,12 @@ static void forget_inputs(struct request *r)
 	r->no_stage = true;
 }
 
-/* What the limits add up to on a host: a submitter's wish, else the site's, else ours. */
+/* What somebody asked for must be free on a host. A default that nobody asked for is a fence, not a need. */
+static uint64_t need(const struct limits *l, enum limit which)
+{
+	return l->origin[which] >= LIMIT_SITE && l->value[which] != LIMIT_NONE ? l->value[which] : 0;
+}
+
 static int resolve_needs(const struct hood *h, const struct request *r, struct job *job, struct error *err)
 {
 	struct limits l = r->limits;
@@ -143,11 +148,9 @@ static int resolve_needs(const struct hood *h, const struct request *r, struct j
 	limits_inherit(&l, &h->config.defaults.limits);
 	limits_built_in(&l);
 	e = limits_cap(&l, &h->config.maximum, err);
-	if (e < 0)
-		return e;
-	job->memory_bytes = l.value[LIMIT_MEMORY] == LIMIT_NONE ? 0 : l.value[LIMIT_MEMORY];
-	job->cpus_milli = l.value[LIMIT_CPUS] == LIMIT_NONE ? 0 : l.value[LIMIT_CPUS];
-	return 0;
+	job->memory_bytes = need(&l, LIMIT_MEMORY);
+	job->cpus_milli = need(&l, LIMIT_CPUS);
+	return e;
 }
 
 static int job_fill(struct hood *h, struct request *r, struct job *job, struct error *err)
