@@ -1,0 +1,255 @@
+/*
+ * Workspaces of analyses that run inside the host, and the house: gc, doctor, post-process, the ledger itself.
+ */
+#include "lib.h"
+#include "view.h"
+
+#include <errno.h>
+#include <string.h>
+
+#include "buffer.h"
+#include "process.h"
+
+FH_PUBLIC int fh_plan(fh_hood *hood, const fh_request *request, char **ret_json, fh_error *err)
+{
+	json_t *json = NULL;
+	struct request complete;
+	struct plan plan;
+	struct call c;
+	int r = call_begin(&c, hood, "plan", err);
+
+	if (r < 0)
+		return r;
+	plan_init(&plan);
+	r = request_complete(request, &complete, &c.err);
+	if (r == 0)
+		r = hood_plan(c.hood, &complete, &plan, &c.err);
+	if (r == 0)
+		json = plan_to_json(&plan);
+	plan_done(&plan);
+	request_done(&complete);
+	return call_end_json(&c, r, json, ret_json, err);
+}
+
+/* ---- workspaces ---- */
+
+FH_PUBLIC int fh_workspace_create(fh_hood *hood, const char *id, pid_t owner, int64_t seconds,
+				  char **ret_path, fh_error *err)
+{
+	struct process_id process = {0};
+	int64_t until = 0;
+	struct call c;
+	char *path = NULL;
+	int r;
+
+	if (seconds < 0 || seconds > INT64_MAX / 4 / (int64_t)NSEC_PER_SEC)
+		return fail_with(err, FH_USAGE, "a workspace cannot be held for %lld seconds",
+				 (long long)seconds);
+	r = call_begin(&c, hood, "workspace", err);
+	if (r < 0)
+		return r;
+	if (seconds > 0)
+		until = clock_utc() + seconds * (int64_t)NSEC_PER_SEC;
+	else if (process_identify(owner ? owner : getpid(), &process) < 0)
+		r = error_set(&c.err, ERROR_REFUSED, "there is no process %d to hold the workspace",
+			      (int)owner);
+	if (r == 0)
+		r = hood_workspace_create(c.hood, id, until ? NULL : &process, until, &path, &c.err);
+	r = call_end(&c, r, err);
+	if (r == 0)
+		*ret_path = path;
+	return r;
+}
+
+FH_PUBLIC int fh_workspace_cleanup(fh_hood *hood, const char *id, fh_error *err)
+{
+	struct call c;
+	int r = call_begin(&c, hood, "workspace", err);
+
+	return r < 0 ? r : call_end(&c, hood_workspace_cleanup(c.hood, id, &c.err), err);
+}
+
+struct fh_rows {
+	struct buffer lines;
+};
+
+FH_PUBLIC int fh_rows_add(fh_rows *rows, const char *lines, size_t size, fh_error *err)
+{
+	return buffer_append(&rows->lines, lines, size) < 0 ? fail_memory(err) : 0;
+}
+
+struct maker {
+	fh_rows_fn fn;
+	void *arg;
+};
+
+/* The host's function sees a copy: it may keep it. */
+static int make_rows(void *arg, const struct attempt *a, int fd, char **ret_lines, size_t *ret_size,
+		     struct error *err)
+{
+	const struct maker *maker = arg;
+	fh_result *seen = result_copy(a);
+	fh_rows rows = {{0}};
+	fh_error said = {0};
+	int r = seen ? maker->fn(maker->arg, seen, fd, &rows, &said) : 0;
+
+	if (!seen)
+		r = error_memory(err);
+	else if (r != 0)
+		r = said.message[0]
+			    ? error_from_public(err, &said)
+			    : error_set(err, ERROR_REFUSED,
+					"the caller made no rows for '%s': nothing was committed", a->id);
+	fh_result_free(seen);
+	if (r == 0) {
+		*ret_size = rows.lines.size;
+		*ret_lines = buffer_take(&rows.lines);
+		r = *ret_lines ? 0 : error_memory(err);
+	}
+	buffer_free(&rows.lines);
+	return r;
+}
+
+FH_PUBLIC int fh_commit(fh_hood *hood, const char *id, const char *const *outputs, const char *result_json,
+			fh_rows_fn fn, void *arg, unsigned flags, fh_result **ret, fh_error *err)
+{
+	struct maker maker = {fn, arg};
+	struct commit_order order = {.outputs = (char *const *)outputs,
+				     .again = flags & FH_AGAIN,
+				     .arg = &maker,
+				     .rows = fn ? make_rows : NULL};
+	fh_result *result;
+	struct call c;
+	int r;
+
+	if (flags & ~(unsigned)FH_AGAIN)
+		return fail_with(err, FH_USAGE, "fh_commit() knows no flag 0x%x: is the library too old?",
+				 flags);
+	r = call_begin(&c, hood, "commit", err);
+	if (r < 0)
+		return r;
+	result = result_new();
+	if (!result)
+		r = error_memory(&c.err);
+	if (r == 0 && result_json && !(order.result = json_read(result_json, &c.err)))
+		r = -EINVAL;
+	if (r == 0)
+		r = hood_commit_with(c.hood, id, &order, &result->attempt, &c.err);
+	json_decref(order.result);
+	r = call_end(&c, r, err);
+	if (r < 0)
+		fh_result_free(result);
+	else
+		*ret = result;
+	return r;
+}
+
+/* ---- the house ---- */
+
+FH_PUBLIC int fh_gc(fh_hood *hood, char **ret_json, fh_error *err)
+{
+	json_t *json = NULL;
+	struct call c;
+	int r = call_begin(&c, hood, "gc", err);
+
+	if (r < 0)
+		return r;
+	r = view_gc(c.hood, &json, &c.err);
+	return call_end_json(&c, r, json, ret_json, err);
+}
+
+FH_PUBLIC int fh_doctor(fh_hood *hood, char **ret_json, fh_error *err)
+{
+	json_t *json = NULL;
+	struct call c;
+	int r = call_begin(&c, hood, "doctor", err);
+
+	if (r < 0)
+		return r;
+	r = view_doctor(c.hood, &json, &c.err);
+	return call_end_json(&c, r, json, ret_json, err);
+}
+
+FH_PUBLIC int fh_delegate(const char *user, char **ret_done, fh_error *err)
+{
+	struct error why = {.stage = "doctor"};
+	struct quiet quiet;
+	char *done = NULL;
+	int r;
+
+	quiet_begin(&quiet);
+	r = hood_delegate(user, &done, &why);
+	quiet_end(&quiet);
+	if (r < 0)
+		return fail(err, &why);
+	*ret_done = done;
+	return 0;
+}
+
+FH_PUBLIC int fh_post_process(fh_hood *hood, const char *id, int attempt, const char *command, int cancel_fd,
+			      fh_result **ret, int *ret_posted, fh_error *err)
+{
+	fh_result *result;
+	bool posted = false;
+	struct call c;
+	int r = call_begin(&c, hood, "post-process", err);
+
+	if (r < 0)
+		return r;
+	result = result_new();
+	r = result ? id_check(id, &c.err) : error_memory(&c.err);
+	if (r == 0)
+		r = hood_post_process(c.hood, id, attempt, command, cancel_fd, &result->attempt, &posted,
+				      &c.err);
+	r = call_end(&c, r, err);
+	if (r < 0) {
+		fh_result_free(result);
+		return r;
+	}
+	*ret = result;
+	if (ret_posted)
+		*ret_posted = posted;
+	return 0;
+}
+
+/* ---- the ledger itself ---- */
+
+static int database(fh_hood *hood, unsigned flags,
+		    int (*fn)(struct ledger *l, json_t **ret, struct error *err), char **ret_json,
+		    fh_error *err)
+{
+	json_t *json = NULL;
+	struct ledger *ledger;
+	struct call c;
+	int r = call_begin(&c, hood, "db", err);
+
+	if (r < 0)
+		return r;
+	r = hood_ledger(c.hood, flags, &ledger, &c.err);
+	if (r == 0)
+		r = fn(ledger, &json, &c.err);
+	if (r == 0)
+		r = json_array_size(json_object_get(json, "problems")) > 0;
+	return call_end_json(&c, r, json, ret_json, err);
+}
+
+FH_PUBLIC int fh_db_init(fh_hood *hood, char **ret_json, fh_error *err)
+{
+	return database(hood, LEDGER_CREATE, ledger_status, ret_json, err);
+}
+
+FH_PUBLIC int fh_db_status(fh_hood *hood, char **ret_json, fh_error *err)
+{
+	return database(hood, LEDGER_READ_ONLY, ledger_status, ret_json, err);
+}
+
+FH_PUBLIC int fh_db_check(fh_hood *hood, char **ret_json, fh_error *err)
+{
+	return database(hood, LEDGER_READ_ONLY, ledger_check, ret_json, err);
+}
+
+/* Opening it for writing upgrades it. */
+FH_PUBLIC int fh_db_upgrade(fh_hood *hood, char **ret_json, fh_error *err)
+{
+	return database(hood, 0, ledger_status, ret_json, err);
+}

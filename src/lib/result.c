@@ -1,0 +1,258 @@
+#include "lib.h"
+
+#include <stdio.h>
+#include <string.h>
+
+_Static_assert(FH_SUCCEEDED == (int)VERDICT_SUCCEEDED && FH_FAILED == (int)VERDICT_FAILED &&
+		       FH_TIMED_OUT == (int)VERDICT_TIMED_OUT &&
+		       FH_OUTPUT_MISSING == (int)VERDICT_OUTPUT_MISSING &&
+		       FH_POST_PROCESS_FAILED == (int)VERDICT_POST_PROCESS_FAILED &&
+		       FH_OUT_OF_MEMORY == (int)VERDICT_OUT_OF_MEMORY &&
+		       FH_OUT_OF_DISK == (int)VERDICT_OUT_OF_DISK &&
+		       FH_OUT_OF_PROCESSES == (int)VERDICT_OUT_OF_PROCESSES &&
+		       FH_CANCELLED == (int)VERDICT_CANCELLED && FH_LOST == (int)VERDICT_LOST &&
+		       FH_VERDICT_REFUSED == (int)VERDICT_REFUSED &&
+		       (int)VERDICT_COUNT == FH_VERDICT_REFUSED + 1,
+	       "public verdicts are the model's");
+_Static_assert(FH_STDOUT == (int)STREAM_STDOUT && FH_STDERR == (int)STREAM_STDERR &&
+		       FH_POST_PROCESS == (int)STREAM_POST,
+	       "public streams are the model's");
+
+enum { STATUS_OURS = 125 };
+
+FH_PUBLIC const char *fh_verdict_name(int verdict)
+{
+	return verdict_name(verdict >= 0 && verdict < VERDICT_COUNT ? (enum verdict)verdict : VERDICT_NONE);
+}
+
+fh_result *result_new(void)
+{
+	fh_result *result = calloc(1, sizeof *result);
+
+	if (!result)
+		return NULL;
+	atomic_init(&result->refs, 1);
+	attempt_init(&result->attempt);
+	return result;
+}
+
+fh_result *result_ref(fh_result *result)
+{
+	atomic_fetch_add(&result->refs, 1);
+	return result;
+}
+
+FH_PUBLIC void fh_result_free(fh_result *result)
+{
+	if (!result || atomic_fetch_sub(&result->refs, 1) > 1)
+		return;
+	attempt_done(&result->attempt);
+	free(result);
+}
+
+static int captured_copy(struct captured *to, const struct captured *from)
+{
+	*to = (struct captured){.head = from->head ? malloc(from->head_size + 1) : NULL,
+				.head_size = from->head_size,
+				.tail = from->tail ? malloc(from->tail_size + 1) : NULL,
+				.tail_size = from->tail_size,
+				.omitted = from->omitted};
+	if ((from->head && !to->head) || (from->tail && !to->tail))
+		return -1;
+	if (from->head)
+		memcpy(to->head, from->head, from->head_size);
+	if (from->tail)
+		memcpy(to->tail, from->tail, from->tail_size);
+	return 0;
+}
+
+fh_result *result_copy(const struct attempt *a)
+{
+	fh_result *result = result_new();
+	json_t *json = attempt_to_json(a);
+	struct error ignored = ERROR_INIT;
+	int r = result && json ? attempt_from_json(&result->attempt, json, &ignored) : -1;
+
+	json_decref(json);
+	for (int i = 0; i < STREAM_COUNT && r == 0; i++)
+		r = captured_copy(&result->attempt.logs[i], &a->logs[i]);
+	if (r == 0)
+		r = captured_copy(&result->attempt.post_log, &a->post_log);
+	if (r == 0)
+		return result;
+	fh_result_free(result);
+	return NULL;
+}
+
+int result_refuse(fh_result *result, const struct error *why)
+{
+	result->attempt.verdict = VERDICT_REFUSED;
+	result->attempt.status = STATUS_OURS;
+	result->attempt.committed = false;
+	return attempt_set_error(&result->attempt, why);
+}
+
+FH_PUBLIC const char *fh_result_id(const fh_result *result)
+{
+	return result->attempt.id;
+}
+
+FH_PUBLIC int fh_result_attempt(const fh_result *result)
+{
+	return result->attempt.number;
+}
+
+FH_PUBLIC int fh_result_verdict(const fh_result *result)
+{
+	return (int)result->attempt.verdict;
+}
+
+FH_PUBLIC int fh_result_exit_code(const fh_result *result)
+{
+	return result->attempt.exit_code;
+}
+
+FH_PUBLIC int fh_result_signal(const fh_result *result)
+{
+	return result->attempt.signal;
+}
+
+FH_PUBLIC int fh_result_status(const fh_result *result)
+{
+	return result->attempt.committed ? result->attempt.status : STATUS_OURS;
+}
+
+FH_PUBLIC int fh_result_committed(const fh_result *result)
+{
+	return result->attempt.committed;
+}
+
+FH_PUBLIC const char *fh_result_reason(const fh_result *result)
+{
+	return result->attempt.reason;
+}
+
+FH_PUBLIC const char *fh_result_workspace(const fh_result *result)
+{
+	return result->attempt.workspace;
+}
+
+FH_PUBLIC int64_t fh_result_rows(const fh_result *result)
+{
+	return result->attempt.rows;
+}
+
+FH_PUBLIC int64_t fh_result_usage(const fh_result *result, const char *name)
+{
+	json_t *usage = usage_to_json(&result->attempt.usage), *value = json_object_get(usage, name);
+	int64_t number = json_is_integer(value) ? (int64_t)json_integer_value(value) : -1;
+
+	json_decref(usage);
+	return number;
+}
+
+FH_PUBLIC size_t fh_result_outputs(const fh_result *result)
+{
+	return result->attempt.manifest.n_outputs;
+}
+
+FH_PUBLIC int fh_result_output(const fh_result *result, size_t index, fh_output *ret, fh_error *err)
+{
+	const struct manifest *m = &result->attempt.manifest;
+	const struct output *o = index < m->n_outputs ? &m->outputs[index] : NULL;
+
+	if (!o)
+		return fail_with(err, FH_USAGE, "there is no output %zu: there are %zu", index, m->n_outputs);
+	*ret = (fh_output){.path = o->path, .size = o->size, .media_type = o->media_type};
+	hex_encode(o->sha256, DIGEST_SIZE, ret->sha256);
+	return 0;
+}
+
+FH_PUBLIC size_t fh_result_rejected(const fh_result *result)
+{
+	return result->attempt.manifest.n_rejected;
+}
+
+FH_PUBLIC int fh_result_rejected_output(const fh_result *result, size_t index, const char **ret_path,
+					const char **ret_reason, fh_error *err)
+{
+	const struct manifest *m = &result->attempt.manifest;
+
+	if (index >= m->n_rejected)
+		return fail_with(err, FH_USAGE, "there is no refused output %zu: there are %zu", index,
+				 m->n_rejected);
+	*ret_path = m->rejected[index].path;
+	*ret_reason = m->rejected[index].reason;
+	return 0;
+}
+
+static int code_by_name(const char *name)
+{
+	for (int code = FH_USAGE; code <= FH_SYSTEM; code++)
+		if (name && strcmp(error_kind_name((enum error_kind)code), name) == 0)
+			return code;
+	return FH_SYSTEM;
+}
+
+FH_PUBLIC int fh_result_error(const fh_result *result, fh_error *ret)
+{
+	const struct attempt *a = &result->attempt;
+	int code = a->error_message ? code_by_name(a->error_code) : FH_OK;
+
+	if (!ret)
+		return code;
+	*ret = (fh_error){.code = code};
+	snprintf(ret->stage, sizeof ret->stage, "%s", a->error_stage ? a->error_stage : "");
+	snprintf(ret->message, sizeof ret->message, "%s", a->error_message ? a->error_message : "");
+	return code;
+}
+
+/* The last bytes: of the tail, and where that is shorter and follows directly, of the head too. */
+FH_PUBLIC int fh_result_log(const fh_result *result, int stream, size_t max, char **ret_text,
+			    size_t *ret_size, fh_error *err)
+{
+	const struct captured *c;
+	size_t tail, head;
+	char *text;
+
+	if (stream < 0 || stream > FH_POST_PROCESS)
+		return fail_with(err, FH_USAGE, "there is no stream %d", stream);
+	c = stream == FH_POST_PROCESS ? &result->attempt.post_log : &result->attempt.logs[stream];
+	tail = !c->tail ? 0 : c->tail_size < max ? c->tail_size : max;
+	head = !c->head || c->omitted ? 0 : c->head_size < max - tail ? c->head_size : max - tail;
+	text = malloc(head + tail + 1);
+	if (!text)
+		return fail_memory(err);
+	if (head)
+		memcpy(text, c->head + c->head_size - head, head);
+	if (tail)
+		memcpy(text + head, c->tail + c->tail_size - tail, tail);
+	text[head + tail] = 0;
+	*ret_text = text;
+	if (ret_size)
+		*ret_size = head + tail;
+	return 0;
+}
+
+FH_PUBLIC int fh_result_json(const fh_result *result, int full, char **ret_json, fh_error *err)
+{
+	json_t *json = attempt_to_public_json(&result->attempt, full != 0);
+	char *text = json ? json_dumps(json, JSON_COMPACT) : NULL;
+
+	json_decref(json);
+	if (!text)
+		return fail_memory(err);
+	*ret_json = text;
+	return 0;
+}
+
+json_t *json_read(const char *text, struct error *err)
+{
+	json_error_t at;
+	json_t *json = json_loads(text, JSON_REJECT_DUPLICATES | JSON_DECODE_ANY, &at);
+
+	if (!json)
+		error_set(err, ERROR_USAGE, "the result is not JSON: line %d, column %d: %s", at.line,
+			  at.column, at.text);
+	return json;
+}

@@ -1,0 +1,22 @@
+/*
+ * What --json prints, as JSON: for the library, and for whoever else shows the ledger to a program. Each takes a hood
+ * and gives a new reference, or negative with err.
+ */
+#ifndef LIB_VIEW_H
+#define LIB_VIEW_H
+
+#include "hood.h"
+
+/* `ls`: what is running comes first, from the state directory, and replaces the row of an earlier attempt. */
+int view_list(struct hood *h, const char *state, const char *prefix, int limit, json_t **ret,
+	      struct error *err);
+/* `show`: the ledger's, or a first run that is going on. */
+int view_show(struct hood *h, const char *id, int attempt, json_t **ret, struct error *err);
+int view_outputs(struct hood *h, const char *id, int attempt, json_t **ret, struct error *err);
+int view_logs(struct hood *h, const char *id, int attempt, json_t **ret, struct error *err);
+/* `gc`: 1 if something failed, which is in it. */
+int view_gc(struct hood *h, json_t **ret, struct error *err);
+/* `doctor`: 1 if something that is required is missing. */
+int view_doctor(struct hood *h, json_t **ret, struct error *err);
+
+#endif
