@@ -47,6 +47,7 @@ bench:
 	@scripts/build $(BUILD)
 	@bench/run $(BUILD)
 	@tests/support/with-postgres bench/rows $(BUILD)
+	@tests/support/with-postgres bench/commit $(BUILD)
 
 ##  make lint        formatting, static analysis, direction of includes
 lint:
