@@ -9,6 +9,7 @@
 #ifndef STORE_BACKEND_H
 #define STORE_BACKEND_H
 
+#include <jansson.h>
 #include <stdbool.h>
 #include <stdint.h>
 
@@ -48,6 +49,8 @@ struct value value_path(const char *path);		 /* its bytes; NULL: null */
 int64_t value_to_integer(const struct value *v, int64_t fallback);
 int value_to_text(const struct value *v, char **ret, struct error *err); /* NULL for null */
 int value_to_bytes(const struct value *v, char **ret, size_t *ret_size, struct error *err);
+int value_to_json(const struct value *v, json_t **ret, struct error *err); /* NULL for null */
+void value_to_fixed(const struct value *v, char *out, size_t room); /* "" for null and what does not fit */
 int value_to_digest(const struct value *v, uint8_t ret[DIGEST_SIZE], struct error *err);
 
 typedef int (*row_fn)(void *arg, const struct value *row, struct error *err); /* negative: ends with it */
@@ -89,6 +92,11 @@ struct backend_ops {
 	/* An answer goes to b a row at a time, as CSV: fn gets whole lines, the header first. */
 	int (*query)(struct backend *b, const struct ledger_query *q, query_line_fn fn, void *arg,
 		     struct error *err);
+	/* The doorbell of the queue (queue.h). ring is for the transaction that is open: it rings if that is committed.
+	 * bell: the descriptor, negative. bell_read: 1 if it rang, 0, negative if the connection is gone. */
+	int (*ring)(struct backend *b, struct error *err);
+	int (*bell)(struct backend *b, struct error *err);
+	int (*bell_read)(struct backend *b, struct error *err);
 	/* The database's own check of itself: fn gets one text per problem. NULL: has none. */
 	int (*verify)(struct backend *b, row_fn fn, void *arg, struct error *err);
 };

@@ -1,11 +1,13 @@
 /*
  * The commit: one transaction, fenced and idempotent by the attempt's token.
  *
- * The order within it matters. The analysis's row is locked first; whoever else commits to the same id waits there,
- * and sees our token once he goes on. Contents are read, verified and written one at a time, in the order of their
+ * The order within it matters. A queued analysis's row in the queue is locked first: if it is no longer this worker's,
+ * nothing is committed (queue_settle.c). Then the analysis's row; whoever else commits to the same id waits there, and
+ * sees our token once he goes on. Contents are read, verified and written one at a time, in the order of their
  * digests: two commits with contents in common then wait for each other instead of dying of a deadlock.
  */
 #include "commit.h"
+#include "queue_private.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -13,7 +15,7 @@
 
 enum { COMMIT_TRIES = 5 };
 
-static void commit_done(struct commit *c)
+void commit_done(struct commit *c)
 {
 	char **texts[] = {&c->request, &c->plan,    &c->receipt, &c->result,
 			  &c->usage,   &c->missing, &c->present};
@@ -31,21 +33,20 @@ static int content_compare(const void *a, const void *b)
 	return memcmp(x->output->sha256, y->output->sha256, DIGEST_SIZE);
 }
 
-static int list_contents(struct commit *c, struct error *err)
+int commit_list(struct commit *c, const struct output *outputs, size_t n, struct error *err)
 {
-	const struct manifest *m = &c->a->manifest;
-	size_t n = 0;
+	size_t distinct = 0;
 
-	c->contents = calloc(m->n_outputs + 1, sizeof *c->contents);
+	c->contents = calloc(n + 1, sizeof *c->contents);
 	if (!c->contents)
 		return error_memory(err);
-	for (size_t i = 0; i < m->n_outputs; i++)
-		c->contents[i] = (struct content){&m->outputs[i], m->outputs[i].is_object};
-	qsort(c->contents, m->n_outputs, sizeof *c->contents, content_compare);
-	for (size_t i = 0; i < m->n_outputs; i++)
-		if (i == 0 || content_compare(&c->contents[i], &c->contents[n - 1]) != 0)
-			c->contents[n++] = c->contents[i];
-	c->n_contents = n;
+	for (size_t i = 0; i < n; i++)
+		c->contents[i] = (struct content){&outputs[i], outputs[i].is_object};
+	qsort(c->contents, n, sizeof *c->contents, content_compare);
+	for (size_t i = 0; i < n; i++)
+		if (i == 0 || content_compare(&c->contents[i], &c->contents[distinct - 1]) != 0)
+			c->contents[distinct++] = c->contents[i];
+	c->n_contents = distinct;
 	return 0;
 }
 
@@ -68,10 +69,10 @@ static int secure_object(struct commit *c, struct content *content, struct error
 	r = objects_put(&c->l->objects, fd, o->size, sha256, err);
 	if (r < 0)
 		return r;
-	return memcmp(sha256, o->sha256, DIGEST_SIZE) == 0 ? 0 : content_changed(o, err);
+	return memcmp(sha256, o->sha256, DIGEST_SIZE) == 0 ? 0 : content_changed(c, o, err);
 }
 
-static int secure_objects(struct commit *c, struct error *err)
+int commit_secure(struct commit *c, struct error *err)
 {
 	int r = 0;
 
@@ -151,12 +152,22 @@ static int transaction(struct commit *c, struct error *err)
 {
 	struct value analysis[] = {value_text(c->a->id),
 				   value_time(c->a->created ? c->a->created : clock_utc())};
-	int r = ledger_run(c->l, SQL_ANALYSIS_LOCK, analysis, 2, NULL, NULL, err);
+	struct queue_row queued = {0};
+	int r = c->a->queued ? queue_lock(c->l, c->a->id, &queued, err) : 0;
 
 	if (r == 0)
+		r = ledger_run(c->l, SQL_ANALYSIS_LOCK, analysis, 2, NULL, NULL, err);
+	if (r == 0)
 		r = ledger_has_token(c->l, c->a->token, &c->number, err);
+	if (r == 1 && c->a->queued) {
+		int lost = queue_committed(c->l, c->a, err);
+
+		return lost < 0 ? lost : 1;
+	}
 	if (r == 0)
 		r = choose_number(c, err);
+	if (r == 0 && c->a->queued)
+		r = queue_settle(c->l, &queued, c->a, c->number, err);
 	if (r == 0)
 		r = commit_rows(c, err);
 	return r == 0 ? commit_posts(c, err) : r;
@@ -177,6 +188,17 @@ static int commit_once(struct commit *c, struct error *err)
 	return r < 0 ? r : 0;
 }
 
+int commit_within(struct ledger *l, const struct attempt *a, int *ret_number, struct error *err)
+{
+	_cleanup_(commit_done) struct commit c = {.l = l, .a = a};
+	int r = dump_texts(&c, err);
+
+	if (r == 0)
+		r = transaction(&c, err);
+	*ret_number = c.number;
+	return r < 0 ? r : 0;
+}
+
 int ledger_commit(struct ledger *l, const struct attempt *a, content_open_fn open, void *arg, int *ret_number,
 		  struct error *err)
 {
@@ -187,12 +209,12 @@ int ledger_commit_rows(struct ledger *l, const struct attempt *a, content_open_f
 		       const struct row_source *rows, int *ret_number, struct error *err)
 {
 	_cleanup_(commit_done) struct commit c = {.l = l, .a = a, .open = open, .arg = arg, .rows = rows};
-	int r = list_contents(&c, err);
+	int r = commit_list(&c, a->manifest.outputs, a->manifest.n_outputs, err);
 
 	if (r == 0)
 		r = dump_texts(&c, err);
 	if (r == 0)
-		r = secure_objects(&c, err);
+		r = commit_secure(&c, err);
 	if (r == 0) {
 		int tries = COMMIT_TRIES;
 

@@ -15,7 +15,7 @@ struct content {
 
 struct commit {
 	struct ledger *l;
-	const struct attempt *a;
+	const struct attempt *a; /* NULL: only contents are stored */
 	content_open_fn open;
 	void *arg;
 	struct content *contents; /* distinct, by digest */
@@ -27,6 +27,16 @@ struct commit {
 	bool staged;		       /* find out which row is wrong */
 };
 
+void commit_done(struct commit *c);
+/* The contents that are to be stored; those that must be objects are made so, from here to objects_release() no sweep
+ * can take them; the others are put into the database, within the transaction. */
+int commit_list(struct commit *c, const struct output *outputs, size_t n, struct error *err);
+int commit_secure(struct commit *c, struct error *err);
+int commit_blobs(struct commit *c, struct error *err);
+
+/* An attempt without outputs or rows, within a transaction that is open. */
+int commit_within(struct ledger *l, const struct attempt *a, int *ret_number, struct error *err);
+
 /* Everything but the analysis's row, in the order in which tables refer to each other. */
 int commit_rows(struct commit *c, struct error *err);
 
@@ -35,6 +45,6 @@ int commit_posts(struct commit *c, struct error *err);
 
 /* The descriptor of an output's content, the caller's to close; negative. */
 int commit_content_open(struct commit *c, const struct output *o, struct error *err);
-int content_changed(const struct output *o, struct error *err);
+int content_changed(const struct commit *c, const struct output *o, struct error *err);
 
 #endif

@@ -5,19 +5,21 @@
 
 #include "text.h"
 
-int content_changed(const struct output *o, struct error *err)
+int content_changed(const struct commit *c, const struct output *o, struct error *err)
 {
 	char path[256];
 
 	text_escape_into(path, sizeof path, o->path, strlen(o->path));
 	return error_set(err, ERROR_LEDGER,
-			 "cannot commit the output '%s': its content is not what was collected", path);
+			 c->a ? "cannot commit the output '%s': its content is not what was collected"
+			      : "cannot store the input '%s': its content is not what it was",
+			 path);
 }
 
 int commit_content_open(struct commit *c, const struct output *o, struct error *err)
 {
 	if (!c->open)
-		return content_changed(o, err);
+		return content_changed(c, o, err);
 	return c->open(c->arg, o, err);
 }
 
@@ -106,7 +108,7 @@ static int read_content(struct commit *c, const struct output *o, struct error *
 	}
 	digest_bytes(c->scratch.data, c->scratch.size, sha256);
 	if (c->scratch.size != o->size || memcmp(sha256, o->sha256, DIGEST_SIZE) != 0)
-		return content_changed(o, err);
+		return content_changed(c, o, err);
 	return 0;
 }
 
@@ -147,7 +149,7 @@ static int blob_states(struct commit *c, enum blob_state **ret, struct error *er
 	return r;
 }
 
-static int add_blobs(struct commit *c, struct error *err)
+int commit_blobs(struct commit *c, struct error *err)
 {
 	_cleanup_free_ enum blob_state *states = NULL;
 	int r = c->n_contents ? blob_states(c, &states, err) : 0;
@@ -316,8 +318,8 @@ static int add_samples(struct commit *c, struct error *err)
 int commit_rows(struct commit *c, struct error *err)
 {
 	static int (*const steps[])(struct commit *, struct error *) = {
-		add_attempt, add_blobs, add_outputs, add_rejected, add_inputs,
-		add_queries, add_logs,	add_events,  add_samples,
+		add_attempt, commit_blobs, add_outputs, add_rejected, add_inputs,
+		add_queries, add_logs,	   add_events,	add_samples,
 	};
 	int r = 0;
 

@@ -10,28 +10,11 @@
 
 #include "text.h"
 
-static int load_json(const struct value *v, json_t **ret, struct error *err)
-{
-	json_error_t where;
-
-	*ret = NULL;
-	if (v->kind != VALUE_TEXT)
-		return 0;
-	*ret = json_loadb(v->data, v->size, JSON_DECODE_ANY, &where);
-	/* PostgreSQL writes 1e300 out in full, which is too long for an integer. */
-	if (!*ret)
-		*ret = json_loadb(v->data, v->size, JSON_DECODE_ANY | JSON_DECODE_INT_AS_REAL, &where);
-	if (!*ret)
-		return error_set(err, ERROR_LEDGER,
-				 "the ledger holds JSON that cannot be read (%s): it is damaged", where.text);
-	return 0;
-}
-
 static int load_paths(const struct value *v, char ***ret, struct error *err)
 {
 	json_t *array = NULL, *object;
 	size_t i;
-	int r = load_json(v, &array, err);
+	int r = value_to_json(v, &array, err);
 
 	json_array_foreach (array, i, object) {
 		_cleanup_free_ char *path = r < 0 ? NULL : json_get_path(object, err);
@@ -45,18 +28,10 @@ static int load_paths(const struct value *v, char ***ret, struct error *err)
 	return r;
 }
 
-static void load_fixed(const struct value *v, char *out, size_t room)
-{
-	size_t n = v->kind == VALUE_TEXT && v->size < room ? v->size : 0;
-
-	memcpy(out, n ? v->data : "", n);
-	out[n] = 0;
-}
-
 static int load_usage(const struct value *v, struct usage *ret, struct error *err)
 {
 	json_t *json = NULL;
-	int r = load_json(v, &json, err);
+	int r = value_to_json(v, &json, err);
 
 	if (r == 0 && json)
 		r = usage_from_json(ret, json, err);
@@ -67,7 +42,7 @@ static int load_usage(const struct value *v, struct usage *ret, struct error *er
 static int load_receipt(const struct value *v, struct receipt *ret, struct error *err)
 {
 	json_t *json = NULL;
-	int r = load_json(v, &json, err);
+	int r = value_to_json(v, &json, err);
 
 	if (r == 0 && json)
 		r = receipt_from_json(ret, json, err);
@@ -97,8 +72,8 @@ static int load_listed(struct attempt *a, const struct value *row, struct error 
 {
 	int r;
 
-	load_fixed(&row[ATTEMPT_ID], a->id, sizeof a->id);
-	load_fixed(&row[ATTEMPT_TOKEN], a->token, sizeof a->token);
+	value_to_fixed(&row[ATTEMPT_ID], a->id, sizeof a->id);
+	value_to_fixed(&row[ATTEMPT_TOKEN], a->token, sizeof a->token);
 	a->number = (int)value_to_integer(&row[ATTEMPT_NUMBER], 0);
 	if (row[ATTEMPT_VERDICT].kind == VALUE_TEXT &&
 	    verdict_parse(row[ATTEMPT_VERDICT].data, &a->verdict) < 0)
@@ -114,7 +89,7 @@ static int load_listed(struct attempt *a, const struct value *row, struct error 
 	r = load_texts(a, row, err);
 	if (r == 0)
 		r = load_usage(&row[ATTEMPT_USAGE], &a->usage, err);
-	return r < 0 ? r : load_json(&row[ATTEMPT_REQUEST], &a->request, err);
+	return r < 0 ? r : value_to_json(&row[ATTEMPT_REQUEST], &a->request, err);
 }
 
 struct list {
@@ -161,9 +136,9 @@ static int load_attempt(void *arg, const struct value *row, struct error *err)
 
 	load->found = true;
 	if (r == 0)
-		r = load_json(&row[ATTEMPT_PLAN], &a->plan, err);
+		r = value_to_json(&row[ATTEMPT_PLAN], &a->plan, err);
 	if (r == 0)
-		r = load_json(&row[ATTEMPT_RESULT], &a->result, err);
+		r = value_to_json(&row[ATTEMPT_RESULT], &a->result, err);
 	if (r == 0)
 		r = load_receipt(&row[ATTEMPT_RECEIPT], &a->receipt, err);
 	if (r == 0)

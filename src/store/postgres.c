@@ -28,11 +28,13 @@ static int connect_and_set(struct postgres *p, struct error *err)
 	int r = pq_connect(&p->q, p->url, err);
 
 	snprintf(text, sizeof text, "SET lock_timeout = %llu", (unsigned long long)p->busy_ms);
-	return r < 0 ? r : pq_exec(&p->q, text, err);
+	if (r == 0)
+		r = pq_exec(&p->q, text, err);
+	return r == 0 && p->listening ? pq_exec(&p->q, sql_postgres_listen, err) : r;
 }
 
-/* Connects again. A server that was restarted refuses at first. */
-static int reconnect(struct postgres *p, struct error *err)
+/* A server that was restarted refuses at first. */
+int postgres_reconnect(struct postgres *p, struct error *err)
 {
 	uint64_t deadline = clock_now() + RECONNECT_MS * NSEC_PER_MSEC;
 	int r;
@@ -46,7 +48,7 @@ static int reconnect(struct postgres *p, struct error *err)
 static int postgres_begin(struct backend *b, struct error *err)
 {
 	struct postgres *p = postgres_of(b);
-	int r = p->q.lost ? reconnect(p, err) : 0;
+	int r = p->q.lost ? postgres_reconnect(p, err) : 0;
 
 	if (r == 0)
 		r = pq_exec(&p->q, "BEGIN ISOLATION LEVEL READ COMMITTED", err);
@@ -193,12 +195,12 @@ static int postgres_run(struct backend *b, enum sql which, const struct value *v
 	if (p->q.lost && p->in_transaction)
 		return -EAGAIN;
 	if (p->q.lost)
-		r = reconnect(p, err);
+		r = postgres_reconnect(p, err);
 	if (r == 0)
 		r = run_once(p, text, &params, n, &rows, err);
 	/* Nobody may have used the connection for hours, while the analysis ran. */
 	if (r == -EAGAIN && p->q.lost && !p->in_transaction && !rows.any) {
-		r = reconnect(p, err);
+		r = postgres_reconnect(p, err);
 		if (r == 0)
 			r = run_once(p, text, &params, n, &rows, err);
 	}
@@ -392,6 +394,9 @@ static const struct backend_ops postgres_ops = {
 	.post_add = postgres_post_add,
 	.post_end = postgres_post_end,
 	.query = postgres_query,
+	.ring = postgres_ring,
+	.bell = postgres_bell,
+	.bell_read = postgres_bell_read,
 };
 
 /* 'URL', as it may be shown. */

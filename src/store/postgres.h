@@ -1,5 +1,6 @@
 /*
- * The connection to a PostgreSQL server, for the files of its backend: postgres.c, postgres_post.c, postgres_query.c.
+ * The connection to a PostgreSQL server, for the files of its backend: postgres.c, postgres_bell.c, postgres_post.c,
+ * postgres_query.c.
  */
 #ifndef STORE_POSTGRES_H
 #define STORE_POSTGRES_H
@@ -17,6 +18,7 @@ struct postgres {
 	uint64_t busy_ms;
 	bool in_transaction;
 	bool copying;
+	bool listening; /* for the queue's bell, and after a reconnection again */
 	enum sql_table table;
 	struct buffer rows; /* of the COPY, not sent yet */
 	/* The table of the site's that is being filled. */
@@ -41,6 +43,11 @@ int copy_in_end(struct postgres *p, copy_fail_fn fail, struct error *err);
 int postgres_post_begin(struct backend *b, const struct row_table *t, bool staged, struct error *err);
 int postgres_post_add(struct backend *b, const struct cell *cells, uint64_t line, struct error *err);
 int postgres_post_end(struct backend *b, struct error *err);
+int postgres_ring(struct backend *b, struct error *err);
+int postgres_bell(struct backend *b, struct error *err);
+int postgres_bell_read(struct backend *b, struct error *err);
+/* Connects again, and waits a little for a server that restarts. */
+int postgres_reconnect(struct postgres *p, struct error *err);
 int postgres_query(struct backend *b, const struct ledger_query *q, query_line_fn fn, void *arg,
 		   struct error *err);
 

@@ -46,6 +46,7 @@
 	X(PQgetlength)          \
 	X(PQgetisnull)          \
 	X(PQclear)              \
+	X(PQnotifies)           \
 	X(PQfreemem)
 
 struct pq {

@@ -24,8 +24,8 @@ enum submit_flags { SUBMIT_IF_ABSENT = 1 /* a known id is the same analysis */ }
 /* All of them or none, in one transaction. open gives the contents of inputs (by path and digest in struct output form:
  * o->path is the input's source) that the ledger does not have yet; it is called at most once per content. ret_new
  * (NULL, or room for n): which of them are new. Refused: an id that is known (queued, or with attempts) unless
- * SUBMIT_IF_ABSENT or job->again; one that is waiting, queued or running now even then; an `after` that nobody knows or
- * that did not succeed. */
+ * SUBMIT_IF_ABSENT or job->again; one that is waiting, queued or running now even with job->again; the same id twice,
+ * unless SUBMIT_IF_ABSENT; an `after` that nobody knows, that did not succeed, or that comes later among these. */
 int ledger_submit(struct ledger *l, const struct job *jobs, size_t n, unsigned flags, content_open_fn open,
 		  void *arg, bool *ret_new, struct error *err);
 
@@ -62,7 +62,7 @@ struct claim_order {
 	const char *worker; /* host, boot and a uuid */
 	uint64_t lease_ns;
 	int cap;			   /* running at once per submitter, on all workers; 0: no cap */
-	uint64_t memory_total, cpus_total; /* of this host: what needs more is not for it */
+	uint64_t memory_total, cpus_total; /* of this host: what needs more is not for it; 0: not counted */
 	uint64_t memory_free, cpus_free;   /* what is left of it now */
 };
 /* At most max of them into ret (initialized by the callee; *ret_n of them to be job_done()). The submitter with the
@@ -71,7 +71,8 @@ struct claim_order {
 int ledger_claim(struct ledger *l, const struct claim_order *o, struct job *ret, size_t max, size_t *ret_n,
 		 bool *ret_full, struct error *err);
 
-/* Prolongs every lease of this worker. fn is called for each that it still has; what is not mentioned is lost to it. */
+/* Prolongs every lease of this worker. fn is called for each that it still has; what is not mentioned is lost to it. One
+ * that the worker does not know (the answer to its claim never came) it hands back. */
 typedef void (*lease_fn)(void *arg, const char *id, const char *token, bool cancelling);
 int ledger_heartbeat(struct ledger *l, const char *worker, uint64_t lease_ns, lease_fn fn, void *arg,
 		     struct error *err);
@@ -87,9 +88,11 @@ int ledger_expire(struct ledger *l, unsigned *ret_expired, int64_t *ret_next, st
 
 /* A descriptor that becomes readable when somebody has submitted, cancelled or finished something: PostgreSQL's NOTIFY
  * on this connection, or inotify on a file beside SQLite's. It only makes things faster: it may ring for nothing, and
- * may fail to ring. -1 with err set if it cannot be had. It stays the ledger's, and changes after a reconnection. */
+ * may fail to ring. -1 with err set if it cannot be had. It stays the ledger's, and changes after a reconnection: ask
+ * for it each time before waiting, which costs nothing while it is the same. */
 int ledger_bell(struct ledger *l, struct error *err);
-/* Takes what it rang. Negative: the connection is gone; the next call of any kind connects again. */
+/* Takes what it rang: 1, 0 if it did not. To be called before waiting, too: what came along with the answer to another
+ * call makes the descriptor readable no more. Negative: the connection is gone; the next call of any kind connects again. */
 int ledger_bell_read(struct ledger *l, struct error *err);
 
 #endif

@@ -10,6 +10,23 @@
 #define ATTEMPT_ALL  \
 	ATTEMPT_LIST \
 	", plan, receipt, result, missing, present, rejected_more, sample_interval_ms, committed_at"
+#define QUEUE_ASKED                                                                                     \
+	"q.id, q.submitter, q.priority, q.retries, q.retry_on, q.again, q.tries, q.request, q.inputs, " \
+	"q.memory_bytes, q.cpus_milli, q.submitted_at"
+#define QUEUE_ALL QUEUE_ASKED ", q.attempt, q.token, q.worker"
+#define QUEUE_SHOWN                                                                                            \
+	"id, state, verdict, status, attempt, priority, cancelling, submitted_at, due_at, submitter, worker, " \
+	"reason"
+#define CLAIM_HEAD                                                                                        \
+	"SELECT " QUEUE_ASKED ", "                                                                        \
+	"1 + coalesce((SELECT max(t.number) FROM @attempt t WHERE t.analysis_id = q.id), 0), NULL, NULL " \
+	"FROM @queue q WHERE q.state = 'queued' AND q.submitter = $1 AND q.memory_bytes <= $2 "           \
+	"AND q.cpus_milli <= $3 ORDER BY q.priority DESC, q.seq LIMIT 1"
+#define LEASE_OVER \
+	"SELECT " QUEUE_ALL " FROM @queue q WHERE q.state = 'running' AND q.lease_until < $1 LIMIT 1"
+#define FIRST_OF(column, where) "(SELECT min(" column ") FROM @queue WHERE " where ")"
+#define FIRST_LEASE		FIRST_OF("lease_until", "state = 'running'")
+#define FIRST_DUE		FIRST_OF("due_at", "state = 'waiting' AND due_at IS NOT NULL")
 #define ROWS_OF(columns, table) \
 	"SELECT " columns " FROM @" table " WHERE analysis_id = $1 AND attempt = $2 ORDER BY position"
 
@@ -90,6 +107,77 @@ static const struct {
 		 "LEFT JOIN @blob b ON b.sha256 = o.sha256 "
 		 "LEFT JOIN @attempt t ON t.analysis_id = o.analysis_id AND t.number = o.attempt "
 		 "WHERE b.size IS NULL OR b.size <> o.size OR t.number IS NULL ORDER BY 1, 2 LIMIT 1000"},
+	[SQL_NOW] = {NULL, "SELECT clock_timestamp()"},
+	[SQL_TOKEN_VERDICT] = {"SELECT verdict FROM @attempt WHERE token = $1"},
+	[SQL_QUEUE_STATES] =
+		{"SELECT q.id, q.state, q.submitted_at FROM @queue q WHERE q.id IN # ORDER BY q.id^"},
+	[SQL_KNOWN] = {"SELECT a.id, (SELECT t.verdict = 'succeeded' FROM @attempt t "
+		       "WHERE t.analysis_id = a.id ORDER BY t.number DESC LIMIT 1) "
+		       "FROM @analysis a WHERE a.id IN #"},
+	[SQL_QUEUE_FORGET] = {"DELETE FROM @queue WHERE id IN #"},
+	[SQL_AFTER_FORGET] = {"DELETE FROM @queue_after WHERE id IN #"},
+	[SQL_SUBMITTER_ADD] = {"INSERT INTO @queue_submitter(name) VALUES ($1) ON CONFLICT DO NOTHING"},
+	[SQL_CLAIM_LOCK] = {NULL, "SELECT pg_advisory_xact_lock(7308620196)"},
+	/* From one submitter to the next in the index, whatever lies between them. */
+	[SQL_CLAIM_SUBMITTERS] =
+		{"WITH RECURSIVE s(name) AS (SELECT min(submitter) FROM @queue WHERE state = 'queued' UNION ALL "
+		 "SELECT (SELECT min(q.submitter) FROM @queue q WHERE q.state = 'queued' "
+		 "AND q.submitter > s.name) FROM s WHERE s.name IS NOT NULL) "
+		 "SELECT s.name, "
+		 "(SELECT count(*) FROM @queue r WHERE r.state = 'running' AND r.submitter = s.name), "
+		 "(SELECT b.served_at FROM @queue_submitter b WHERE b.name = s.name) "
+		 "FROM s WHERE s.name IS NOT NULL"},
+	[SQL_CLAIM_HEAD] = {CLAIM_HEAD, CLAIM_HEAD " FOR UPDATE OF q SKIP LOCKED"},
+	[SQL_CLAIM_TAKE] = {"UPDATE @queue SET state = 'running', worker = $2, token = $3, attempt = $4, "
+			    "lease_until = $5, reason = NULL WHERE id = $1"},
+	/* Somebody else who is serving him now will have said so. */
+	[SQL_CLAIM_SERVED] = {"UPDATE @queue_submitter SET served_at = $2 WHERE name = $1",
+			      "UPDATE @queue_submitter SET served_at = $2 WHERE name IN (SELECT s.name "
+			      "FROM @queue_submitter s WHERE s.name = $1 FOR UPDATE SKIP LOCKED)"},
+	[SQL_CLAIMED] = {"SELECT " QUEUE_ALL " FROM @queue q WHERE q.state = 'running' AND q.token IN #"},
+	/* What is locked is being committed at this moment: nobody takes it for lost, and nobody waits for it. */
+	[SQL_LEASE_PROLONG] = {"UPDATE @queue SET lease_until = $2 WHERE state = 'running' AND worker = $1",
+			       "UPDATE @queue SET lease_until = $2 WHERE id IN (SELECT q.id FROM @queue q "
+			       "WHERE q.state = 'running' AND q.worker = $1 FOR UPDATE SKIP LOCKED)"},
+	[SQL_LEASES] = {"SELECT id, token, cancelling FROM @queue WHERE state = 'running' AND worker = $1"},
+	[SQL_LEASE_OVER] = {LEASE_OVER, LEASE_OVER " FOR UPDATE SKIP LOCKED"},
+	[SQL_QUEUE_DUE] =
+		{"UPDATE @queue SET state = 'queued', due_at = NULL "
+		 "WHERE state = 'waiting' AND due_at IS NOT NULL AND due_at <= $1",
+		 "UPDATE @queue SET state = 'queued', due_at = NULL WHERE id IN (SELECT q.id FROM @queue q "
+		 "WHERE q.state = 'waiting' AND q.due_at IS NOT NULL AND q.due_at <= $1 "
+		 "FOR UPDATE SKIP LOCKED)"},
+	[SQL_QUEUE_NEXT] = {"SELECT NULL, " FIRST_LEASE ", " FIRST_DUE,
+			    "SELECT clock_timestamp(), " FIRST_LEASE ", " FIRST_DUE},
+	[SQL_QUEUE_ROW] = {"SELECT q.state, q.token, q.retries, q.retry_on, q.tries, q.cancelling, q.verdict "
+			   "FROM @queue q WHERE q.id = $1^"},
+	[SQL_QUEUE_SETTLE] = {"UPDATE @queue SET state = $2, tries = $3, due_at = $4, verdict = $5, "
+			      "status = $6, reason = $7, attempt = $8, lease_until = NULL WHERE id = $1"},
+	[SQL_QUEUE_RELEASE] = {"UPDATE @queue SET state = $2, due_at = $3, attempt = attempt - 1, "
+			       "worker = NULL, token = NULL, lease_until = NULL WHERE id = $1"},
+	[SQL_QUEUE_CANCEL] =
+		{"UPDATE @queue SET state = 'cancelled', due_at = NULL, reason = $2 WHERE id IN #"},
+	[SQL_QUEUE_CANCELLING] = {"UPDATE @queue SET cancelling = true WHERE id = $1"},
+	[SQL_QUEUE_AGAIN] = {"UPDATE @queue SET state = $2, tries = 0, cancelling = false, verdict = NULL, "
+			     "status = NULL, reason = NULL, due_at = NULL, worker = NULL, token = NULL "
+			     "WHERE id = $1"},
+	[SQL_AFTER_WAITING] = {"SELECT q.id FROM @queue q WHERE q.state = 'waiting' AND q.id IN "
+			       "(SELECT a.id FROM @queue_after a WHERE NOT a.met AND a.after IN #) "
+			       "ORDER BY q.id^"},
+	[SQL_AFTER_READY] = {"UPDATE @queue AS q SET state = 'queued' WHERE q.state = 'waiting' "
+			     "AND q.id IN (SELECT a.id FROM @queue_after a WHERE NOT a.met AND a.after = $1) "
+			     "AND NOT EXISTS (SELECT 1 FROM @queue_after o WHERE o.id = q.id AND NOT o.met "
+			     "AND o.after <> $1)"},
+	[SQL_AFTER_MET] = {"UPDATE @queue_after SET met = true WHERE after = $1 AND NOT met"},
+	[SQL_AFTER] = {"SELECT after, met FROM @queue_after WHERE id = $1 ORDER BY after"},
+	[SQL_QUEUE_LIST] =
+		{"SELECT " QUEUE_SHOWN " FROM @queue "
+		 "WHERE (CAST($1 AS TEXT) IS NULL OR state = CAST($1 AS TEXT)) "
+		 "AND (CAST($2 AS TEXT) IS NULL OR substr(id, 1, length(CAST($2 AS TEXT))) = CAST($2 AS TEXT)) "
+		 "ORDER BY seq DESC LIMIT $3"},
+	[SQL_QUEUE_LOOK] = {"SELECT " QUEUE_SHOWN " FROM @queue WHERE id IN #"},
+	[SQL_QUEUE_JOB] = {"SELECT " QUEUE_ALL " FROM @queue q WHERE q.id = $1"},
+	[SQL_QUEUE_COUNTS] = {"SELECT state, count(*) FROM @queue GROUP BY state"},
 };
 
 const struct sql_table_info sql_tables[TABLE_COUNT] = {
@@ -110,11 +198,16 @@ const struct sql_table_info sql_tables[TABLE_COUNT] = {
 		 "tiittbIIzI"},
 	[TABLE_POSTED] = {"posted_chunk",
 			  "analysis_id, attempt, position, target, row_count, fields, posted_at", "tiitibz"},
+	[TABLE_QUEUE] = {"queue",
+			 "id, state, submitter, priority, retries, retry_on, again, tries, request, inputs, "
+			 "memory_bytes, cpus_milli, submitted_at, attempt, cancelling",
+			 "tttiiioijjIIzio"},
+	[TABLE_QUEUE_AFTER] = {"queue_after", "id, after, met", "tto"},
 };
 
 /* Names are ours or the server's own, never a stranger's. Who left off fsyncing commits for speed did not mean these. */
 const char sql_postgres_session[] = "SET search_path = pg_catalog; SET statement_timeout = '10min'; "
-				    "SET idle_in_transaction_session_timeout = '1min'; "
+				    "SET idle_in_transaction_session_timeout = '1min'; SET jit = off; "
 				    "SELECT set_config('synchronous_commit', 'on', false) "
 				    "WHERE current_setting('synchronous_commit') = 'off'";
 
@@ -123,10 +216,16 @@ const char sql_postgres_migrate_lock[] =
 	"SELECT pg_advisory_xact_lock(7308620195);"
 	"DO $$ BEGIN IF to_regnamespace('fumehood') IS NULL THEN CREATE SCHEMA fumehood; END IF; END $$";
 
+const char sql_postgres_notify[] = "NOTIFY fumehood_queue";
+const char sql_postgres_listen[] = "LISTEN fumehood_queue";
+
 static const char *const prefixes[SQL_DIALECTS] = {"fumehood_", "fumehood."};
 
 char *sql_expand(enum sql which, enum sql_dialect dialect)
 {
+	static const char *const lists[SQL_DIALECTS] = {"(SELECT value FROM json_each(?1))",
+							"(SELECT json_array_elements_text($1::json))"};
+	static const char *const locks[SQL_DIALECTS] = {"", " FOR UPDATE"};
 	const char *text = statements[which].sqlite;
 	_cleanup_buffer_ struct buffer b = {0};
 	int r = 0;
@@ -138,6 +237,10 @@ char *sql_expand(enum sql which, enum sql_dialect dialect)
 			r = buffer_puts(&b, prefixes[dialect]);
 		else if (*p == '$' && dialect == SQL_SQLITE)
 			r = buffer_puts(&b, "?");
+		else if (*p == '#')
+			r = buffer_puts(&b, lists[dialect]);
+		else if (*p == '^')
+			r = buffer_puts(&b, locks[dialect]);
 		else
 			r = buffer_append(&b, p, 1);
 	}

@@ -3,7 +3,8 @@
  * columns of the tables that are filled row by row, and the migrations (schema.c).
  *
  * A statement is written once where both dialects agree: '@' stands for the prefix of our tables ("fumehood_" or
- * "fumehood."), "$1" for a parameter. sql_expand() makes it what the database reads.
+ * "fumehood."), "$1" for a parameter, '#' for the texts of the JSON array that is $1, '^' for the lock on what is read
+ * that PostgreSQL needs (SQLite's writers are alone). sql_expand() makes it what the database reads.
  */
 #ifndef STORE_SQL_H
 #define STORE_SQL_H
@@ -45,6 +46,39 @@ enum sql {
 	SQL_VERDICT_SET, /* id, number, verdict, status, reason */
 	SQL_EVENT_NEXT,	 /* id, number → position */
 	SQL_DANGLING,	 /* → id, number, path, size of the content or null, number or null */
+	/* The queue. What locks, locks until the end of the transaction. */
+	SQL_NOW,	      /* → the server's time (PostgreSQL) */
+	SQL_TOKEN_VERDICT,    /* token → verdict */
+	SQL_QUEUE_STATES,     /* ids → id, state, submitted_at; locks them */
+	SQL_KNOWN,	      /* ids → id, has its latest attempt succeeded? */
+	SQL_QUEUE_FORGET,     /* ids */
+	SQL_AFTER_FORGET,     /* ids */
+	SQL_SUBMITTER_ADD,    /* name */
+	SQL_CLAIM_LOCK,	      /* one claim after the other (PostgreSQL) */
+	SQL_CLAIM_SUBMITTERS, /* → name, running, served_at: of those who have something queued */
+	SQL_CLAIM_HEAD, /* submitter, memory_bytes, cpus_milli at most → queue's columns; locks it, passes by what is locked */
+	SQL_CLAIM_TAKE,	      /* id, worker, token, attempt, lease_until */
+	SQL_CLAIM_SERVED,     /* submitter, at */
+	SQL_CLAIMED,	      /* tokens → queue's columns */
+	SQL_LEASE_PROLONG,    /* worker, until */
+	SQL_LEASES,	      /* worker → id, token, cancelling */
+	SQL_LEASE_OVER,	      /* now → queue's columns; locks it, passes by what is locked */
+	SQL_QUEUE_DUE,	      /* now: those whose time has come are queued */
+	SQL_QUEUE_NEXT,	      /* → now (PostgreSQL), the first lease's end, the first that is due */
+	SQL_QUEUE_ROW,	      /* id → see queue_settle.c; locks it */
+	SQL_QUEUE_SETTLE,     /* id, state, tries, due_at, verdict, status, reason, attempt */
+	SQL_QUEUE_RELEASE,    /* id, state, due_at */
+	SQL_QUEUE_CANCEL,     /* ids, reason */
+	SQL_QUEUE_CANCELLING, /* id */
+	SQL_QUEUE_AGAIN,      /* id, state */
+	SQL_AFTER_WAITING,    /* ids → id: of those who wait for one of them; locks them */
+	SQL_AFTER_READY,      /* id: queues who has waited for nobody else */
+	SQL_AFTER_MET,	      /* id */
+	SQL_AFTER,	      /* id → after, met */
+	SQL_QUEUE_LIST,	      /* state, prefix, limit → see queue_read.c */
+	SQL_QUEUE_LOOK,	      /* ids → the same */
+	SQL_QUEUE_JOB,	      /* id → queue's columns */
+	SQL_QUEUE_COUNTS,     /* → state, how many */
 	SQL_COUNT,
 };
 
@@ -60,6 +94,8 @@ enum sql_table {
 	TABLE_SAMPLE,
 	TABLE_QUERY,
 	TABLE_POSTED,
+	TABLE_QUEUE, /* filled by submit */
+	TABLE_QUEUE_AFTER,
 	TABLE_COUNT,
 };
 
@@ -105,6 +141,25 @@ enum attempt_column {
 	ATTEMPT_COLUMNS,
 };
 
+/* The columns of a queued analysis, in the order of every statement that reads one. */
+enum queue_column {
+	QUEUE_ID,
+	QUEUE_SUBMITTER,
+	QUEUE_PRIORITY,
+	QUEUE_RETRIES,
+	QUEUE_RETRY_ON,
+	QUEUE_AGAIN,
+	QUEUE_TRIES,
+	QUEUE_REQUEST,
+	QUEUE_INPUTS,
+	QUEUE_MEMORY,
+	QUEUE_CPUS,
+	QUEUE_SUBMITTED,
+	QUEUE_ATTEMPT,
+	QUEUE_TOKEN,
+	QUEUE_WORKER,
+};
+
 /* The statement for this dialect; newly allocated, NULL if memory is out. */
 char *sql_expand(enum sql which, enum sql_dialect dialect);
 /* "INSERT INTO fumehood_output(path, …) VALUES(?1, …)", "COPY fumehood.output(path, …) FROM STDIN (FORMAT binary)" */
@@ -133,10 +188,13 @@ struct sql_migration {
 };
 extern const struct sql_migration sql_migrations[];
 extern const int sql_version_wanted;
-enum { SQL_POSTED_SINCE = 2 }; /* the version that has posted_chunk */
+extern const char sql_version_3_sqlite[], sql_version_3_postgres[];
+enum { SQL_POSTED_SINCE = 2, SQL_QUEUE_SINCE = 3 }; /* the version that has posted_chunk, the queue */
 
 /* PostgreSQL: what every connection begins with; what a migration begins with. */
 extern const char sql_postgres_session[];
 extern const char sql_postgres_migrate_lock[];
+/* Rings the bell of those who listen, when the transaction is committed. */
+extern const char sql_postgres_notify[], sql_postgres_listen[];
 
 #endif

@@ -178,12 +178,17 @@ static int sqlite_begin(struct backend *b, struct error *err)
 
 static int sqlite_commit(struct backend *b, struct error *err)
 {
-	return sqlite_exec(sqlite_of(b), "COMMIT", err);
+	int r = sqlite_exec(sqlite_of(b), "COMMIT", err);
+
+	if (r == 0)
+		sqlite_bell_rung(sqlite_of(b));
+	return r;
 }
 
 static void sqlite_rollback(struct backend *b)
 {
 	sqlite_post_forget(sqlite_of(b));
+	sqlite_of(b)->ringing = false;
 	if (!sqlite3_get_autocommit(sqlite_of(b)->db))
 		sqlite3_exec(sqlite_of(b)->db, "ROLLBACK", NULL, NULL, NULL);
 }
@@ -325,6 +330,7 @@ static struct backend *sqlite_close(struct backend *b)
 		sqlite3_finalize(s->inserts[i]);
 	fold_log(s);
 	sqlite3_close(s->db);
+	fd_close(s->bell);
 	free(s->path);
 	free(b->name);
 	free(s);
@@ -351,6 +357,9 @@ static const struct backend_ops sqlite_ops = {
 	.post_add = sqlite_post_add,
 	.post_end = sqlite_post_end,
 	.query = sqlite_query,
+	.ring = sqlite_ring,
+	.bell = sqlite_bell,
+	.bell_read = sqlite_bell_read,
 	.verify = sqlite_verify,
 };
 
@@ -384,6 +393,7 @@ int sqlite_open(const struct ledger_url *url, unsigned flags, struct backend **r
 	if (!b)
 		return error_memory(err);
 	b->ops = &sqlite_ops;
+	sqlite_of(b)->bell = -1;
 	sqlite_of(b)->busy_ms = (int)url->busy_ms;
 	text_escape_into(shown, sizeof shown, path, strlen(path));
 	/* "./" because SQLite has its own ideas of "file:…" and ":memory:". */

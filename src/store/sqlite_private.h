@@ -1,5 +1,6 @@
 /*
- * The connection to an SQLite file, for the files of its backend: sqlite.c, sqlite_post.c, sqlite_query.c.
+ * The connection to an SQLite file, for the files of its backend: sqlite.c, sqlite_bell.c, sqlite_post.c,
+ * sqlite_query.c.
  */
 #ifndef STORE_SQLITE_PRIVATE_H
 #define STORE_SQLITE_PRIVATE_H
@@ -17,6 +18,8 @@ struct sqlite {
 	enum sql_table filling;
 	int busy_ms;
 	int log_pages; /* in the WAL after our last commit */
+	bool ringing;  /* this transaction rings when it is committed */
+	int bell;      /* inotify; -1: nobody listens */
 	/* The table of the site's that is being filled. */
 	sqlite3_stmt *posting;
 	const struct row_table *post_table;
@@ -36,6 +39,10 @@ int sqlite_post_add(struct backend *b, const struct cell *cells, uint64_t line, 
 int sqlite_post_end(struct backend *b, struct error *err);
 int sqlite_query(struct backend *b, const struct ledger_query *q, query_line_fn fn, void *arg,
 		 struct error *err);
+int sqlite_ring(struct backend *b, struct error *err);
+int sqlite_bell(struct backend *b, struct error *err);
+int sqlite_bell_read(struct backend *b, struct error *err);
+void sqlite_bell_rung(struct sqlite *s);   /* after a commit */
 void sqlite_post_forget(struct sqlite *s); /* what was begun and not ended */
 
 #endif

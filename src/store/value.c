@@ -80,3 +80,28 @@ int value_to_digest(const struct value *v, uint8_t ret[DIGEST_SIZE], struct erro
 	memcpy(ret, v->data, DIGEST_SIZE);
 	return 0;
 }
+
+int value_to_json(const struct value *v, json_t **ret, struct error *err)
+{
+	json_error_t where;
+
+	*ret = NULL;
+	if (v->kind != VALUE_TEXT)
+		return 0;
+	*ret = json_loadb(v->data, v->size, JSON_DECODE_ANY, &where);
+	/* PostgreSQL writes 1e300 out in full, which is too long for an integer. */
+	if (!*ret)
+		*ret = json_loadb(v->data, v->size, JSON_DECODE_ANY | JSON_DECODE_INT_AS_REAL, &where);
+	if (!*ret)
+		return error_set(err, ERROR_LEDGER,
+				 "the ledger holds JSON that cannot be read (%s): it is damaged", where.text);
+	return 0;
+}
+
+void value_to_fixed(const struct value *v, char *out, size_t room)
+{
+	size_t n = v->kind == VALUE_TEXT && v->size < room ? v->size : 0;
+
+	memcpy(out, n ? v->data : "", n);
+	out[n] = 0;
+}

@@ -1,0 +1,40 @@
+/*
+ * The queue's doorbell in PostgreSQL: NOTIFY within the transaction, LISTEN on the connection that waits.
+ */
+#include "postgres.h"
+
+int postgres_ring(struct backend *b, struct error *err)
+{
+	return pq_exec(&postgres_of(b)->q, sql_postgres_notify, err);
+}
+
+int postgres_bell(struct backend *b, struct error *err)
+{
+	struct postgres *p = postgres_of(b);
+	int r = 0;
+
+	if (!p->listening && !p->q.lost)
+		r = pq_exec(&p->q, sql_postgres_listen, err);
+	if (r < 0 && !p->q.lost)
+		return r;
+	p->listening = true; /* from now on connecting does it */
+	if (p->q.lost)
+		r = postgres_reconnect(p, err);
+	return r < 0 ? r : p->q.PQsocket(p->q.conn);
+}
+
+/* Some may have come with the answer to another query: they are here, though the descriptor is quiet. */
+int postgres_bell_read(struct backend *b, struct error *err)
+{
+	struct pq *q = &postgres_of(b)->q;
+	PGnotify *rung;
+	int any = 0;
+
+	if (q->lost || !q->PQconsumeInput(q->conn))
+		return pq_lost(q, err);
+	while ((rung = q->PQnotifies(q->conn))) {
+		q->PQfreemem(rung);
+		any = 1;
+	}
+	return any;
+}

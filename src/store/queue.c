@@ -1,0 +1,147 @@
+#include "queue_private.h"
+
+#include <errno.h>
+#include <string.h>
+
+#include "text.h"
+
+enum { TRANSACTION_TRIES = 5, IDS_AT_ONCE = 4096 };
+
+static int once(struct ledger *l, queue_body body, void *arg, struct error *err)
+{
+	struct backend *b = l->backend;
+	int r = b->ops->begin(b, err);
+
+	if (r < 0)
+		return r;
+	r = body(l, arg, err);
+	if (r == 0)
+		r = b->ops->commit(b, err);
+	if (r != 0)
+		b->ops->rollback(b);
+	return r < 0 ? r : 0;
+}
+
+int queue_transaction(struct ledger *l, queue_body body, void *arg, struct error *err)
+{
+	int tries = TRANSACTION_TRIES, r;
+
+	do
+		r = once(l, body, arg, err);
+	while (r == -EAGAIN && --tries > 0);
+	return r;
+}
+
+static int take_time(void *arg, const struct value *row, struct error *err UNUSED)
+{
+	*(int64_t *)arg = value_to_integer(row, 0);
+	return 0;
+}
+
+int queue_now(struct ledger *l, int64_t *ret, struct error *err)
+{
+	if (l->backend->ops->dialect != SQL_SQLITE)
+		return ledger_run(l, SQL_NOW, NULL, 0, take_time, ret, err);
+	*ret = clock_utc();
+	return 0;
+}
+
+void ids_done(struct ids *ids)
+{
+	for (size_t i = 0; i < ids->count; i++)
+		free(ids->list[i]);
+	free(ids->list);
+	*ids = (struct ids){0};
+}
+
+int ids_add(struct ids *ids, const char *id, struct error *err)
+{
+	/* It grows by doubling. */
+	if (!(ids->count & (ids->count - 1))) {
+		char **list = reallocarray(ids->list, ids->count ? 2 * ids->count : 1, sizeof *list);
+
+		if (!list)
+			return error_memory(err);
+		ids->list = list;
+	}
+	ids->list[ids->count] = strdup(id);
+	if (!ids->list[ids->count])
+		return error_memory(err);
+	ids->count++;
+	return 0;
+}
+
+int ids_take(void *arg, const struct value *row, struct error *err)
+{
+	return row[0].kind == VALUE_TEXT ? ids_add(arg, row[0].data, err) : 0;
+}
+
+int queue_run_ids(struct ledger *l, enum sql which, char *const *ids, size_t n, const struct value *extra,
+		  row_fn fn, void *arg, struct error *err)
+{
+	_cleanup_buffer_ struct buffer json = {0};
+	int r = 0;
+
+	for (size_t i = 0; i < n && r == 0;) {
+		struct value params[2];
+		size_t last = n - i < IDS_AT_ONCE ? n : i + IDS_AT_ONCE;
+
+		json.size = 0;
+		/* Nothing in an id needs to be escaped. */
+		for (const char *before = "["; i < last; i++, before = ",")
+			if (buffer_printf(&json, "%s\"%s\"", before, ids[i]) < 0)
+				return error_memory(err);
+		if (buffer_puts(&json, "]") < 0)
+			return error_memory(err);
+		params[0] = value_text(json.data);
+		if (extra)
+			params[1] = *extra;
+		r = ledger_run(l, which, params, extra ? 2 : 1, fn, arg, err);
+	}
+	return r;
+}
+
+static int load_inputs(struct inputs *ret, const struct value *v, struct error *err)
+{
+	json_t *json = NULL;
+	int r = value_to_json(v, &json, err);
+
+	if (r == 0 && json)
+		r = inputs_from_json(ret, json, err);
+	json_decref(json);
+	return r;
+}
+
+int queue_job_load(struct job *ret, const struct value *row, struct error *err)
+{
+	int r;
+
+	job_init(ret);
+	value_to_fixed(&row[QUEUE_ID], ret->id, sizeof ret->id);
+	value_to_fixed(&row[QUEUE_TOKEN], ret->token, sizeof ret->token);
+	ret->priority = (int)value_to_integer(&row[QUEUE_PRIORITY], 0);
+	ret->retries = (int)value_to_integer(&row[QUEUE_RETRIES], 0);
+	ret->retry_on = (unsigned)value_to_integer(&row[QUEUE_RETRY_ON], 0);
+	ret->again = value_to_integer(&row[QUEUE_AGAIN], 0) != 0;
+	ret->tries = (int)value_to_integer(&row[QUEUE_TRIES], 0);
+	ret->memory_bytes = (uint64_t)value_to_integer(&row[QUEUE_MEMORY], 0);
+	ret->cpus_milli = (uint64_t)value_to_integer(&row[QUEUE_CPUS], 0);
+	ret->submitted = value_to_integer(&row[QUEUE_SUBMITTED], 0);
+	ret->attempt = (int)value_to_integer(&row[QUEUE_ATTEMPT], 0);
+	r = value_to_text(&row[QUEUE_SUBMITTER], &ret->submitter, err);
+	if (r == 0)
+		r = value_to_json(&row[QUEUE_REQUEST], &ret->request, err);
+	return r < 0 ? r : load_inputs(&ret->inputs, &row[QUEUE_INPUTS], err);
+}
+
+int ledger_bell(struct ledger *l, struct error *err)
+{
+	int fd = l->backend->ops->bell(l->backend, err);
+
+	return fd < 0 ? -1 : fd;
+}
+
+int ledger_bell_read(struct ledger *l, struct error *err)
+{
+	return l->backend->ops->bell_read(l->backend, err);
+}

@@ -1,0 +1,65 @@
+/*
+ * What the files of the queue share: transactions that are repeated, the database's clock, many ids at once; and the
+ * fence, which commit.c holds.
+ *
+ * Locks are taken in one order: a queue row, its analysis, the rows that wait for it.
+ */
+#ifndef STORE_QUEUE_PRIVATE_H
+#define STORE_QUEUE_PRIVATE_H
+
+#include "buffer.h"
+#include "queue.h"
+#include "store.h"
+
+/* body within a transaction, again from its begin if the connection was lost or somebody was in the way: it must not
+ * depend on what an earlier try left, and what that one did may have been committed. 1 out of body: rolled back, and 0. */
+typedef int (*queue_body)(struct ledger *l, void *arg, struct error *err);
+int queue_transaction(struct ledger *l, queue_body body, void *arg, struct error *err);
+
+/* Now, UTC ns, by the clock that all who share this ledger go by. */
+int queue_now(struct ledger *l, int64_t *ret, struct error *err);
+
+static inline int queue_ring(struct ledger *l, struct error *err)
+{
+	return l->backend->ops->ring(l->backend, err);
+}
+
+/* A growing list of ids, each checked by id_check or made by us. */
+struct ids {
+	char **list;
+	size_t count;
+};
+void ids_done(struct ids *ids);
+#define _cleanup_ids_ _cleanup_(ids_done)
+int ids_add(struct ids *ids, const char *id, struct error *err);
+/* row_fn that adds the first column. */
+int ids_take(void *arg, const struct value *row, struct error *err);
+
+/* A statement whose first parameter is a list of ids, some thousands of them at a time; extra: the second, or NULL. */
+int queue_run_ids(struct ledger *l, enum sql which, char *const *ids, size_t n, const struct value *extra,
+		  row_fn fn, void *arg, struct error *err);
+
+/* A row of queue's columns. ret is initialized, and the caller's to be done in any case. */
+int queue_job_load(struct job *ret, const struct value *row, struct error *err);
+
+/* The row as the fence sees it, locked. */
+struct queue_row {
+	bool found, cancelling;
+	enum job_state state;
+	char token[TOKEN_SIZE];
+	int retries, tries;
+	unsigned retry_on;
+	enum verdict verdict;
+};
+int queue_lock(struct ledger *l, const char *id, struct queue_row *ret, struct error *err);
+
+/* Within the transaction that commits a, after queue_lock(): ERROR_LEASE unless it is ours; else what becomes of it. */
+int queue_settle(struct ledger *l, const struct queue_row *row, const struct attempt *a, int number,
+		 struct error *err);
+/* Its token is in the ledger already: 0 if we have put it there, ERROR_LEASE if it was given up as lost. */
+int queue_committed(struct ledger *l, const struct attempt *a, struct error *err);
+
+/* Cancels whoever waits for id, and who waits for those. */
+int queue_cancel_after(struct ledger *l, const char *id, const char *reason, struct error *err);
+
+#endif

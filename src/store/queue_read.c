@@ -1,0 +1,133 @@
+/*
+ * Looking at the queue. A ledger that is older and only read has none.
+ */
+#include "queue_private.h"
+
+#include <string.h>
+
+#include "text.h"
+
+static bool has_queue(const struct ledger *l)
+{
+	return l->version >= SQL_QUEUE_SINCE;
+}
+
+struct listing {
+	queued_fn fn;
+	void *arg;
+};
+
+static const char *text_or_null(const struct value *v)
+{
+	return v->kind == VALUE_TEXT ? v->data : NULL;
+}
+
+static int listing_row(void *arg, const struct value *row, struct error *err)
+{
+	const struct listing *listing = arg;
+	struct queued q = {
+		.status = (int)value_to_integer(&row[3], 0),
+		.attempt = (int)value_to_integer(&row[4], 0),
+		.priority = (int)value_to_integer(&row[5], 0),
+		.cancelling = value_to_integer(&row[6], 0) != 0,
+		.submitted = value_to_integer(&row[7], 0),
+		.due = value_to_integer(&row[8], 0),
+		.submitter = text_or_null(&row[9]),
+		.worker = text_or_null(&row[10]),
+		.reason = text_or_null(&row[11]),
+	};
+
+	value_to_fixed(&row[0], q.id, sizeof q.id);
+	if (row[1].kind != VALUE_TEXT || job_state_parse(row[1].data, &q.state) < 0)
+		return 0;
+	if (q.state == JOB_FINISHED && row[2].kind == VALUE_TEXT)
+		(void)verdict_parse(row[2].data, &q.verdict);
+	else if (q.state == JOB_CANCELLED)
+		q.verdict = VERDICT_CANCELLED;
+	return listing->fn(listing->arg, &q, err);
+}
+
+int ledger_queue_list(struct ledger *l, int state, const char *prefix, int limit, queued_fn fn, void *arg,
+		      struct error *err)
+{
+	struct listing listing = {fn, arg};
+	struct value params[] = {
+		value_text(state < 0 ? NULL : job_state_name((enum job_state)state)),
+		value_text(prefix),
+		value_integer(limit > 0 ? limit : INT64_MAX),
+	};
+
+	if (!has_queue(l))
+		return 0;
+	return ledger_run(l, SQL_QUEUE_LIST, params, ARRAY_SIZE(params), listing_row, &listing, err);
+}
+
+int ledger_queue_look(struct ledger *l, char *const *ids, queued_fn fn, void *arg, struct error *err)
+{
+	struct listing listing = {fn, arg};
+	_cleanup_ids_ struct ids good = {0};
+	int r = 0;
+
+	/* What is no id is not known either. */
+	for (; ids && *ids && r == 0; ids++)
+		if (id_check(*ids, NULL) == 0)
+			r = ids_add(&good, *ids, err);
+	if (r < 0 || !has_queue(l))
+		return r;
+	return queue_run_ids(l, SQL_QUEUE_LOOK, good.list, good.count, NULL, listing_row, &listing, err);
+}
+
+struct loading {
+	struct job job;
+	bool found;
+};
+
+static int loading_row(void *arg, const struct value *row, struct error *err)
+{
+	struct loading *loading = arg;
+
+	loading->found = true;
+	return queue_job_load(&loading->job, row, err);
+}
+
+static int loading_after(void *arg, const struct value *row, struct error *err)
+{
+	struct loading *loading = arg;
+
+	if (row[0].kind == VALUE_TEXT && strv_append(&loading->job.after, row[0].data) < 0)
+		return error_memory(err);
+	return 0;
+}
+
+int ledger_queue_load(struct ledger *l, const char *id, struct job *ret, struct error *err)
+{
+	struct loading loading = {.found = false};
+	struct value key = value_text(id);
+	int r = has_queue(l) ? ledger_run(l, SQL_QUEUE_JOB, &key, 1, loading_row, &loading, err) : 0;
+
+	if (r == 0 && !loading.found)
+		r = error_set(err, ERROR_NOT_FOUND, "'%s' is not in the queue of %s", id, l->backend->name);
+	if (r == 0)
+		r = ledger_run(l, SQL_AFTER, &key, 1, loading_after, &loading, err);
+	if (r < 0) {
+		job_done(&loading.job);
+		return r;
+	}
+	*ret = loading.job;
+	return 0;
+}
+
+static int count_row(void *arg, const struct value *row, struct error *err UNUSED)
+{
+	enum job_state state;
+
+	if (row[0].kind == VALUE_TEXT && job_state_parse(row[0].data, &state) == 0)
+		((uint64_t *)arg)[state] = (uint64_t)value_to_integer(&row[1], 0);
+	return 0;
+}
+
+int ledger_queue_counts(struct ledger *l, uint64_t ret[JOB_STATES], struct error *err)
+{
+	memset(ret, 0, JOB_STATES * sizeof ret[0]);
+	return has_queue(l) ? ledger_run(l, SQL_QUEUE_COUNTS, NULL, 0, count_row, ret, err) : 0;
+}

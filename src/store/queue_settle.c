@@ -1,0 +1,317 @@
+/*
+ * The ends of a queued analysis: the fence around its commit, what becomes of it and of those who wait for it,
+ * cancelling, and beginning again.
+ *
+ * Those who wait are locked before they are looked at, level by level: of two that end at once the second then sees
+ * what the first has done, and whoever is submitted meanwhile is not forgotten.
+ */
+#include "queue_private.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+static int take_row(void *arg, const struct value *row, struct error *err)
+{
+	struct queue_row *q = arg;
+
+	q->found = true;
+	if (row[0].kind != VALUE_TEXT || job_state_parse(row[0].data, &q->state) < 0)
+		return error_set(err, ERROR_LEDGER,
+				 "the ledger holds a queued analysis without a state: it is damaged");
+	value_to_fixed(&row[1], q->token, sizeof q->token);
+	q->retries = (int)value_to_integer(&row[2], 0);
+	q->retry_on = (unsigned)value_to_integer(&row[3], 0);
+	q->tries = (int)value_to_integer(&row[4], 0);
+	q->cancelling = value_to_integer(&row[5], 0) != 0;
+	if (row[6].kind != VALUE_TEXT || verdict_parse(row[6].data, &q->verdict) < 0)
+		q->verdict = VERDICT_NONE;
+	return 0;
+}
+
+int queue_lock(struct ledger *l, const char *id, struct queue_row *ret, struct error *err)
+{
+	struct value key = value_text(id);
+
+	*ret = (struct queue_row){0};
+	return ledger_run(l, SQL_QUEUE_ROW, &key, 1, take_row, ret, err);
+}
+
+static int lock_known(struct ledger *l, const char *id, struct queue_row *ret, struct error *err)
+{
+	int r = queue_lock(l, id, ret, err);
+
+	if (r == 0 && !ret->found)
+		r = error_set(err, ERROR_NOT_FOUND, "'%s' is not in the queue of %s", id, l->backend->name);
+	return r;
+}
+
+static bool is_ours(const struct queue_row *row, const char *token)
+{
+	return row->found && row->state == JOB_RUNNING && strcmp(row->token, token) == 0;
+}
+
+static int lease_lost(const char *id, struct error *err)
+{
+	return error_set(
+		err, ERROR_LEASE,
+		"cannot commit '%s': its lease is over, and it is no longer this worker's: nothing was "
+		"committed",
+		id);
+}
+
+static int take_verdict(void *arg, const struct value *row, struct error *err UNUSED)
+{
+	if (row[0].kind != VALUE_TEXT || verdict_parse(row[0].data, arg) < 0)
+		*(enum verdict *)arg = VERDICT_NONE;
+	return 0;
+}
+
+int queue_committed(struct ledger *l, const struct attempt *a, struct error *err)
+{
+	enum verdict verdict = VERDICT_NONE;
+	struct value key = value_text(a->token);
+	int r = ledger_run(l, SQL_TOKEN_VERDICT, &key, 1, take_verdict, &verdict, err);
+
+	if (r == 0 && verdict == VERDICT_LOST && a->verdict != VERDICT_LOST)
+		r = lease_lost(a->id, err);
+	return r;
+}
+
+int queue_cancel_after(struct ledger *l, const char *id, const char *reason, struct error *err)
+{
+	_cleanup_ids_ struct ids level = {0};
+	struct value why = value_text(reason);
+	int r = ids_add(&level, id, err);
+
+	while (r == 0 && level.count) {
+		_cleanup_ids_ struct ids next = {0};
+
+		r = queue_run_ids(l, SQL_AFTER_WAITING, level.list, level.count, NULL, ids_take, &next, err);
+		if (r == 0)
+			r = queue_run_ids(l, SQL_QUEUE_CANCEL, next.list, next.count, &why, NULL, NULL, err);
+		ids_done(&level);
+		level = next;
+		next = (struct ids){0};
+	}
+	return r;
+}
+
+/* It has succeeded: who waits for nobody else may start. */
+static int release_after(struct ledger *l, const char *id, struct error *err)
+{
+	_cleanup_ids_ struct ids waiting = {0};
+	struct value key = value_text(id);
+	char *const parent[] = {(char *)id};
+	int r = queue_run_ids(l, SQL_AFTER_WAITING, parent, 1, NULL, ids_take, &waiting, err);
+
+	if (r == 0 && waiting.count)
+		r = ledger_run(l, SQL_AFTER_READY, &key, 1, NULL, NULL, err);
+	return r < 0 ? r : ledger_run(l, SQL_AFTER_MET, &key, 1, NULL, NULL, err);
+}
+
+/* Our own failures, and what the submitter wants tried again. */
+static bool can_be_mended(const struct queue_row *row, const struct attempt *a)
+{
+	const char *code = a->error_code ? a->error_code : "";
+
+	if (a->verdict == VERDICT_SUCCEEDED || a->verdict == VERDICT_CANCELLED)
+		return false;
+	if (a->verdict == VERDICT_LOST || row->retry_on & 1u << a->verdict)
+		return true;
+	return a->verdict == VERDICT_REFUSED && (strcmp(code, error_kind_name(ERROR_SYSTEM)) == 0 ||
+						 strcmp(code, error_kind_name(ERROR_LEDGER)) == 0 ||
+						 strcmp(code, error_kind_name(ERROR_BUSY)) == 0);
+}
+
+static int end_after(struct ledger *l, const struct attempt *a, struct error *err)
+{
+	char reason[ID_ROOM + 32];
+
+	if (a->verdict == VERDICT_SUCCEEDED)
+		return release_after(l, a->id, err);
+	snprintf(reason, sizeof reason, "'%s' did not succeed", a->id);
+	return queue_cancel_after(l, a->id, reason, err);
+}
+
+int queue_settle(struct ledger *l, const struct queue_row *row, const struct attempt *a, int number,
+		 struct error *err)
+{
+	bool again = !row->cancelling && row->tries < row->retries && can_be_mended(row, a);
+	const char *reason = a->reason ? a->reason : a->error_message;
+	int64_t now = 0;
+	int r = is_ours(row, a->token) ? queue_now(l, &now, err) : lease_lost(a->id, err);
+
+	if (r == 0) {
+		struct value params[] = {
+			value_text(a->id),
+			value_text(job_state_name(again ? JOB_WAITING : JOB_FINISHED)),
+			value_integer(row->tries + again),
+			value_time(again ? now + (int64_t)job_back_off(row->tries) : 0),
+			value_text(verdict_name(a->verdict)),
+			value_integer(a->status),
+			value_text(reason),
+			value_integer(number),
+		};
+
+		r = ledger_run(l, SQL_QUEUE_SETTLE, params, ARRAY_SIZE(params), NULL, NULL, err);
+	}
+	if (r == 0 && !again)
+		r = end_after(l, a, err);
+	return r < 0 ? r : queue_ring(l, err);
+}
+
+/* ---- cancel, release, retry ---- */
+
+struct change {
+	const char *id;
+	const char *token;
+	uint64_t delay_ns;
+	enum job_state before;
+	int tries;
+};
+
+static int cancel_now(struct ledger *l, const char *id, struct error *err)
+{
+	struct value why = value_text("cancelled");
+	char *const one[] = {(char *)id};
+	char reason[ID_ROOM + 32];
+	int r = queue_run_ids(l, SQL_QUEUE_CANCEL, one, 1, &why, NULL, NULL, err);
+
+	snprintf(reason, sizeof reason, "'%s' was cancelled", id);
+	return r < 0 ? r : queue_cancel_after(l, id, reason, err);
+}
+
+static int cancel(struct ledger *l, void *arg, struct error *err)
+{
+	struct change *c = arg;
+	struct value key = value_text(c->id);
+	struct queue_row row;
+	int r = lock_known(l, c->id, &row, err);
+
+	if (r < 0)
+		return r;
+	c->before = row.state;
+	switch (row.state) {
+	case JOB_WAITING:
+	case JOB_QUEUED:
+		r = cancel_now(l, c->id, err);
+		break;
+	case JOB_RUNNING:
+		r = ledger_run(l, SQL_QUEUE_CANCELLING, &key, 1, NULL, NULL, err);
+		break;
+	default:
+		return 1;
+	}
+	return r < 0 ? r : queue_ring(l, err);
+}
+
+int ledger_cancel(struct ledger *l, const char *id, enum job_state *ret_state, struct error *err)
+{
+	struct change c = {.id = id};
+	int r = queue_transaction(l, cancel, &c, err);
+
+	if (r == 0 && ret_state)
+		*ret_state = c.before;
+	return r;
+}
+
+static int release(struct ledger *l, void *arg, struct error *err)
+{
+	const struct change *c = arg;
+	struct queue_row row;
+	int64_t now = 0;
+	int r = queue_lock(l, c->id, &row, err);
+
+	if (r == 0 && !is_ours(&row, c->token))
+		return 1;
+	if (r == 0)
+		r = queue_now(l, &now, err);
+	if (r == 0) {
+		struct value params[] = {
+			value_text(c->id),
+			value_text(job_state_name(c->delay_ns ? JOB_WAITING : JOB_QUEUED)),
+			value_time(c->delay_ns ? now + (int64_t)c->delay_ns : 0),
+		};
+
+		r = ledger_run(l, SQL_QUEUE_RELEASE, params, ARRAY_SIZE(params), NULL, NULL, err);
+	}
+	if (r == 0 && row.cancelling)
+		r = cancel_now(l, c->id, err);
+	return r < 0 ? r : queue_ring(l, err);
+}
+
+int ledger_release(struct ledger *l, const char *id, const char *token, uint64_t delay_ns, struct error *err)
+{
+	struct change c = {.id = id, .token = token, .delay_ns = delay_ns};
+
+	return queue_transaction(l, release, &c, err);
+}
+
+static int take_unmet(void *arg, const struct value *row, struct error *err)
+{
+	return value_to_integer(&row[1], 0) ? 0 : ids_take(arg, row, err);
+}
+
+static int take_ended(void *arg, const struct value *row, struct error *err)
+{
+	enum job_state state = JOB_WAITING;
+
+	if (row[1].kind == VALUE_TEXT)
+		(void)job_state_parse(row[1].data, &state);
+	return state == JOB_FINISHED || state == JOB_CANCELLED ? ids_take(arg, row, err) : 0;
+}
+
+/* Where it begins again: it may have to wait for others as before. */
+static int retry_state(struct ledger *l, const char *id, enum job_state *ret, struct error *err)
+{
+	_cleanup_ids_ struct ids unmet = {0}, ended = {0};
+	struct value key = value_text(id);
+	int r = ledger_run(l, SQL_AFTER, &key, 1, take_unmet, &unmet, err);
+
+	if (r == 0)
+		r = queue_run_ids(l, SQL_QUEUE_STATES, unmet.list, unmet.count, NULL, take_ended, &ended,
+				  err);
+	if (r == 0 && ended.count)
+		r = error_set(
+			err, ERROR_REFUSED,
+			"cannot try '%s' again: it comes after '%s', which did not succeed; 'fumehood retry "
+			"%s' first",
+			id, ended.list[0], ended.list[0]);
+	if (r == 0)
+		*ret = unmet.count ? JOB_WAITING : JOB_QUEUED;
+	return r;
+}
+
+static int retry(struct ledger *l, void *arg, struct error *err)
+{
+	struct change *c = arg;
+	enum job_state state = JOB_QUEUED;
+	struct queue_row row;
+	int r = lock_known(l, c->id, &row, err);
+
+	if (r < 0)
+		return r;
+	/* The connection was lost in the middle of our own commit. */
+	if (c->tries++ && (row.state == JOB_QUEUED || row.state == JOB_WAITING))
+		return 1;
+	if (row.state != JOB_FINISHED && row.state != JOB_CANCELLED)
+		return error_set(err, ERROR_REFUSED, "cannot try '%s' again: it is %s", c->id,
+				 job_state_name(row.state));
+	if (row.state == JOB_FINISHED && row.verdict == VERDICT_SUCCEEDED)
+		return error_set(err, ERROR_REFUSED, "cannot try '%s' again: it has succeeded", c->id);
+	r = retry_state(l, c->id, &state, err);
+	if (r == 0) {
+		struct value params[] = {value_text(c->id), value_text(job_state_name(state))};
+
+		r = ledger_run(l, SQL_QUEUE_AGAIN, params, ARRAY_SIZE(params), NULL, NULL, err);
+	}
+	return r < 0 ? r : queue_ring(l, err);
+}
+
+int ledger_retry(struct ledger *l, const char *id, struct error *err)
+{
+	struct change c = {.id = id};
+
+	return queue_transaction(l, retry, &c, err);
+}
