@@ -46,7 +46,8 @@ struct command {
 
 extern const struct command command_run, command_ls, command_show, command_logs, command_outputs, command_get,
 	command_workspace, command_commit, command_gc, command_doctor, command_db, command_post_process,
-	command_version, command_help;
+	command_version, command_help, command_submit, command_wait, command_cancel, command_retry,
+	command_worker;
 /* What a later version does: each refuses in one sentence. Ends with a NULL name. */
 extern const struct command later_commands[];
 /* The table of main.c, later ones aside. Ends with NULL. */
@@ -85,8 +86,8 @@ extern const char *const run_option_names[];
 /* verdict_line.c: the last line of a run, and what is said beside it. Newly allocated, lines ended; NULL: memory is out. */
 char *verdict_line(const struct attempt *a, const struct terminal *t, bool quiet);
 
-/* dry_run.c */
-int dry_run_print(const struct cli *cli, const struct plan *p, struct error *err);
+/* dry_run.c: what would be done, as a page or as JSON. */
+int dry_run(struct cli *cli, struct hood *h, const struct request *request, struct error *err);
 
 /* doctor_attack.c: the attack suite, behind `doctor --attack`. An exit status or negative. */
 int doctor_attack(struct cli *cli, struct hood *h, struct error *err);

@@ -110,7 +110,7 @@ static void print_environment(const struct plan *p)
 	}
 }
 
-int dry_run_print(const struct cli *cli, const struct plan *p, struct error *err)
+static int dry_run_print(const struct cli *cli, const struct plan *p, struct error *err)
 {
 	printf("%s%-12s%s%s (attempt %d)\n", terminal_style(&cli->out, STYLE_BOLD), "id", p->id,
 	       terminal_style(&cli->out, STYLE_RESET), p->attempt);
@@ -131,4 +131,18 @@ int dry_run_print(const struct cli *cli, const struct plan *p, struct error *err
 		return -1;
 	print_environment(p);
 	return 0;
+}
+
+int dry_run(struct cli *cli, struct hood *h, const struct request *request, struct error *err)
+{
+	_cleanup_plan_ struct plan plan;
+	int r;
+
+	plan_init(&plan);
+	r = hood_plan(h, request, &plan, err);
+	if (r < 0)
+		return r;
+	if (cli->json)
+		return cli_print_json(cli, plan_to_json(&plan), err);
+	return dry_run_print(cli, &plan, err);
 }

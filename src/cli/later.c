@@ -18,12 +18,5 @@ static int later_main(struct cli *cli, int argc UNUSED, char **argv UNUSED, stru
 const struct command later_commands[] = {
 	LATER("shell", "shell ID", "a shell under the same hood in a kept workspace",
 	      "keep the workspace with run --keep always and look at it from outside"),
-	LATER("submit", "submit [ID] [options] -- CMD [ARG…]", "puts an analysis into the queue",
-	      "run it now with 'fumehood run'"),
-	LATER("wait", "wait ID…", "waits for queued analyses", "'fumehood run' waits by itself"),
-	LATER("cancel", "cancel ID…", "cancels queued analyses",
-	      "stop a running one with Ctrl-C, or with SIGTERM to its 'fumehood run'"),
-	LATER("retry", "retry ID…", "queues failed analyses again", "run it again with 'fumehood run'"),
-	LATER("worker", "worker", "runs what is in the queue", "run analyses with 'fumehood run'"),
 	{0},
 };

@@ -8,6 +8,7 @@
 #include <sys/inotify.h>
 
 #include "cli.h"
+#include "queue.h"
 #include "screen.h"
 
 /* Between the end of the output and the end of the run nothing is written: then we look this often. */
@@ -17,7 +18,8 @@ static const char help[] =
 	"  fumehood logs a42                   stdout, then stderr\n"
 	"  fumehood logs a42 --stderr          only that, byte for byte but for a note where some\n"
 	"                                      were not kept\n"
-	"  fumehood logs -f a42                of a running one: as it comes, until it ends\n"
+	"  fumehood logs -f a42                of a running one: as it comes, until it ends; of a queued\n"
+	"                                      one from its start on\n"
 	"\n"
 	"-f  --stdout  --stderr  --post-process  --attempt N  --db URL  --config FILE  --json\n";
 
@@ -175,6 +177,43 @@ static int follow(struct view *v, struct hood *h, const struct live *l, struct e
 	return r;
 }
 
+static int take_state(void *arg, const struct queued *q, struct error *err UNUSED)
+{
+	*(enum job_state *)arg = q->state;
+	return 0;
+}
+
+/* Queued: until it runs here (0, *live is to be followed) or has ended (1). What was never queued: 1 as well. */
+static int wait_for_start(const struct cli *cli, struct hood *h, const char *id, struct live *live,
+			  struct error *err)
+{
+	char *const ids[] = {(char *)id, NULL};
+	struct error ignored = ERROR_INIT;
+	struct ledger *ledger;
+	bool told = cli->quiet;
+	int r = cli_ledger(h, &ledger, err);
+
+	while (r == 0) {
+		enum job_state state = JOB_FINISHED;
+		struct pollfd bell = {.fd = ledger_bell(ledger, &ignored), .events = POLLIN};
+
+		if (hood_live(h, id, live, &ignored) == 0) {
+			if (live->alive && !live->held)
+				return 0;
+			live_done(live);
+		}
+		r = ledger_queue_look(ledger, ids, take_state, &state, err);
+		if (r < 0 || state == JOB_FINISHED || state == JOB_CANCELLED)
+			break;
+		if (!told)
+			fprintf(stderr, "fumehood: %s is %s: waiting for it\n", id, job_state_name(state));
+		told = true;
+		if (poll(&bell, 1, LOOK_AGAIN_MS) > 0)
+			ledger_bell_read(ledger, &ignored);
+	}
+	return r < 0 ? r : 1;
+}
+
 static int add_bytes(json_t *object, const char *name, const char *data, size_t size)
 {
 	_cleanup_free_ char *text = NULL, *b64 = NULL, *b64_name = NULL;
@@ -225,12 +264,20 @@ static int show_logs(struct cli *cli, struct view *v, const char *id, int number
 	struct error ignored = ERROR_INIT;
 	struct ledger *ledger;
 	struct live live;
-	bool ended = false;
+	bool ended = false, is_live;
 	int r;
 
 	attempt_init(&a);
 	r = cli_hood(cli, &hood, err);
-	if (r == 0 && number == 0 && !cli->json && hood_live(hood, id, &live, &ignored) == 0) {
+	if (r < 0)
+		return r;
+	is_live = number == 0 && !cli->json && hood_live(hood, id, &live, &ignored) == 0;
+	if (!is_live && number == 0 && follows) {
+		r = wait_for_start(cli, hood, id, &live, err);
+		is_live = r == 0;
+		r = r > 0 ? 0 : r;
+	}
+	if (r == 0 && is_live) {
 		bool running = live.alive && !live.held;
 
 		number = running ? live.attempt : 0;

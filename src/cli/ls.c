@@ -7,18 +7,22 @@
 
 #include "cli.h"
 #include "print.h"
+#include "queue.h"
 
-static const char help[] = "  fumehood ls\n"
-			   "  fumehood ls --state failed          only these\n"
-			   "  fumehood ls --state running\n"
-			   "  fumehood ls a4                      ids that begin with a4\n"
-			   "  fumehood ls --json | jq -r '.[].id'\n"
-			   "\n"
-			   "--state S   running, held, dead (gc finishes it), finished, or a verdict\n"
-			   "--limit N   the newest N of the ledger\n"
-			   "--db URL  --config FILE  --json\n";
+static const char help[] =
+	"  fumehood ls\n"
+	"  fumehood ls --state failed          only these\n"
+	"  fumehood ls --state queued\n"
+	"  fumehood ls a4                      ids that begin with a4\n"
+	"  fumehood ls --json | jq -r '.[].id'\n"
+	"\n"
+	"--state S   waiting, queued, running, cancelled, held, dead (gc finishes it), finished,\n"
+	"            or a verdict\n"
+	"--limit N   the newest N of the ledger\n"
+	"--db URL  --config FILE  --json\n";
 
-static const char *const live_states[] = {"running", "held", "dead"};
+/* What is no verdict: of the state directory, and of the queue. */
+static const char *const live_states[] = {"running", "held", "dead", "waiting", "queued"};
 
 struct listing {
 	struct cli *cli;
@@ -26,7 +30,7 @@ struct listing {
 	const char *prefix; /* NULL: all */
 	struct table table;
 	json_t *array; /* with --json */
-	json_t *live;  /* ids that have a row from the state directory: {"a42": "running"} */
+	json_t *live;  /* ids that have a row from the state directory or the queue: {"a42": true} */
 	json_t *held;  /* held or kept ones, shown only if the ledger does not know them */
 };
 
@@ -124,6 +128,44 @@ static int on_ledger_row(void *arg, const struct attempt *a, struct error *err)
 	return add_row(l, a, "finished", verdict_name(a->verdict)) < 0 ? error_memory(err) : 0;
 }
 
+static bool wants(const struct listing *l, const char *state, const char *id)
+{
+	return (!l->state || strcmp(l->state, state) == 0) &&
+	       (!l->prefix || strncmp(id, l->prefix, strlen(l->prefix)) == 0);
+}
+
+/* What the queue has replaces the row of an earlier attempt. */
+static int on_queued(void *arg, const struct queued *q, struct error *err)
+{
+	const char *state = job_state_name(q->state);
+	struct listing *l = arg;
+	struct attempt a;
+	int r = 0;
+
+	if (json_object_get(l->live, q->id))
+		return 0;
+	if (json_object_set_new(l->live, q->id, json_true()) < 0)
+		return error_memory(err);
+	attempt_init(&a);
+	memcpy(a.id, q->id, sizeof a.id);
+	a.number = q->attempt;
+	a.created = q->submitted;
+	if (wants(l, state, q->id))
+		r = add_row(l, &a, state, q->state == JOB_CANCELLED ? state : NULL);
+	attempt_done(&a);
+	return r < 0 ? error_memory(err) : 0;
+}
+
+static int list_queue(struct listing *l, struct ledger *ledger, int limit, struct error *err)
+{
+	static const enum job_state shown[] = {JOB_RUNNING, JOB_QUEUED, JOB_WAITING, JOB_CANCELLED};
+	int r = 0;
+
+	for (size_t i = 0; r == 0 && i < ARRAY_SIZE(shown); i++)
+		r = ledger_queue_list(ledger, (int)shown[i], l->prefix, limit, on_queued, l, err);
+	return r;
+}
+
 static int check_state(const char *state, struct error *err)
 {
 	enum verdict v;
@@ -152,6 +194,8 @@ static int list(struct listing *l, int limit, struct error *err)
 		return error_memory(err);
 	if (r == 0)
 		r = cli_ledger(hood, &ledger, err);
+	if (r == 0)
+		r = list_queue(l, ledger, limit, err);
 	if (r == 0)
 		r = ledger_list(ledger, &filter, on_ledger_row, l, err);
 	if (r < 0 || is_verdict)

@@ -1,17 +1,15 @@
 /*
  * fumehood run: the words of the command line become a request, the story is told, its end is said.
  */
-#include <errno.h>
-#include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
 
+#include "asked.h"
 #include "cli.h"
 #include "console.h"
-#include "file.h"
 #include "signals.h"
 
-enum { REQUEST_FILE_MAX = 4 << 20, PROGRESS_INTERVAL_MS = 200 };
+enum { PROGRESS_INTERVAL_MS = 200 };
 
 static const char help[] =
 	"  fumehood run a42 -- python3 analysis.py            files named here are copied in\n"
@@ -62,6 +60,10 @@ const char *const run_option_names[] = {
 	"--post-process",
 	"--query",
 	"--explain",
+	"--priority",
+	"--after",
+	"--retries",
+	"--retry-on",
 	NULL,
 };
 
@@ -76,74 +78,6 @@ static void run_done(struct run *run)
 	request_done(&run->request);
 }
 
-static int apply_option(void *arg, const char *name, const char *value, struct error *err)
-{
-	return request_option(arg, name, value, err);
-}
-
-static int set_text(char **field, const char *text, struct error *err)
-{
-	char *copy = strdup(text);
-
-	if (!copy)
-		return error_memory(err);
-	free(*field);
-	*field = copy;
-	return 0;
-}
-
-/* The id and the command, which are words and not options. */
-static int take_words(struct cli *cli, struct run *run, const struct options *o, struct error *err)
-{
-	char shown[64];
-
-	if (o->n_words > 1)
-		return error_set(
-			err, ERROR_USAGE,
-			"'%s' is one word too many: put -- before the command: fumehood run [ID] [options] -- CMD [ARG…]",
-			text_escape_into(shown, sizeof shown, o->words[1], strlen(o->words[1])));
-	if (!run->file && !(o->rest && *o->rest))
-		return error_set(
-			err, ERROR_USAGE,
-			"there is no command: put -- before it: fumehood run [ID] [options] -- CMD [ARG…]");
-	if (o->n_words == 1) {
-		cli_set_id(cli, o->words[0]);
-		if (set_text(&run->request.id, o->words[0], err) < 0)
-			return -ENOMEM;
-	}
-	for (char **word = o->rest; word && *word; word++)
-		if (strv_append(&run->request.command, *word) < 0)
-			return error_memory(err);
-	return 0;
-}
-
-static int load_file(struct run *run, struct error *err)
-{
-	_cleanup_buffer_ struct buffer text = {0};
-	bool is_stdin = strcmp(run->file, "-") == 0;
-	int r;
-
-	if (is_stdin) {
-		r = file_read_all(STDIN_FILENO, &text, REQUEST_FILE_MAX);
-		if (r < 0)
-			return error_system(err, -r, "cannot read the request from the standard input");
-	} else {
-		r = file_load(AT_FDCWD, run->file, REQUEST_FILE_MAX, &text, err);
-		if (r < 0)
-			return r;
-	}
-	return request_parse(&run->request, text.data ? text.data : "", text.size,
-			     is_stdin ? "stdin" : run->file, err);
-}
-
-static int set_directory(struct request *r, struct error *err)
-{
-	if (r->directory)
-		return 0;
-	r->directory = getcwd(NULL, 0);
-	return r->directory ? 0 : error_system(err, errno, "cannot tell the current directory");
-}
-
 static int parse(struct cli *cli, struct run *run, int argc, char **argv, struct error *err)
 {
 	const struct option_row table[] = {
@@ -155,37 +89,23 @@ static int parse(struct cli *cli, struct run *run, int argc, char **argv, struct
 	_cleanup_options_ struct options o = {
 		.table = table,
 		.others_take_value = request_option_takes_value,
-		.others_apply = apply_option,
+		.others_apply = asked_apply_option,
 		.others_arg = &run->request,
 		.others_names = run_option_names,
 	};
 	int r = cli_parse(cli, &o, argc, argv, err);
 
 	if (r == 0)
-		r = take_words(cli, run, &o, err);
+		r = asked_take_words(cli, &run->request, &o, run->file != NULL, err);
 	if (r == 0 && run->file)
-		r = load_file(run, err);
+		r = asked_load_file(&run->request, run->file, err);
 	if (r == 0)
-		r = set_directory(&run->request, err);
+		r = asked_set_directory(&run->request, err);
 	if (r == 0) {
 		cli_set_id(cli, run->request.id);
 		r = request_check(&run->request, err);
 	}
 	return r;
-}
-
-static int dry_run(struct cli *cli, struct hood *h, const struct request *request, struct error *err)
-{
-	_cleanup_plan_ struct plan plan;
-	int r;
-
-	plan_init(&plan);
-	r = hood_plan(h, request, &plan, err);
-	if (r < 0)
-		return r;
-	if (cli->json)
-		return cli_print_json(cli, plan_to_json(&plan), err);
-	return dry_run_print(cli, &plan, err);
 }
 
 /* The verdict is said, and what is still in the queue is shown. The exit status. */

@@ -21,6 +21,7 @@ struct subject {
 	bool in_ledger;
 	struct live live;
 	bool is_live; /* a run is going on, or a workspace is held */
+	struct queue_view queue;
 };
 
 static void subject_done(struct subject *s)
@@ -29,6 +30,7 @@ static void subject_done(struct subject *s)
 	json_decref(s->attempts);
 	if (s->is_live)
 		live_done(&s->live);
+	queue_view_done(&s->queue);
 }
 
 /* Either source will do: a first run that is going on is not in the ledger yet. */
@@ -41,11 +43,14 @@ static int subject_load(struct subject *s, struct hood *h, const char *id, int n
 	if (r < 0)
 		return r;
 	s->is_live = hood_live(h, id, &s->live, &live_err) == 0;
+	r = queue_view_load(&s->queue, ledger, id, err);
+	if (r < 0)
+		return r;
 	r = ledger_load(ledger, id, number, &s->attempt, err);
 	s->in_ledger = r == 0;
 	if (s->in_ledger)
 		return ledger_attempts(ledger, id, &s->attempts, err);
-	if (err->kind == ERROR_NOT_FOUND && s->is_live && number == 0) {
+	if (err->kind == ERROR_NOT_FOUND && (s->is_live || s->queue.found) && number == 0) {
 		s->attempts = json_array();
 		return 0;
 	}
@@ -56,6 +61,8 @@ static const char *subject_state(const struct subject *s)
 {
 	if (s->is_live && !s->live.held)
 		return s->live.alive ? "running" : "dead";
+	if (s->queue.found)
+		return job_state_name(s->queue.state);
 	return s->in_ledger ? "finished" : "held";
 }
 
@@ -63,6 +70,13 @@ static const char *subject_state(const struct subject *s)
 static void subject_complete(struct subject *s)
 {
 	if (s->in_ledger)
+		return;
+	if (s->queue.found) {
+		memcpy(s->attempt.id, s->queue.job.id, sizeof s->attempt.id);
+		s->attempt.created = s->queue.submitted;
+		s->attempt.request = json_incref(s->queue.job.request);
+	}
+	if (!s->is_live)
 		return;
 	snprintf(s->attempt.id, sizeof s->attempt.id, "%s", s->live.id);
 	s->attempt.number = s->live.attempt;
@@ -80,6 +94,7 @@ static json_t *subject_json(struct subject *s)
 		json_object_set_new(json, "verdict", json_null());
 	json_object_set_new(json, "state", json_string(subject_state(s)));
 	json_object_set(json, "attempts", s->attempts);
+	json_object_set_new(json, "queue", s->queue.found ? queue_view_json(&s->queue) : json_null());
 	return json;
 }
 
@@ -136,6 +151,10 @@ static int show_main(struct cli *cli, int argc, char **argv, struct error *err)
 		return cli_print_json(cli, subject_json(&s), err);
 	if (s.is_live)
 		print_live(cli, &s);
+	if (s.queue.found && (!s.in_ledger || s.queue.state != JOB_FINISHED))
+		show_queued(cli, o.words[0], &s.queue);
+	if (s.queue.found && !s.in_ledger)
+		return show_request(cli, &s.queue, err);
 	return s.in_ledger ? show_attempt(cli, &s.attempt, s.attempts, err) : 0;
 }
 

@@ -1,0 +1,13 @@
+/*
+ * The ids that the queue's commands are given. The name of an array stands for all its tasks.
+ */
+#ifndef CLI_QUEUE_WORDS_H
+#define CLI_QUEUE_WORDS_H
+
+#include "cli.h"
+#include "queue.h"
+
+/* Checked, in their order, each once. */
+int queue_ids(struct cli *cli, struct ledger *l, char *const *words, int n, char ***ret, struct error *err);
+
+#endif

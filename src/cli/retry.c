@@ -1,0 +1,111 @@
+/*
+ * fumehood retry: once more, from the request as it was submitted, with the files as they were then.
+ */
+#include <stdio.h>
+
+#include "cli.h"
+#include "queue_words.h"
+
+static const char help[] =
+	"  fumehood retry a42\n"
+	"  fumehood retry sweep                every task of an array that did not succeed\n"
+	"\n"
+	"For what failed or was cancelled. The files are those of the submission.\n"
+	"--db URL  --config FILE  --json  --quiet\n";
+
+struct look {
+	bool found, is_alive, succeeded;
+	enum job_state state;
+};
+
+static int note(void *arg, const struct queued *q, struct error *err UNUSED)
+{
+	struct look *look = arg;
+
+	*look = (struct look){
+		.found = true,
+		.is_alive = q->state == JOB_WAITING || q->state == JOB_QUEUED || q->state == JOB_RUNNING,
+		.succeeded = q->state == JOB_FINISHED && q->verdict == VERDICT_SUCCEEDED,
+		.state = q->state,
+	};
+	return 0;
+}
+
+/* skips: one of many tasks, of which those that succeeded are left alone. */
+static int retry_one(struct cli *cli, struct ledger *l, const char *id, bool skips, json_t *answers,
+		     struct error *err)
+{
+	char *const ids[] = {(char *)id, NULL};
+	struct look look = {0};
+	int r = ledger_queue_look(l, ids, note, &look, err);
+
+	if (r == 0 && skips && look.succeeded)
+		return 0;
+	if (r == 0 && !look.is_alive)
+		r = ledger_retry(l, id, err);
+	if (r < 0)
+		return r;
+	if (cli->json)
+		return json_array_append_new(answers, json_pack("{s:s, s:s}", "id", id, "was",
+								job_state_name(look.state))) < 0
+			       ? error_memory(err)
+			       : 0;
+	if (!cli->quiet)
+		printf("%s is %s%s\n", id, look.is_alive ? job_state_name(look.state) : "queued",
+		       look.is_alive ? " already" : " again");
+	return 0;
+}
+
+static int retry_all(struct cli *cli, struct ledger *l, char *const *ids, bool skips, struct error *err)
+{
+	json_t *answers = json_array(), *object;
+	struct error first = ERROR_INIT;
+	int r = 0;
+
+	for (size_t i = 0; ids[i]; i++) {
+		struct error why = ERROR_INIT;
+
+		if (retry_one(cli, l, ids[i], skips, answers, &why) < 0 && r == 0) {
+			first = why;
+			r = -1;
+		}
+	}
+	object = json_pack("{s:o}", "analyses", answers);
+	if (r < 0 || !cli->json) {
+		json_decref(object);
+		*err = first;
+		return r;
+	}
+	return cli_print_json(cli, object, err);
+}
+
+static int retry_main(struct cli *cli, int argc, char **argv, struct error *err)
+{
+	_cleanup_hood_ struct hood *hood = NULL;
+	_cleanup_strv_ char **ids = NULL;
+	struct ledger *ledger;
+	const struct option_row table[] = {CLI_OPTIONS(cli), {0}};
+	_cleanup_options_ struct options o = {.table = table};
+	int r = cli_parse(cli, &o, argc, argv, err);
+
+	if (r != 0)
+		return r < 0 ? r : 0;
+	r = cli_hood(cli, &hood, err);
+	if (r == 0)
+		r = cli_ledger(hood, &ledger, err);
+	if (r == 0)
+		r = queue_ids(cli, ledger, o.words, o.n_words, &ids, err);
+	if (r < 0)
+		return r;
+	return retry_all(cli, ledger, ids, strv_length(ids) > (size_t)o.n_words, err);
+}
+
+const struct command command_retry = {
+	.name = "retry",
+	.usage = "retry ID…",
+	.summary = "queues failed and cancelled analyses again",
+	.help = help,
+	.main = retry_main,
+	.words_min = 1,
+	.words_max = 1 << 30,
+};

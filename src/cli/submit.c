@@ -1,0 +1,356 @@
+/*
+ * fumehood submit: the words of the command line, a file or many lines become jobs, and all of them go into the queue,
+ * or none.
+ */
+#include <errno.h>
+#include <pwd.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "asked.h"
+#include "cli.h"
+#include "meter.h"
+#include "submission.h"
+
+enum { TASKS_MAX = 1000000, SUBMITTER_MAX = 128, LINE_MAX_BYTES = 1 << 20 };
+
+static const char help[] =
+	"  fumehood submit a42 -- python3 analysis.py         as run, later, by a worker\n"
+	"  fumehood submit a43 --after a42 --priority 5 -- python3 next.py\n"
+	"  fumehood submit sweep --array 1-1000 -- python3 fit.py --seed {task}\n"
+	"  fumehood submit -f request.yaml\n"
+	"  fumehood submit -f many.jsonl                      one request per line, all or none\n"
+	"  fumehood submit a44 --wait -- ./simulate           and wait for its end\n"
+	"\n"
+	"Every option of run (fumehood help run) but -i. Files are stored now: you may leave and delete them.\n"
+	"the queue        --priority N (-1000 to 1000, among your own)  --after ID (must have succeeded)\n"
+	"                 --retries N (at most so many more attempts, 5)  --retry-on VERDICT[,VERDICT]\n"
+	"                 --submitter NAME (whose share of the workers it takes)\n"
+	"many             --array A-B ({task} is the number; ids are ID.A … ID.B)  --lines FILE (JSON\n"
+	"                 Lines; - is stdin)  -f FILE (.jsonl: the same)\n"
+	"the rest         --if-absent (a known id is no mistake)  --wait  --dry-run\n"
+	"                 --db URL  --config FILE  --json  --quiet\n"
+	"\n"
+	"Prints the id, of many one per line. What is lost (a worker or its host died) is tried again, what\n"
+	"failed only with --retry-on.\n";
+
+struct submit {
+	struct request request;
+	const char *file, *lines, *array, *submitter;
+	bool if_absent, waits, dry_run;
+	unsigned first, last; /* tasks */
+};
+
+static void submit_done(struct submit *s)
+{
+	request_done(&s->request);
+}
+
+/* ---- what was asked ---- */
+
+static bool is_lines(const char *file)
+{
+	size_t n = strlen(file);
+
+	return (n > 6 && strcmp(file + n - 6, ".jsonl") == 0) ||
+	       (n > 7 && strcmp(file + n - 7, ".ndjson") == 0);
+}
+
+static int parse_array(struct submit *s, struct error *err)
+{
+	char *end = NULL, shown[64];
+	unsigned long first, last = 0;
+
+	errno = 0;
+	first = strtoul(s->array, &end, 10);
+	if (*end == '-' && end[1] >= '0' && end[1] <= '9')
+		last = strtoul(end + 1, &end, 10);
+	if (errno || *s->array < '0' || *s->array > '9' || *end || last < first || last >= 1UL << 31)
+		return error_set(err, ERROR_USAGE, "--array wants two numbers like 1-1000, not '%s'",
+				 text_escape_into(shown, sizeof shown, s->array, strlen(s->array)));
+	if (last - first >= TASKS_MAX)
+		return error_set(err, ERROR_USAGE, "--array has more than %d tasks: submit it in parts",
+				 TASKS_MAX);
+	s->first = (unsigned)first;
+	s->last = (unsigned)last;
+	return 0;
+}
+
+static int check_submitter(const char *name, struct error *err)
+{
+	char shown[64];
+
+	if (*name && strlen(name) <= SUBMITTER_MAX && utf8_valid(name, strlen(name)) && !strchr(name, '\n'))
+		return 0;
+	return error_set(err, ERROR_USAGE,
+			 "submitter '%s' makes no sense: give a name of 1 to %d bytes in UTF-8",
+			 text_escape_into(shown, sizeof shown, name, strlen(name)), SUBMITTER_MAX);
+}
+
+static int check_combination(const struct submit *s, struct error *err)
+{
+	if (s->lines && s->file)
+		return error_set(err, ERROR_USAGE, "-f and --lines are two sources: choose one");
+	if (s->lines && s->array)
+		return error_set(err, ERROR_USAGE,
+				 "--array and many lines do not go together: write the lines out");
+	if (s->lines && s->request.id)
+		return error_set(err, ERROR_USAGE, "'%s' cannot be the id of many: each line has its own",
+				 s->request.id);
+	if (s->lines && s->dry_run)
+		return error_set(err, ERROR_USAGE, "--dry-run shows one: submit one, or use run --dry-run");
+	if (s->request.stdin_open)
+		return error_set(
+			err, ERROR_REFUSED,
+			"-i: a queued analysis has no standard input, its submitter may be gone: put it into a file, and name that");
+	return s->submitter ? check_submitter(s->submitter, err) : 0;
+}
+
+static int parse(struct cli *cli, struct submit *s, int argc, char **argv, struct error *err)
+{
+	const struct option_row table[] = {
+		CLI_OPTIONS(cli),
+		{"-f", OPTION_TEXT, &s->file},
+		{"--lines", OPTION_TEXT, &s->lines},
+		{"--array", OPTION_TEXT, &s->array},
+		{"--submitter", OPTION_TEXT, &s->submitter},
+		{"--if-absent", OPTION_FLAG, &s->if_absent},
+		{"--wait", OPTION_FLAG, &s->waits},
+		{"--dry-run", OPTION_FLAG, &s->dry_run},
+		{0},
+	};
+	_cleanup_options_ struct options o = {
+		.table = table,
+		.others_take_value = request_option_takes_value,
+		.others_apply = asked_apply_option,
+		.others_arg = &s->request,
+		.others_names = run_option_names,
+	};
+	int r = cli_parse(cli, &o, argc, argv, err);
+
+	if (r == 0)
+		r = asked_take_words(cli, &s->request, &o, s->file || s->lines, err);
+	if (r == 0 && s->file && is_lines(s->file)) {
+		if (s->lines)
+			return error_set(err, ERROR_USAGE, "-f and --lines are two sources: choose one");
+		s->lines = s->file;
+		s->file = NULL;
+	}
+	if (r == 0 && s->file)
+		r = asked_load_file(&s->request, s->file, err);
+	if (r == 0)
+		r = asked_set_directory(&s->request, err);
+	if (r == 0)
+		r = check_combination(s, err);
+	if (r == 0 && s->array)
+		r = parse_array(s, err);
+	return r;
+}
+
+static const char *login_name(char *room, size_t size)
+{
+	const struct passwd *pw = getpwuid(geteuid());
+
+	if (pw && pw->pw_name && *pw->pw_name)
+		return pw->pw_name;
+	snprintf(room, size, "uid-%u", (unsigned)geteuid());
+	return room;
+}
+
+/* ---- one, an array, many lines ---- */
+
+static int add_one(struct submission *to, const struct request *r, struct error *err)
+{
+	int k = request_check(r, err);
+
+	return k < 0 ? k : submission_add(to, r, err);
+}
+
+static int add_task(const struct submit *s, struct submission *to, unsigned task, struct error *err)
+{
+	_cleanup_request_ struct request r;
+	int k;
+
+	request_init(&r);
+	k = request_inherit(&r, &s->request) < 0 ? error_memory(err) : request_set_task(&r, task, err);
+	return k < 0 ? k : add_one(to, &r, err);
+}
+
+static int add_array(struct submit *s, struct submission *to, struct error *err)
+{
+	int r = 0;
+
+	if (!s->request.id) {
+		char id[ID_ROOM];
+
+		r = id_make(id, err);
+		if (r == 0 && !(s->request.id = strdup(id)))
+			r = error_memory(err);
+	}
+	for (unsigned task = s->first; r == 0 && task <= s->last; task++)
+		r = add_task(s, to, task, err);
+	return r;
+}
+
+static bool is_blank(const char *line)
+{
+	return line[strspn(line, " \t\r\n")] == 0;
+}
+
+static int add_line(const struct submit *s, struct submission *to, const char *line, size_t size,
+		    const char *file, unsigned number, struct error *err)
+{
+	_cleanup_request_ struct request r;
+	int k;
+
+	request_init(&r);
+	k = request_inherit(&r, &s->request) < 0 ? error_memory(err)
+						 : request_parse_line(&r, line, size, file, number, err);
+	if (k < 0)
+		return k;
+	k = add_one(to, &r, err);
+	return k < 0 ? error_prefix(err, k, "%s:%u", file, number) : 0;
+}
+
+static int add_lines(const struct submit *s, struct submission *to, struct error *err)
+{
+	bool is_stdin = strcmp(s->lines, "-") == 0;
+	const char *name = is_stdin ? "stdin" : s->lines;
+	_cleanup_free_ char *line = NULL;
+	FILE *f = is_stdin ? stdin : fopen(s->lines, "re");
+	unsigned number = 0;
+	size_t room = 0;
+	ssize_t n;
+	int r = 0;
+
+	if (!f)
+		return error_system(err, errno, "cannot open '%s'", s->lines);
+	while (r == 0 && (n = getline(&line, &room, f)) > 0) {
+		number++;
+		if (n > LINE_MAX_BYTES)
+			r = error_set(err, ERROR_USAGE, "%s:%u: longer than %d bytes", name, number,
+				      LINE_MAX_BYTES);
+		else if (!is_blank(line))
+			r = add_line(s, to, line, (size_t)n, name, number, err);
+	}
+	if (r == 0 && ferror(f))
+		r = error_system(err, errno, "cannot read '%s'", name);
+	if (!is_stdin)
+		fclose(f);
+	if (r == 0 && submission_count(to) == 0)
+		r = error_set(err, ERROR_USAGE, "'%s' has no request in it: one JSON object per line", name);
+	return r;
+}
+
+/* ---- the answer ---- */
+
+static json_t *answer_json(const struct submission *from)
+{
+	json_t *ids = json_array(), *object;
+	size_t n = submission_count(from), n_new = 0;
+
+	for (size_t i = 0; i < n; i++) {
+		json_array_append_new(ids, json_string(submission_id(from, i)));
+		n_new += submission_is_new(from, i);
+	}
+	object = json_pack("{s:o, s:I}", "ids", ids, "new", (json_int_t)n_new);
+	if (n == 1)
+		json_object_set_new(object, "id", json_string(submission_id(from, 0)));
+	return object;
+}
+
+static void print_ids(const struct cli *cli, const struct submission *from)
+{
+	size_t n = submission_count(from);
+
+	if (n > 1 && cli->out.is_tty) {
+		printf("%zu analyses are queued: %s … %s\n", n, submission_id(from, 0),
+		       submission_id(from, n - 1));
+		return;
+	}
+	for (size_t i = 0; i < n; i++)
+		printf("%s\n", submission_id(from, i));
+	fflush(stdout);
+}
+
+static int wait_for_them(struct cli *cli, struct hood *h, const struct submission *s, json_t *json,
+			 struct error *err)
+{
+	_cleanup_strv_ char **ids = calloc(submission_count(s) + 1, sizeof *ids);
+	struct ledger *ledger;
+	int r = ids ? cli_ledger(h, &ledger, err) : error_memory(err);
+
+	for (size_t i = 0; r == 0 && i < submission_count(s); i++) {
+		ids[i] = strdup(submission_id(s, i));
+		if (!ids[i])
+			r = error_memory(err);
+	}
+	if (r < 0) {
+		json_decref(json);
+		return r;
+	}
+	return wait_and_tell(cli, ledger, ids, json, err);
+}
+
+static int answer(struct cli *cli, struct hood *h, const struct submit *s, const struct submission *made,
+		  struct error *err)
+{
+	json_t *json = cli->json ? answer_json(made) : NULL;
+
+	if (!cli->json)
+		print_ids(cli, made);
+	if (s->waits)
+		return wait_for_them(cli, h, made, json, err);
+	return cli->json ? cli_print_json(cli, json, err) : 0;
+}
+
+static int submit(struct cli *cli, struct hood *h, struct submit *s, struct error *err)
+{
+	_cleanup_submission_ struct submission *made = NULL;
+	char room[32];
+	int r;
+
+	r = submission_open(h, s->submitter ? s->submitter : login_name(room, sizeof room), &made, err);
+	if (r == 0)
+		r = s->lines   ? add_lines(s, made, err)
+		    : s->array ? add_array(s, made, err)
+			       : add_one(made, &s->request, err);
+	if (r == 0)
+		r = submission_commit(made, s->if_absent ? SUBMIT_IF_ABSENT : 0, err);
+	return r < 0 ? r : answer(cli, h, s, made, err);
+}
+
+/* Of an array the first task. */
+static int show_plan(struct cli *cli, struct hood *h, struct submit *s, struct error *err)
+{
+	int r = s->array ? request_set_task(&s->request, s->first, err) : 0;
+
+	if (r == 0)
+		r = request_check(&s->request, err);
+	return r < 0 ? r : dry_run(cli, h, &s->request, err);
+}
+
+static int submit_main(struct cli *cli, int argc, char **argv, struct error *err)
+{
+	_cleanup_(submit_done) struct submit s = {0};
+	_cleanup_hood_ struct hood *hood = NULL;
+	int r;
+
+	request_init(&s.request);
+	r = parse(cli, &s, argc, argv, err);
+	if (r == 0)
+		r = cli_hood(cli, &hood, err);
+	if (r == 0)
+		r = s.dry_run ? show_plan(cli, hood, &s, err) : submit(cli, hood, &s, err);
+	return cli->help ? 0 : r;
+}
+
+const struct command command_submit = {
+	.name = "submit",
+	.usage = "submit [ID] [options] -- CMD [ARG…]",
+	.summary = "puts analyses into the queue",
+	.help = help,
+	.main = submit_main,
+	.words_max = 1 << 20,
+	.takes_rest = true,
+};

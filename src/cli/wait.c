@@ -1,0 +1,148 @@
+/*
+ * fumehood wait: until queued analyses have ended. Whoever stops waiting changes nothing.
+ */
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "cli.h"
+#include "meter.h"
+#include "queue_words.h"
+#include "signals.h"
+
+enum { REDRAW_MS = 500, STATUS_CANCELLED = 143 };
+
+static const char help[] =
+	"  fumehood wait a42\n"
+	"  fumehood wait a42 a43 a44           all of them\n"
+	"  fumehood wait sweep                 every task of an array\n"
+	"  fumehood wait a42 --json\n"
+	"\n"
+	"Ctrl-C ends the waiting, not the analyses.\n"
+	"--db URL  --config FILE  --json  --quiet\n"
+	"\n"
+	"Exit status: 0 if all succeeded, else that of the first that did not, as 'run' has it.\n";
+
+struct telling {
+	struct cli *cli;
+	struct meter meter;
+	size_t first; /* of those that did not succeed */
+	int status;
+	json_t *ends; /* with --json */
+	bool has_one; /* only one is waited for */
+};
+
+static json_t *end_json(const struct queued *q, int status)
+{
+	return json_pack("{s:s, s:s, s:s, s:i, s:o, s:s?}", "id", q->id, "state", job_state_name(q->state),
+			 "verdict", verdict_name(q->verdict), "status", status, "attempt",
+			 q->attempt > 0 ? json_integer(q->attempt) : json_null(), "reason", q->reason);
+}
+
+static void on_ended(void *arg, size_t index, const struct queued *q)
+{
+	struct telling *t = arg;
+	bool ok = q->verdict == VERDICT_SUCCEEDED;
+	int status = ok				 ? 0
+		     : q->status > 0		 ? q->status
+		     : q->state == JOB_CANCELLED ? STATUS_CANCELLED
+						 : STATUS_OURS;
+	_cleanup_free_ char *reason = q->reason ? text_safe(q->reason) : NULL;
+
+	if (t->ends)
+		json_array_append_new(t->ends, end_json(q, status));
+	if (!ok && index < t->first) {
+		t->first = index;
+		t->status = status;
+	}
+	if (!ok || t->has_one)
+		meter_say(&t->meter, "%s %s%s%s%s%s", q->id,
+			  terminal_style(&t->cli->err, cli_verdict_style(q->verdict)),
+			  verdict_name(q->verdict), terminal_style(&t->cli->err, STYLE_RESET),
+			  reason && *reason ? ": " : "", reason ? reason : "");
+}
+
+static void on_progress(void *arg, const struct wait_counts *c)
+{
+	struct telling *t = arg;
+
+	meter_show(&t->meter, c);
+}
+
+static int tell_stop(struct telling *t, int signal_fd, size_t n)
+{
+	unsigned char number = 0;
+
+	(void)!read(signal_fd, &number, 1);
+	if (n > 1)
+		meter_say(&t->meter, "%s; they go on without you", t->meter.last);
+	else
+		meter_say(&t->meter, "it goes on without you");
+	return 128 + number;
+}
+
+int wait_and_tell(struct cli *cli, struct ledger *l, char *const *ids, json_t *json, struct error *err)
+{
+	size_t n = strv_length(ids);
+	struct telling t = {.cli = cli,
+			    .meter = {.cli = cli},
+			    .first = n,
+			    .ends = cli->json ? json_array() : NULL,
+			    .has_one = n == 1};
+	struct wait_hooks hooks = {.arg = &t,
+				   .ended = on_ended,
+				   .progress = on_progress,
+				   .progress_ms =
+					   cli->err.is_tty && !cli->quiet && !cli->json ? REDRAW_MS : 0,
+				   .stop_fd = -1};
+	int r = signals_open(&hooks.stop_fd, err);
+
+	if (r == 0)
+		r = wait_for(l, ids, &hooks, err);
+	meter_end(&t.meter);
+	if (r == 0 && n > 1)
+		meter_say(&t.meter, "%s", t.meter.last);
+	if (r > 0)
+		t.status = tell_stop(&t, hooks.stop_fd, n);
+	fd_close(hooks.stop_fd);
+	if (r < 0) {
+		json_decref(t.ends);
+		json_decref(json);
+		return r;
+	}
+	if (cli->json) {
+		json_object_set_new(json, "ended", t.ends);
+		if (cli_print_json(cli, json, err) < 0)
+			return -ENOMEM;
+	}
+	return t.status;
+}
+
+static int wait_main(struct cli *cli, int argc, char **argv, struct error *err)
+{
+	_cleanup_hood_ struct hood *hood = NULL;
+	_cleanup_strv_ char **ids = NULL;
+	struct ledger *ledger;
+	const struct option_row table[] = {CLI_OPTIONS(cli), {0}};
+	_cleanup_options_ struct options o = {.table = table};
+	int r = cli_parse(cli, &o, argc, argv, err);
+
+	if (r != 0)
+		return r < 0 ? r : 0;
+	r = cli_hood(cli, &hood, err);
+	if (r == 0)
+		r = cli_ledger(hood, &ledger, err);
+	if (r == 0)
+		r = queue_ids(cli, ledger, o.words, o.n_words, &ids, err);
+	return r < 0 ? r : wait_and_tell(cli, ledger, ids, cli->json ? json_object() : NULL, err);
+}
+
+const struct command command_wait = {
+	.name = "wait",
+	.usage = "wait ID…",
+	.summary = "waits until queued analyses have ended",
+	.help = help,
+	.main = wait_main,
+	.words_min = 1,
+	.words_max = 1 << 30,
+};

@@ -1,0 +1,105 @@
+/*
+ * fumehood worker: runs what is queued, until it is told to stop.
+ */
+#include "worker.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "cli.h"
+#include "signals.h"
+
+static const char help[] =
+	"  fumehood worker                     as many at once as there are CPUs, until SIGTERM\n"
+	"  fumehood worker --drain             until nothing is queued any more\n"
+	"  fumehood worker --jobs 8 --metrics /run/fumehood.prom\n"
+	"\n"
+	"--jobs N         so many at once, as far as memory and CPUs of this host reach\n"
+	"--drain          ends when nothing can be claimed any more; SIGTERM lets what runs end\n"
+	"--lease TIME     how long it may be silent before others take its analyses (30s)\n"
+	"--metrics FILE   counters for Prometheus, in a text file\n"
+	"--db URL  --config FILE  --quiet\n"
+	"\n"
+	"SIGTERM hands back what runs, for other workers to start again; with --drain a second one does.\n"
+	"Any number of workers on any number of hosts share one ledger.\n";
+
+static void on_end(void *arg, const struct engine_end *end)
+{
+	const struct cli *cli = arg;
+	_cleanup_free_ char *line = NULL;
+
+	if (cli->quiet)
+		return;
+	switch (end->outcome) {
+	case OUTCOME_SETTLED:
+		line = verdict_line(&end->attempt, &cli->err, false);
+		fputs(line ? line : "", stderr);
+		break;
+	case OUTCOME_UNSETTLED:
+		fprintf(stderr, "fumehood: %s %s, and is committed when the ledger is back\n", end->id,
+			verdict_name(end->attempt.verdict));
+		break;
+	case OUTCOME_LOST:
+		fprintf(stderr, "fumehood: %s became another worker's: nothing of it was committed here\n",
+			end->id);
+		break;
+	default:
+		fprintf(stderr, "fumehood: %s is handed back: %s\n", end->id, end->why.message);
+	}
+}
+
+static void on_say(void *arg, const char *line)
+{
+	const struct cli *cli = arg;
+	_cleanup_free_ char *safe = text_safe(line);
+
+	if (!cli->quiet)
+		fprintf(stderr, "fumehood: %s\n", safe ? safe : "?");
+}
+
+static int read_lease(const char *text, uint64_t *ret, struct error *err)
+{
+	char shown[64];
+
+	if (!text)
+		return 0;
+	if (duration_parse(text, ret) < 0 || *ret < QUEUE_LEASE_MIN_NS || *ret > QUEUE_LEASE_MAX_NS)
+		return error_set(err, ERROR_USAGE, "--lease wants a time from 1s to 1h, not '%s'",
+				 text_escape_into(shown, sizeof shown, text, strlen(text)));
+	return 0;
+}
+
+static int worker_main(struct cli *cli, int argc, char **argv, struct error *err)
+{
+	struct worker_options w = {.signal_fd = -1, .hooks = {.arg = cli, .ended = on_end, .say = on_say}};
+	const char *lease = NULL;
+	const struct option_row table[] = {CLI_OPTIONS(cli),
+					   {"--jobs", OPTION_NUMBER, &w.jobs},
+					   {"--drain", OPTION_FLAG, &w.drain},
+					   {"--lease", OPTION_TEXT, &lease},
+					   {"--metrics", OPTION_TEXT, &w.metrics},
+					   {0}};
+	_cleanup_options_ struct options o = {.table = table};
+	int r = cli_parse(cli, &o, argc, argv, err);
+
+	if (r != 0)
+		return r < 0 ? r : 0;
+	if (w.jobs > WORKER_JOBS_MAX)
+		return error_set(err, ERROR_USAGE, "--jobs wants a number from 1 to %d", WORKER_JOBS_MAX);
+	w.hood = (struct hood_options){.config_file = cli->config, .ledger = cli->db};
+	r = read_lease(lease, &w.lease_ns, err);
+	if (r == 0)
+		r = signals_open(&w.signal_fd, err);
+	if (r == 0)
+		r = worker_run(&w, err);
+	fd_close(w.signal_fd);
+	return r;
+}
+
+const struct command command_worker = {
+	.name = "worker",
+	.usage = "worker [--jobs N] [--drain]",
+	.summary = "runs what is queued",
+	.help = help,
+	.main = worker_main,
+};

@@ -1,0 +1,90 @@
+/*
+ * What a worker counts, as Prometheus reads it from a text file. Replaced whole, so that a reader never sees half.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+
+#include "buffer.h"
+#include "clock.h"
+#include "file.h"
+#include "worker_private.h"
+
+static int head(struct buffer *b, const char *name, const char *type, const char *help)
+{
+	return buffer_printf(b, "# HELP fumehood_%s %s\n# TYPE fumehood_%s %s\n", name, help, name, type);
+}
+
+static int one(struct buffer *b, const char *name, const char *type, const char *help, uint64_t value)
+{
+	int r = head(b, name, type, help);
+
+	return r < 0 ? r : buffer_printf(b, "fumehood_%s %llu\n", name, (unsigned long long)value);
+}
+
+static int ended(struct buffer *b, const struct worker *w)
+{
+	int r = head(b, "ended_total", "counter", "Analyses that came to a verdict here.");
+
+	for (int v = VERDICT_SUCCEEDED; r == 0 && v < VERDICT_COUNT; v++)
+		r = buffer_printf(b, "fumehood_ended_total{verdict=\"%s\"} %llu\n",
+				  verdict_name((enum verdict)v), (unsigned long long)w->counters.ended[v]);
+	return r;
+}
+
+/* Of the whole queue; left out while the ledger does not answer. */
+static int queue(struct buffer *b, struct worker *w)
+{
+	struct error ignored = ERROR_INIT;
+	uint64_t counts[JOB_STATES];
+	int r;
+
+	if (w->is_away || ledger_queue_counts(w->ledger, counts, &ignored) < 0)
+		return 0;
+	r = head(b, "queue", "gauge", "Analyses in the queue, by state.");
+	for (int s = 0; r == 0 && s < JOB_STATES; s++)
+		r = buffer_printf(b, "fumehood_queue{state=\"%s\"} %llu\n", job_state_name((enum job_state)s),
+				  (unsigned long long)counts[s]);
+	return r;
+}
+
+static int format(struct buffer *b, struct worker *w)
+{
+	const struct worker_counters *c = &w->counters;
+	const struct {
+		const char *name, *type, *help;
+		uint64_t value;
+	} rows[] = {
+		{"running", "gauge", "Analyses that run here now.", (uint64_t)worker_running(w)},
+		{"slots", "gauge", "Analyses that may run here at once.", (uint64_t)w->engine->slots},
+		{"memory_bytes", "gauge", "Memory that analyses may use here together.", w->memory_total},
+		{"memory_claimed_bytes", "gauge", "Memory that the running ones may use.",
+		 worker_memory_used(w)},
+		{"claimed_total", "counter", "Analyses that were claimed.", c->claimed},
+		{"handed_back_total", "counter", "Analyses that were handed back unfinished.",
+		 c->handed_back},
+		{"leases_lost_total", "counter", "Analyses that became somebody else's.", c->lost},
+		{"leases_expired_total", "counter", "Leases of others that this worker found to be over.",
+		 c->expired},
+		{"ledger_up", "gauge", "1 if the ledger can be reached.", !w->is_away},
+		{"ledger_lost_total", "counter", "How often the ledger went out of reach.", c->away},
+		{"written_seconds", "gauge", "When this was written, in seconds since 1970.",
+		 (uint64_t)clock_utc() / NSEC_PER_SEC},
+	};
+	int r = 0;
+
+	for (size_t i = 0; r == 0 && i < ARRAY_SIZE(rows); i++)
+		r = one(b, rows[i].name, rows[i].type, rows[i].help, rows[i].value);
+	if (r == 0)
+		r = ended(b, w);
+	return r < 0 ? r : queue(b, w);
+}
+
+int metrics_write(struct worker *w, struct error *err)
+{
+	_cleanup_buffer_ struct buffer b = {0};
+
+	if (format(&b, w) < 0)
+		return error_memory(err);
+	return file_replace(AT_FDCWD, w->options->metrics, b.data, b.size, 0644, false, err);
+}

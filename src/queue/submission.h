@@ -1,0 +1,30 @@
+/*
+ * Many analyses on their way into the queue: each request is made into a job that needs its submitter no more, and all
+ * of them go in together, or none.
+ *
+ * submission_open, submission_add …, submission_commit, submission_close. A file that many of them stage is read once.
+ * Until the commit nothing is written anywhere.
+ */
+#ifndef QUEUE_SUBMISSION_H
+#define QUEUE_SUBMISSION_H
+
+#include "hood.h"
+#include "queue.h"
+
+struct submission;
+
+int submission_open(struct hood *h, const char *submitter, struct submission **ret, struct error *err);
+void submission_close(struct submission *s); /* NULL is fine */
+DEFINE_CLEANUP(struct submission *, submission_close);
+#define _cleanup_submission_ _cleanup_(submission_closep)
+
+/* request has been checked. Its id is made up if it has none. */
+int submission_add(struct submission *s, const struct request *request, struct error *err);
+/* flags as for ledger_submit. */
+int submission_commit(struct submission *s, unsigned flags, struct error *err);
+
+size_t submission_count(const struct submission *s);
+const char *submission_id(const struct submission *s, size_t i);
+bool submission_is_new(const struct submission *s, size_t i); /* after the commit */
+
+#endif

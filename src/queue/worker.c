@@ -1,0 +1,448 @@
+/*
+ * The worker's loop. Everything that it does regularly happens in one tick, in one order; a bell, a signal, the end of an
+ * analysis and the clock only make the next tick come sooner.
+ */
+#include "worker_private.h"
+
+#include <errno.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/utsname.h>
+
+#include "clock.h"
+#include "host.h"
+#include "notify.h"
+
+/* Polling makes it sure: nothing waits longer than this for a bell that did not ring. */
+static const uint64_t poll_ns = 5 * NSEC_PER_SEC;
+/* A crowd of bells is one bell. */
+static const uint64_t tick_min_ns = 20 * NSEC_PER_MSEC;
+static const uint64_t heartbeat_min_ns = 500 * NSEC_PER_MSEC;
+static const uint64_t metrics_ns = 15 * NSEC_PER_SEC;
+static const uint64_t away_max_ns = 30 * NSEC_PER_SEC;
+static const uint64_t busy_ns = 2 * NSEC_PER_SEC;
+
+void worker_say(const struct worker *w, const char *format, ...)
+{
+	char line[1400];
+	va_list args;
+
+	if (!w->options->hooks.say)
+		return;
+	va_start(args, format);
+	vsnprintf(line, sizeof line, format, args);
+	va_end(args);
+	w->options->hooks.say(w->options->hooks.arg, line);
+}
+
+int worker_running(const struct worker *w)
+{
+	int n = 0;
+
+	for (const struct held *h = w->held; h; h = h->next)
+		n += h->state == HELD_RUNNING;
+	return n;
+}
+
+uint64_t worker_memory_used(const struct worker *w)
+{
+	uint64_t n = 0;
+
+	for (const struct held *h = w->held; h; h = h->next)
+		n += h->state == HELD_RUNNING ? h->memory_bytes : 0;
+	return n;
+}
+
+uint64_t worker_cpus_used(const struct worker *w)
+{
+	uint64_t n = 0;
+
+	for (const struct held *h = w->held; h; h = h->next)
+		n += h->state == HELD_RUNNING ? h->cpus_milli : 0;
+	return n;
+}
+
+static bool holds(const struct worker *w, enum held_state state)
+{
+	for (const struct held *h = w->held; h; h = h->next)
+		if (h->state == state)
+			return true;
+	return false;
+}
+
+static void tell_systemd(const struct worker *w)
+{
+	notify_send("STATUS=%d of %d running%s%s", worker_running(w), w->engine->slots,
+		    w->stopping ? ", stopping" : "", w->is_away ? ", the ledger is out of reach" : "");
+}
+
+/* ---- the ledger comes and goes ---- */
+
+static void go_away(struct worker *w, const struct error *why)
+{
+	uint64_t wait = job_back_off(w->tries++);
+
+	if (!w->is_away) {
+		worker_say(w, "the ledger is out of reach, trying again: %s", why->message);
+		w->counters.away++;
+	}
+	w->is_away = true;
+	w->try_at = clock_now() + (wait < away_max_ns ? wait : away_max_ns);
+	tell_systemd(w);
+}
+
+static void come_back(struct worker *w)
+{
+	if (w->is_away)
+		worker_say(w, "the ledger is back");
+	w->is_away = false;
+	w->tries = 0;
+	w->wants_claim = true;
+	tell_systemd(w);
+}
+
+static int on_bell(void *arg, int fd, uint32_t events, struct error *err);
+
+/* The bell may be another descriptor after every reconnection. Without one there is still the clock. */
+static void watch_bell(struct worker *w)
+{
+	struct error err = ERROR_INIT;
+	int fd = ledger_bell(w->ledger, &err);
+
+	if (fd == w->bell_fd)
+		return;
+	loop_remove(w->bell);
+	w->bell = NULL;
+	w->bell_fd = -1;
+	if (fd >= 0 && loop_add_fd(w->loop, fd, EPOLLIN, on_bell, w, &w->bell, &err) == 0)
+		w->bell_fd = fd;
+}
+
+/* ---- the tick ---- */
+
+static void recover(struct worker *w)
+{
+	struct error err = ERROR_INIT;
+
+	if (!w->recovering && engine_recover(w->engine, &err) == 0)
+		w->recovering = true;
+}
+
+static bool can_claim(const struct worker *w)
+{
+	return w->is_recovered && !w->stopping && w->wants_claim && worker_running(w) < w->engine->slots;
+}
+
+/* A bell may mean that one of ours is to be cancelled, which a heartbeat tells. */
+static uint64_t heartbeat_due(const struct worker *w)
+{
+	uint64_t soon = w->heartbeat_last + heartbeat_min_ns;
+
+	return w->has_rung && soon < w->heartbeat_at ? soon : w->heartbeat_at;
+}
+
+/* Leases of others that are over, times that have come. */
+static int look_around(struct worker *w, uint64_t now, struct error *err)
+{
+	unsigned expired = 0;
+	int r = lease_expire(w, &expired, err);
+
+	if (r < 0)
+		return r;
+	if (expired > 0)
+		recover(w); /* a worker of this host may have died */
+	w->wants_claim = true;
+	w->expire_at = now + poll_ns;
+	if (w->next_due) {
+		int64_t wait = w->next_due - clock_utc();
+		uint64_t at = now + (wait > (int64_t)tick_min_ns ? (uint64_t)wait : tick_min_ns);
+
+		w->expire_at = at < w->expire_at ? at : w->expire_at;
+	}
+	return 0;
+}
+
+/* In this order: first what is ours stays ours, then what others lost, then more. */
+static int talk(struct worker *w, uint64_t now, unsigned *ret_claimed, struct error *err)
+{
+	int r = 0;
+
+	if (w->is_away || (w->held && now >= heartbeat_due(w))) {
+		r = lease_heartbeat(w, err);
+		w->has_rung = false;
+	}
+	if (r == 0)
+		r = lease_release(w, err);
+	if (r == 0 && w->is_recovered && (now >= w->expire_at || (w->options->drain && !w->held)))
+		r = look_around(w, now, err);
+	if (r == 0 && can_claim(w))
+		r = lease_claim(w, ret_claimed, err);
+	return r;
+}
+
+static uint64_t next_tick(const struct worker *w, uint64_t now)
+{
+	uint64_t at = w->expire_at;
+
+	if (w->is_away)
+		return w->try_at;
+	if (w->held && heartbeat_due(w) < at)
+		at = heartbeat_due(w);
+	return at > now + tick_min_ns ? at : now + tick_min_ns;
+}
+
+static bool is_over(const struct worker *w, unsigned claimed)
+{
+	if (w->recovering)
+		return false;
+	if (w->stopping)
+		return !holds(w, HELD_RUNNING) && (!holds(w, HELD_RELEASE) || w->is_away);
+	return w->options->drain && w->is_recovered && !w->is_away && !w->held && claimed == 0 &&
+	       w->next_due == 0;
+}
+
+static void write_metrics(struct worker *w, uint64_t now)
+{
+	struct error err = ERROR_INIT;
+
+	if (!w->options->metrics || now < w->metrics_at)
+		return;
+	if (metrics_write(w, &err) < 0 && w->metrics_at == 0)
+		worker_say(w, "%s", err.message);
+	w->metrics_at = now + metrics_ns;
+}
+
+static int on_tick(void *arg, struct error *ignored UNUSED)
+{
+	struct worker *w = arg;
+	struct error err = ERROR_INIT;
+	uint64_t now = clock_now();
+	bool was_away = w->is_away, had_unsettled = holds(w, HELD_UNSETTLED);
+	unsigned claimed = 0;
+
+	if (w->is_away && now < w->try_at && !w->stopping) {
+		loop_timer_set(w->tick, w->try_at);
+		return 0;
+	}
+	if (talk(w, now, &claimed, &err) < 0)
+		go_away(w, &err);
+	else if (was_away)
+		come_back(w);
+	/* Even one that is not ours any more: its workspace has to go. */
+	if (!w->is_away && had_unsettled && now >= w->recover_at) {
+		recover(w);
+		w->recover_at = now + poll_ns;
+	}
+	watch_bell(w);
+	write_metrics(w, now);
+	if (claimed > 0)
+		tell_systemd(w);
+	if (is_over(w, claimed))
+		loop_quit(w->loop);
+	loop_timer_set(w->tick, next_tick(w, clock_now()));
+	return 0;
+}
+
+/* Very soon, so that what happens at once is seen at once. */
+static void tick_soon(struct worker *w)
+{
+	loop_timer_set(w->tick, clock_now() + 1);
+}
+
+/* ---- what makes it tick ---- */
+
+static int on_bell(void *arg, int fd UNUSED, uint32_t events UNUSED, struct error *ignored UNUSED)
+{
+	struct worker *w = arg;
+	struct error err = ERROR_INIT;
+
+	if (ledger_bell_read(w->ledger, &err) < 0) {
+		loop_remove(w->bell);
+		w->bell = NULL;
+		w->bell_fd = -1;
+	}
+	w->has_rung = w->wants_claim = true;
+	if (!w->is_away)
+		loop_timer_set(w->tick, clock_now() + tick_min_ns);
+	return 0;
+}
+
+static void hand_back_all(struct worker *w)
+{
+	for (struct held *h = w->held; h; h = h->next)
+		if (h->state == HELD_RUNNING) {
+			engine_cancel(w->engine, h->token, ENGINE_HAND_BACK);
+			h->cancelled = true;
+		}
+}
+
+static int on_signal(void *arg, int fd, uint32_t events UNUSED, struct error *err UNUSED)
+{
+	struct worker *w = arg;
+	unsigned char byte;
+
+	while (read(fd, &byte, 1) == 1) {
+		if (w->stopping || !w->options->drain)
+			hand_back_all(w);
+		if (!w->stopping) {
+			notify_send("STOPPING=1");
+			worker_say(w, "stopping: %d %s", worker_running(w),
+				   w->options->drain ? "still run to their end" : "are handed back");
+		}
+		w->stopping = true;
+	}
+	tick_soon(w);
+	return 0;
+}
+
+static void on_recovered(struct worker *w, const struct engine_end *end)
+{
+	const struct gc_report *g = &end->recovered;
+
+	if (g->committed || g->lost || g->removed)
+		worker_say(w, "left by others: %u committed, %u lost, %u workspaces removed", g->committed,
+			   g->lost, g->removed);
+	if (g->failed)
+		worker_say(w, "%u that others left could not be finished now: %s", g->failed,
+			   end->why.message);
+	if (!w->is_recovered)
+		notify_send("READY=1");
+	w->is_recovered = true;
+	w->recovering = false;
+	w->wants_claim = true;
+	w->heartbeat_at = 0; /* which of ours are settled by that */
+}
+
+static void on_end(struct worker *w, struct engine_end *end)
+{
+	struct held *h = lease_find(w, end->token);
+
+	if (w->options->hooks.ended)
+		w->options->hooks.ended(w->options->hooks.arg, end);
+	w->wants_claim = true;
+	if (!h)
+		return;
+	switch (end->outcome) {
+	case OUTCOME_SETTLED:
+		w->counters.ended[end->attempt.verdict]++;
+		if (end->attempt.verdict != VERDICT_SUCCEEDED)
+			w->expire_at = 0; /* it may have to be tried again, at a time that we want to know */
+		lease_forget(w, h);
+		return;
+	case OUTCOME_LOST:
+		w->counters.lost++;
+		lease_forget(w, h);
+		return;
+	case OUTCOME_UNSETTLED:
+		w->counters.ended[end->attempt.verdict]++;
+		h->state = HELD_UNSETTLED;
+		go_away(w, &end->why);
+		return;
+	case OUTCOME_BUSY:
+	case OUTCOME_HANDED_BACK:
+	case OUTCOME_RECOVERED:
+		break;
+	}
+	h->state = HELD_RELEASE;
+	h->delay_ns = end->outcome == OUTCOME_BUSY ? busy_ns : 0;
+}
+
+static int on_engine(void *arg, int fd UNUSED, uint32_t events UNUSED, struct error *err UNUSED)
+{
+	struct worker *w = arg;
+	struct engine_end end;
+
+	while (engine_reap(w->engine, &end) > 0) {
+		if (end.outcome == OUTCOME_RECOVERED)
+			on_recovered(w, &end);
+		else
+			on_end(w, &end);
+		engine_end_done(&end);
+	}
+	tick_soon(w);
+	return 0;
+}
+
+static int on_watchdog(void *arg, struct error *err UNUSED)
+{
+	struct worker *w = arg;
+
+	notify_send("WATCHDOG=1");
+	return loop_timer_set(w->watchdog, clock_now() + notify_watchdog());
+}
+
+/* ---- beginning and end ---- */
+
+static int name_make(char *out, size_t room, struct error *err)
+{
+	char boot[BOOT_ID_SIZE], token[TOKEN_SIZE];
+	struct utsname host;
+	int r = token_make(token, err);
+
+	if (r < 0)
+		return r;
+	uname(&host);
+	boot_id(boot);
+	snprintf(out, room, "%s %s %s", host.nodename, boot, token);
+	return 0;
+}
+
+static int worker_open(struct worker *w, const struct worker_options *o, struct error *err)
+{
+	const struct config *c;
+	int r = hood_open(&o->hood, &w->hood, err), jobs;
+
+	if (r == 0)
+		r = hood_ledger(w->hood, LEDGER_CREATE, &w->ledger, err);
+	if (r == 0)
+		r = name_make(w->name, sizeof w->name, err);
+	if (r < 0)
+		return r;
+	c = hood_config(w->hood);
+	w->cap = c->queue_cap;
+	w->lease_ns = o->lease_ns ? o->lease_ns : c->queue_lease_ns;
+	w->memory_total = host_memory();
+	w->cpus_total = (uint64_t)host_cpus() * 1000;
+	jobs = o->jobs ? o->jobs : c->queue_jobs ? c->queue_jobs : host_cpus();
+	r = engine_local_open(&o->hood, jobs, &w->engine, err);
+	if (r == 0)
+		r = loop_open(&w->loop, err);
+	if (r == 0)
+		r = loop_add_timer(w->loop, 0, on_tick, w, &w->tick, err);
+	if (r == 0)
+		r = loop_add_fd(w->loop, w->engine->fd, EPOLLIN, on_engine, w, NULL, err);
+	if (r == 0 && o->signal_fd >= 0)
+		r = loop_add_fd(w->loop, o->signal_fd, EPOLLIN, on_signal, w, NULL, err);
+	if (r == 0 && notify_watchdog() > 0)
+		r = loop_add_timer(w->loop, clock_now() + 1, on_watchdog, w, &w->watchdog, err);
+	return r;
+}
+
+static void worker_close(struct worker *w)
+{
+	engine_close(w->engine);
+	loop_close(w->loop);
+	while (w->held)
+		lease_forget(w, w->held);
+	hood_close(w->hood);
+}
+
+int worker_run(const struct worker_options *o, struct error *err)
+{
+	struct worker w = {.options = o, .bell_fd = -1, .wants_claim = true};
+	int r = worker_open(&w, o, err);
+
+	if (r == 0)
+		r = engine_recover(w.engine, err);
+	if (r == 0) {
+		w.recovering = true;
+		tick_soon(&w);
+		r = loop_run(w.loop, err);
+	}
+	if (r == 0 && o->metrics)
+		metrics_write(&w, err);
+	worker_close(&w);
+	return r;
+}

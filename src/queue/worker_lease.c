@@ -1,0 +1,175 @@
+#include "worker_private.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "clock.h"
+
+enum { CLAIM_MAX = 16 };
+
+struct held *lease_find(struct worker *w, const char *token)
+{
+	for (struct held *h = w->held; h; h = h->next)
+		if (strcmp(h->token, token) == 0)
+			return h;
+	return NULL;
+}
+
+void lease_forget(struct worker *w, struct held *h)
+{
+	struct held **at = &w->held;
+
+	while (*at != h)
+		at = &(*at)->next;
+	*at = h->next;
+	free(h);
+}
+
+static int lease_note(struct worker *w, const struct job *j, struct held **ret)
+{
+	struct held *h = calloc(1, sizeof *h);
+
+	if (!h)
+		return -ENOMEM;
+	memcpy(h->id, j->id, sizeof h->id);
+	memcpy(h->token, j->token, sizeof h->token);
+	h->memory_bytes = j->memory_bytes;
+	h->cpus_milli = j->cpus_milli;
+	h->claimed_at = clock_now();
+	h->next = w->held;
+	w->held = h;
+	*ret = h;
+	return 0;
+}
+
+/* ---- heartbeat ---- */
+
+static void on_lease(void *arg, const char *id UNUSED, const char *token, bool cancelling)
+{
+	struct worker *w = arg;
+	struct held *h = lease_find(w, token);
+
+	if (!h)
+		return;
+	h->is_confirmed = true;
+	if (cancelling && h->state == HELD_RUNNING && !h->cancelled) {
+		h->cancelled = true;
+		engine_cancel(w->engine, token, ENGINE_CANCEL);
+	}
+}
+
+/* Somebody else has it now, or it was committed. What still runs ends, and commits nothing: the fence sees to that. */
+static void lease_lose(struct worker *w, struct held *h)
+{
+	if (h->state == HELD_RUNNING) {
+		/* It may just be ending: its commit takes the lease away, and we hear of it in a moment. */
+		engine_cancel(w->engine, h->token, ENGINE_HAND_BACK);
+		h->cancelled = true;
+		return;
+	}
+	if (h->state == HELD_UNSETTLED)
+		worker_say(w, "%s, which had finished, is settled now", h->id);
+	lease_forget(w, h);
+}
+
+int lease_heartbeat(struct worker *w, struct error *err)
+{
+	struct held *next;
+	int r;
+
+	for (struct held *h = w->held; h; h = h->next)
+		h->is_confirmed = false;
+	r = ledger_heartbeat(w->ledger, w->name, w->lease_ns, on_lease, w, err);
+	if (r < 0)
+		return r;
+	for (struct held *h = w->held; h; h = next) {
+		next = h->next;
+		if (!h->is_confirmed)
+			lease_lose(w, h);
+	}
+	w->heartbeat_last = clock_now();
+	w->heartbeat_at = w->heartbeat_last + w->lease_ns / 3;
+	return 0;
+}
+
+/* ---- expire, claim, release ---- */
+
+int lease_expire(struct worker *w, unsigned *ret_expired, struct error *err)
+{
+	int r = ledger_expire(w->ledger, ret_expired, &w->next_due, err);
+
+	w->counters.expired += r < 0 ? 0 : *ret_expired;
+	return r;
+}
+
+static int start(struct worker *w, struct job *j, struct error *err)
+{
+	struct held *h;
+
+	if (lease_note(w, j, &h) < 0)
+		return error_memory(err);
+	w->counters.claimed++;
+	if (engine_start(w->engine, j, err) < 0) {
+		worker_say(w, "%s is handed back: %s", h->id, err->message);
+		h->state = HELD_RELEASE;
+		h->delay_ns = job_back_off(1);
+	}
+	return 0;
+}
+
+int lease_claim(struct worker *w, unsigned *ret_claimed, struct error *err)
+{
+	int room = w->engine->slots - worker_running(w), r = 0;
+	struct job jobs[CLAIM_MAX];
+
+	*ret_claimed = 0;
+	while (r == 0 && room > 0) {
+		uint64_t memory = worker_memory_used(w), cpus = worker_cpus_used(w);
+		struct claim_order order = {
+			.worker = w->name,
+			.lease_ns = w->lease_ns,
+			.cap = w->cap,
+			.memory_total = w->memory_total,
+			.cpus_total = w->cpus_total,
+			.memory_free = memory < w->memory_total ? w->memory_total - memory : 0,
+			.cpus_free = cpus < w->cpus_total ? w->cpus_total - cpus : 0,
+		};
+		size_t max = room < CLAIM_MAX ? (size_t)room : CLAIM_MAX, n = 0;
+
+		r = ledger_claim(w->ledger, &order, jobs, max, &n, &w->is_full, err);
+		if (r < 0)
+			return r;
+		for (size_t i = 0; i < n; i++) {
+			if (r == 0)
+				r = start(w, &jobs[i], err);
+			job_done(&jobs[i]);
+		}
+		*ret_claimed += (unsigned)n;
+		room -= (int)n;
+		if (n < max)
+			break;
+	}
+	w->wants_claim = room == 0; /* once there is room again */
+	return r;
+}
+
+int lease_release(struct worker *w, struct error *err)
+{
+	struct held *next;
+
+	for (struct held *h = w->held; h; h = next) {
+		int r;
+
+		next = h->next;
+		if (h->state != HELD_RELEASE)
+			continue;
+		r = ledger_release(w->ledger, h->id, h->token, h->delay_ns, err);
+		if (r < 0)
+			return r;
+		w->counters.handed_back++;
+		lease_forget(w, h);
+		w->wants_claim = true;
+	}
+	return 0;
+}

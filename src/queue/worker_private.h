@@ -1,0 +1,78 @@
+/* What the files of the worker share. */
+#ifndef QUEUE_WORKER_PRIVATE_H
+#define QUEUE_WORKER_PRIVATE_H
+
+#include "loop.h"
+#include "queue.h"
+#include "worker.h"
+
+enum held_state {
+	HELD_RUNNING,	/* the engine has it */
+	HELD_RELEASE,	/* to be handed back, as soon as the ledger hears us */
+	HELD_UNSETTLED, /* its verdict waits on disk for the ledger */
+};
+
+/* A lease of ours. */
+struct held {
+	struct held *next;
+	enum held_state state;
+	char id[ID_ROOM];
+	char token[TOKEN_SIZE];
+	uint64_t memory_bytes, cpus_milli;
+	uint64_t delay_ns;   /* RELEASE */
+	bool cancelled;	     /* the engine was told */
+	bool is_confirmed;   /* by the heartbeat that is going on */
+	uint64_t claimed_at; /* clock_now() */
+};
+
+struct worker_counters {
+	uint64_t claimed, handed_back, lost, expired, away;
+	uint64_t ended[VERDICT_COUNT];
+};
+
+struct worker {
+	const struct worker_options *options;
+	struct hood *hood;
+	struct ledger *ledger;
+	struct engine *engine;
+	struct loop *loop;
+	struct source *tick, *watchdog, *bell;
+	int bell_fd; /* what `bell` watches; -1: none */
+	char name[256];
+	uint64_t lease_ns, memory_total, cpus_total;
+	int cap;
+	struct held *held;
+
+	bool is_recovered; /* what was left here before is finished: claims may begin */
+	bool recovering;   /* an engine_recover() is going on */
+	bool stopping;	   /* no more claims */
+	bool has_rung;	   /* since the last tick */
+	bool wants_claim;  /* something has changed since the last claim that found nothing */
+	bool is_full;	   /* the next one waits for room */
+	uint64_t heartbeat_at, heartbeat_last, expire_at, recover_at, metrics_at; /* clock_now() */
+	int64_t next_due; /* as ledger_expire said; 0: nothing is due any more */
+
+	bool is_away; /* the ledger cannot be reached */
+	int tries;
+	uint64_t try_at;
+
+	struct worker_counters counters;
+};
+
+void worker_say(const struct worker *w, const char *format, ...) PRINTF_LIKE(2, 3);
+int worker_running(const struct worker *w);
+uint64_t worker_memory_used(const struct worker *w);
+uint64_t worker_cpus_used(const struct worker *w);
+
+/* worker_lease.c: all that is said to the ledger. Negative: it did not answer. */
+int lease_heartbeat(struct worker *w, struct error *err);
+int lease_expire(struct worker *w, unsigned *ret_expired, struct error *err);
+int lease_claim(struct worker *w, unsigned *ret_claimed, struct error *err);
+int lease_release(struct worker *w, struct error *err); /* those that are to be */
+struct held *lease_find(struct worker *w, const char *token);
+void lease_forget(struct worker *w, struct held *h);
+
+/* metrics.c */
+int metrics_write(struct worker *w, struct error *err);
+
+#endif
