@@ -6,6 +6,7 @@
 #include "capture.h"
 #include "clock.h"
 #include "file.h"
+#include "queue.h"
 #include "spool.h"
 
 #include <errno.h>
@@ -95,6 +96,19 @@ static int rows_recover(const struct workspace *w, struct attempt *a, struct spo
 	return a->reason ? 0 : error_memory(err);
 }
 
+/* A job that had not been started is for anybody else. */
+static int job_give_back(struct recovery *rec, const struct record *r, struct error *err)
+{
+	_cleanup_ledger_ struct ledger *owned = NULL;
+	struct ledger *ledger;
+	int e;
+
+	if (!json_is_true(json_object_get(r->extra, "queued")))
+		return 0;
+	e = recovery_ledger(rec, r, &ledger, &owned, err);
+	return e < 0 ? e : ledger_release(ledger, r->id, r->token, 0, err);
+}
+
 /* A run that came to a verdict is committed; one that had started is recorded as lost; one that had not is nothing. */
 static int attempt_recover(struct recovery *rec, struct workspace *w, struct error *err)
 {
@@ -112,7 +126,7 @@ static int attempt_recover(struct recovery *rec, struct workspace *w, struct err
 	finished = r == 1;
 	/* A repeated post-process is no attempt: until it is committed nothing has happened. */
 	if (!finished && (w->record.init.pid == 0 || json_object_get(w->record.extra, "repeats")))
-		return 0;
+		return job_give_back(rec, &w->record, err);
 	r = finished ? 0 : lost_describe(w, &a, err);
 	if (r == 0)
 		r = recovery_ledger(rec, &w->record, &ledger, &owned, err);
