@@ -1,0 +1,88 @@
+"""Fumehood: analyses that nobody trusts, run under the hood, their results in a ledger.
+
+    import fumehood
+
+    with fumehood.Analysis("a42", data="data", outputs=["results/*.csv"], limits=fumehood.Limits(memory="2G", wall="10m")) as a:
+        r = a.run(["python3", "analysis.py"], check=True)
+        print(r.verdict, r.usage.memory_peak_bytes, [o.path for o in r.outputs])
+        a.commit(rows={"hypotheses": [{"title": "…", "score": 0.7}]}, result={"model": "m1"})
+
+    r = await fumehood.run_async("a43", ["Rscript", "fit.R"])
+
+docs/PYTHON.md is the guide. Everything here may be used from several threads; a forked child opens a hood of its own at its
+first call.
+"""
+from __future__ import annotations
+
+from typing import Mapping, Optional, Sequence
+
+from . import subprocess
+from ._analysis import Analysis
+from ._errors import (AnalysisFailed, Busy, Cancelled, DiskLimitExceeded, FumehoodError, LeaseLost, LedgerError,
+                      LibraryNotFound, LimitExceeded, Lost, MemoryLimitExceeded, NotFound, OutputMissing,
+                      PostProcessFailed, ProcessLimitExceeded, Refused, SystemFailure, TimedOut, UsageError, WaitTimeout)
+from ._held import cleanup_analysis_temp_dir, create_analysis_temp_dir, post_process
+from ._hood import Hood, configure, plan
+from ._ledger import db, doctor, follow, gc, get, load, logs, ls, outputs, show
+from ._model import (DoctorItem, Failure, GcReport, Health, Job, Layer, Limits, Listed, LogLine, Output, Progress,
+                     Receipt, RejectedOutput, Result, Usage)
+from ._native import version
+from ._outputs import OutputFile, Outputs
+from ._queue import Worker, cancel, queue, retry, submit, submit_many, wait, wait_async
+from ._request import Command, Globs, Request, Shown, StrPath
+from ._run import LogLines, Run
+from .subprocess import CompletedProcess, Popen, run
+
+__version__ = "0.1.0"
+
+__all__ = [
+    "Analysis", "AnalysisFailed", "Busy", "Cancelled", "CompletedProcess", "DiskLimitExceeded", "DoctorItem", "Failure",
+    "FumehoodError", "GcReport", "Health", "Hood", "Job", "Layer", "LeaseLost", "LedgerError", "LibraryNotFound",
+    "LimitExceeded", "Limits", "Listed", "LogLine", "LogLines", "Lost", "MemoryLimitExceeded", "NotFound", "Output",
+    "OutputFile", "OutputMissing", "Outputs", "Popen", "PostProcessFailed", "ProcessLimitExceeded", "Progress", "Receipt",
+    "Refused", "RejectedOutput", "Request", "Result", "Run", "SystemFailure", "TimedOut", "Usage", "UsageError",
+    "WaitTimeout", "Worker", "cancel", "cleanup_analysis_temp_dir", "configure", "create_analysis_temp_dir", "db", "doctor",
+    "follow", "gc", "get", "load", "logs", "ls", "outputs", "plan", "post_process", "queue", "retry", "run", "run_async",
+    "show", "start", "submit", "submit_many", "subprocess", "version", "wait", "wait_async",
+]
+
+
+def start(id: Optional[str], command: Command, *, follow: bool = False, progress: bool = False, stdin: Optional[int] = None,
+          data: Optional[StrPath] = None, docs: Optional[StrPath] = None, ro: Sequence[Shown] = (),
+          inputs: Sequence[Shown] = (), stage: bool = True, outputs: Globs = (), optional_outputs: Globs = (),
+          env: Optional[Mapping[str, Optional[str]]] = None, limits: Optional[Limits] = None,
+          allow_unlimited: bool = False, strength: Optional[str] = None, keep: Optional[str] = None,
+          into: Optional[StrPath] = None, again: bool = False, post_process: Optional[str] = None,
+          query: Optional[Mapping[str, str]] = None, explain: bool = False, directory: Optional[StrPath] = None,
+          hood: Optional[Hood] = None) -> Run:
+    """Starts an analysis and returns at once. It is committed when it ends; Run.wait() has the result.
+
+    follow: its lines can be read as they come (`for line in run`, `async for line in run`). progress: Run.progress() measures.
+    stdin: a descriptor that it reads from. The other options are those of Request.
+    """
+    request = Request(
+        id, command, data=data, docs=docs, ro=ro, inputs=inputs, stage=stage, outputs=outputs,
+        optional_outputs=optional_outputs, env=env, limits=limits, allow_unlimited=allow_unlimited, strength=strength,
+        keep=keep, into=into, again=again, post_process=post_process, query=query, explain=explain, directory=directory)
+    return Run(request, hood=hood, follow=follow, progress=progress, stdin=stdin)
+
+
+async def run_async(id: Optional[str], command: Command, *, check: bool = False, data: Optional[StrPath] = None,
+                    docs: Optional[StrPath] = None, ro: Sequence[Shown] = (), inputs: Sequence[Shown] = (),
+                    stage: bool = True, outputs: Globs = (), optional_outputs: Globs = (),
+                    env: Optional[Mapping[str, Optional[str]]] = None, limits: Optional[Limits] = None,
+                    allow_unlimited: bool = False, strength: Optional[str] = None, keep: Optional[str] = None,
+                    into: Optional[StrPath] = None, again: bool = False, post_process: Optional[str] = None,
+                    query: Optional[Mapping[str, str]] = None, explain: bool = False,
+                    directory: Optional[StrPath] = None, hood: Optional[Hood] = None) -> Result:
+    """Runs an analysis to its end and commit, while the event loop goes on. Cancelling the task kills the analysis: it is
+    recorded as cancelled, and when CancelledError is raised nothing of it is alive.
+
+    check: any other end than success is raised. The other options are those of Request.
+    """
+    request = Request(
+        id, command, data=data, docs=docs, ro=ro, inputs=inputs, stage=stage, outputs=outputs,
+        optional_outputs=optional_outputs, env=env, limits=limits, allow_unlimited=allow_unlimited, strength=strength,
+        keep=keep, into=into, again=again, post_process=post_process, query=query, explain=explain, directory=directory)
+    with Run(request, hood=hood) as run:
+        return await run.wait_async(check)

@@ -1,0 +1,199 @@
+"""Analysis: one analysis as a `with`."""
+from __future__ import annotations
+
+import asyncio
+import dataclasses
+import os
+import secrets
+import time
+from typing import Any, Callable, Mapping, Optional, Sequence
+
+from . import _native
+from ._errors import Refused, verdict_failure
+from ._held import commit_held, present
+from ._hood import Hood, hood_or_default
+from ._model import Limits, LogLine, Result
+from ._outputs import Outputs
+from ._request import Command, Globs, Request, Shown, StrPath, encode
+from ._rows import Rows
+from ._run import Run
+
+
+def _make_id() -> str:
+    """As the library makes them up: sortable by time."""
+    letters = "abcdefghijklmnopqrstuvwxyz234567"
+    return time.strftime("%Y%m%d-%H%M%S-", time.gmtime()) + "".join(secrets.choice(letters) for _ in range(6))
+
+
+class Analysis:
+    """One analysis, from its directory to its commit:
+
+        with fumehood.Analysis("a42", data="data", outputs=["results/*.csv"], limits=fumehood.Limits(memory="2G")) as a:
+            r = a.run(["python3", "analysis.py"], check=True)
+            a.commit(rows={"hypotheses": [{"title": "…", "score": 0.7}]}, result={"model": "m1"})
+
+    Entering makes its workspace (path), so that files can be put there before it runs. Leaving commits what nobody has
+    committed. If an exception or Ctrl-C leaves it, nothing is recorded, nothing of it is alive, and nothing is left. One that
+    did not succeed and was run with check=True is recorded first, since that is how it ended.
+
+    The options are those of Request.
+    """
+
+    def __init__(self, id: Optional[str] = None, *, data: Optional[StrPath] = None, docs: Optional[StrPath] = None,
+                 ro: Sequence[Shown] = (), inputs: Sequence[Shown] = (), stage: bool = True, outputs: Globs = (),
+                 optional_outputs: Globs = (), env: Optional[Mapping[str, Optional[str]]] = None,
+                 limits: Optional[Limits] = None, allow_unlimited: bool = False, strength: Optional[str] = None,
+                 keep: Optional[str] = None, into: Optional[StrPath] = None, again: bool = False,
+                 post_process: Optional[str] = None, query: Optional[Mapping[str, str]] = None, explain: bool = False,
+                 directory: Optional[StrPath] = None, hood: Optional[Hood] = None) -> None:
+        self.id: str = _make_id() if id is None else id
+        self._request = Request(
+            self.id, data=data, docs=docs, ro=ro, inputs=inputs, stage=stage, outputs=outputs,
+            optional_outputs=optional_outputs, env=env, limits=limits, allow_unlimited=allow_unlimited,
+            strength=strength, keep=keep, into=into, again=again, post_process=post_process, query=query,
+            explain=explain, directory=directory)
+        self._given_hood = hood
+        self._pid = 0
+        self._run: Optional[Run] = None
+        self._path: Optional[str] = None
+        self._holding = False  # the workspace is ours to remove
+        self._recorded = False  # what was run last is committed
+
+    # The `with`.
+
+    def __enter__(self) -> Analysis:
+        self._hood = hood_or_default(self._given_hood)
+        self._pid = os.getpid()
+        limits = self._request.limits or Limits()
+        # A disk of its own cannot be put where something lies already.
+        if limits.disk is None and limits.files is None:
+            self._hold()
+        return self
+
+    def __exit__(self, kind: Any, *_: object) -> None:
+        if self._pid != os.getpid():
+            return  # a forked child: it is its parent's
+        try:
+            if kind is None and not self._recorded:
+                self._commit_rest()
+        finally:
+            self._abandon()
+
+    async def __aenter__(self) -> Analysis:
+        return await asyncio.to_thread(self.__enter__)
+
+    async def __aexit__(self, kind: Any, *_: object) -> None:
+        leaving = asyncio.ensure_future(asyncio.to_thread(self.__exit__, kind))
+        try:
+            await asyncio.shield(leaving)
+        except asyncio.CancelledError:
+            await asyncio.wait([leaving])
+            raise
+
+    def _hold(self) -> str:
+        path = os.fsdecode(_native.call_text("fh_workspace_create", self._hood.handle, encode(self.id), 0, 0))
+        self._path, self._holding = path, True
+        return path
+
+    def _commit_rest(self) -> None:
+        if self._run is not None:
+            if self._decided(self._run):
+                self.commit()
+        elif self._holding and self._path and os.listdir(self._path):
+            self.commit()
+
+    def _abandon(self) -> None:
+        if self._run is not None:
+            self._run.close()
+            self._run = None
+        if self._holding:
+            self._holding = False
+            _native.call("fh_workspace_cleanup", self._hood.handle, encode(self.id))
+
+    def _decided(self, run: Run) -> bool:
+        """It came to a verdict, and the commit is ours to order."""
+        return not self._recorded and run.decided
+
+    def _entered(self) -> Hood:
+        if not self._pid:
+            raise Refused(f"'{self.id}' has not begun: with fumehood.Analysis({self.id!r}) as a: …")
+        return self._hood
+
+    # What is done inside.
+
+    @property
+    def path(self) -> str:
+        """Its directory. What is put there before run() is there for the analysis, and counts as an input."""
+        self._entered()
+        return self._path or self._hold()
+
+    def start(self, command: Command, *, follow: bool = False, progress: bool = False) -> Run:
+        """Starts it, and returns at once. What was run before is committed: this is the next attempt."""
+        hood = self._entered()
+        if self._run is not None:
+            if self._decided(self._run):
+                self.commit()
+            self._run.close()
+        self._run = Run(dataclasses.replace(self._request, command=command), hood=hood, follow=follow, progress=progress,
+                        defer=True)
+        self._recorded = False
+        return self._run
+
+    def run(self, command: Command, *, check: bool = False, timeout: Optional[float] = None,
+            on_line: Optional[Callable[[LogLine], None]] = None) -> Result:
+        """Runs it to its verdict. Refused and the like are raised.
+
+        check: any end but success is recorded and raised. timeout: WaitTimeout after so many seconds (limits.wall is what the
+        verdict "timed_out" is for). on_line: called with each line that it writes, as it comes.
+        """
+        run = self.start(command, follow=on_line is not None)
+        if on_line is not None:
+            for line in run:
+                on_line(line)
+        return self._conclude(run, run.wait(timeout), check)
+
+    async def run_async(self, command: Command, *, check: bool = False) -> Result:
+        """The same for asyncio. Cancelling the task kills the analysis."""
+        run = self.start(command)
+        found = await run.wait_async()
+        return await asyncio.to_thread(self._conclude, run, found, check)
+
+    def _conclude(self, run: Run, found: Result, check: bool) -> Result:
+        if check and not found.ok:
+            failure = verdict_failure(self.commit(), run.command)
+            assert failure is not None
+            raise failure
+        return found
+
+    @property
+    def outputs(self) -> Outputs:
+        """The collected files of what was run, before the commit. They are a stranger's: see docs/PYTHON.md."""
+        if self._run is None:
+            raise Refused(f"'{self.id}' has not run")
+        return Outputs(self._run.result(), self._run.open_output)
+
+    def commit(self, rows: Optional[Rows] = None, result: Any = None) -> Result:
+        """Outputs, rows, result, verdict, usage and logs, in one transaction. rows: {table: [row, …]} for tables that the
+        site's configuration allows. Nothing is committed if it raises, and it may be tried again with other rows.
+
+        Without a run, what lies in path is committed as an attempt that succeeded."""
+        hood = self._entered()
+        if self._recorded:
+            raise Refused(f"'{self.id}' is committed already")
+        if self._run is None:
+            return self._commit_held(hood, rows, result)
+        try:
+            found = self._run.commit(rows, result)
+        finally:
+            if not self._run.decided:
+                self._holding, self._recorded = False, True
+        return found
+
+    def _commit_held(self, hood: Hood, rows: Optional[Rows], result: Any) -> Result:
+        must, may = self._request.outputs, self._request.optional_outputs
+        globs = [must] if isinstance(must, str) else list(must)
+        globs += present(self.path, [may] if isinstance(may, str) else may)
+        handler = None if rows is None else lambda _outputs: rows
+        found = commit_held(hood, self.id, globs, handler, result, self._request.again)
+        self._recorded = True
+        return found

@@ -1,0 +1,158 @@
+"""Workspaces of analyses that run inside this process: made, committed, removed."""
+from __future__ import annotations
+
+import ctypes
+import os
+import signal
+import threading
+from pathlib import Path
+from typing import Any, BinaryIO, List, Optional, Sequence
+
+from . import _native
+from ._errors import FumehoodError, Refused, UsageError, verdict_failure
+from ._hood import Hood, hood_or_default, result_of, take_result
+from ._model import Result
+from ._outputs import Handler, Outputs, open_beneath
+from ._request import Globs, encode
+from ._rows import result_json, rows_lines
+from ._run import Run
+
+
+def create_analysis_temp_dir(analysis_id: str, *, hold_for: Optional[float] = None, hood: Optional[Hood] = None) -> str:
+    """Makes /tmp/scidex-analysis-{id}, mode 0700, and returns its path. It is held as long as this process lives, or, with
+    hold_for, for so many seconds, whoever lives. The same process gets the same path again."""
+    hood = hood_or_default(hood)
+    path = os.fsdecode(_native.call_text("fh_workspace_create", hood.handle, encode(analysis_id), 0, int(hold_for or 0)))
+    with hood.lock:
+        hood.held[path] = analysis_id
+    return path
+
+
+def cleanup_analysis_temp_dir(analysis_id: str, *, hood: Optional[Hood] = None) -> None:
+    """Removes it; twice is fine. A run in it (subprocess.run with cwd=) that nobody has committed is committed first, so
+    that its verdict is in the ledger; one whose handler failed is not."""
+    hood = hood_or_default(hood)
+    run = take_pending(hood, analysis_id)
+    with hood.lock:
+        hood.held = {path: id for path, id in hood.held.items() if id != analysis_id}
+    try:
+        if run is not None and not run.spoiled and not run.running:
+            run.commit()
+    finally:
+        if run is not None:
+            run.close()
+        _native.call("fh_workspace_cleanup", hood.handle, encode(analysis_id))
+
+
+def take_pending(hood: Hood, id: str) -> Optional[Run]:
+    with hood.lock:
+        return hood.pending.pop(id, None)
+
+
+def post_process(analysis_id: str, handler: Optional[Handler] = None, *, outputs: Globs = (), result: Any = None,
+                 again: bool = False, command: Optional[str] = None, attempt: int = 0,
+                 hood: Optional[Hood] = None) -> Result:
+    """Turns an analysis's files into rows, all in one transaction with its outputs and its result.
+
+    With a handler: what lies in its workspace is collected, handler(outputs) returns {table: [row, …]} (or None) for tables
+    that the site's configuration allows, and both are committed, or, if it raises, neither. **The handler reads hostile
+    files with this process's rights.**
+
+    Without one: the rows of a committed attempt are made once more out of the ledger's outputs, by a command (as before,
+    or the site's, or this one) under a hood of its own.
+    """
+    hood = hood_or_default(hood)
+    if handler is None:
+        if outputs or result is not None or again:
+            raise UsageError("outputs, result and again belong to a handler")
+        found = _repeat(hood, analysis_id, attempt, command)
+    else:
+        run = hood.pending.get(analysis_id)
+        found = (commit_held(hood, analysis_id, outputs, handler, result, again) if run is None
+                 else _commit_pending(hood, run, handler, result))
+    failure = verdict_failure(found)
+    if failure is not None:
+        raise failure
+    return found
+
+
+def _repeat(hood: Hood, id: str, attempt: int, command: Optional[str]) -> Result:
+    """In a thread of its own, so that Ctrl-C is heard, and ends it."""
+    handle, (heard, tell) = ctypes.c_void_p(), os.pipe()
+    raised: List[BaseException] = []
+
+    def work() -> None:
+        try:
+            _native.call("fh_post_process", hood.handle, encode(id), attempt, None if command is None else encode(command),
+                         heard, ctypes.byref(handle), None)
+        except BaseException as problem:
+            raised.append(problem)
+
+    thread = threading.Thread(target=work, name=f"fumehood post-process {id}", daemon=True)
+    thread.start()
+    try:
+        thread.join()
+    except BaseException:
+        os.write(tell, bytes([signal.SIGTERM]))
+        thread.join()
+        raise
+    finally:
+        os.close(heard)
+        os.close(tell)
+        found = None if handle.value is None else take_result(handle.value)
+    if raised:
+        raise raised[0]
+    assert found is not None
+    return found
+
+
+def _commit_pending(hood: Hood, run: Run, handler: Handler, result: Any) -> Result:
+    """A run in a held workspace has come to its verdict: its rows are made now."""
+    known = run.result()
+    if not known.ok:
+        take_pending(hood, run.id)
+        return run.commit(result=result)
+    run.spoiled = True  # until the rows are in
+    found = run.commit(handler(Outputs(known, run.open_output)), result)
+    take_pending(hood, run.id)
+    return found
+
+
+def commit_held(hood: Hood, id: str, outputs: Globs, handler: Optional[Handler], result: Any, again: bool) -> Result:
+    """What lies in a held workspace becomes an attempt that succeeded."""
+    raised: List[BaseException] = []
+
+    def make_rows(collected: int, workspace: int, rows: int, _err: Any) -> int:
+        assert handler is not None
+        open_now = [True]
+
+        def opener(path: str) -> BinaryIO:
+            if not open_now[0]:
+                raise Refused("the outputs can be read as long as the handler runs")
+            return open_beneath(workspace, path)
+
+        try:
+            lines = rows_lines(handler(Outputs(result_of(collected), opener)) or {})
+            return _native.call("fh_rows_add", rows, lines, len(lines))
+        except BaseException as problem:
+            raised.append(problem)
+            return 1
+        finally:
+            open_now[0] = False
+
+    globs = [outputs] if isinstance(outputs, str) else list(outputs)
+    callback = _native.NO_ROWS if handler is None else _native.rows_callback(make_rows)
+    try:
+        handle = _native.call_handle(
+            "fh_commit", hood.handle, encode(id), _native.strings([encode(glob) for glob in globs] or None),
+            result_json(result), callback, None, _native.AGAIN if again else 0)
+    except FumehoodError:
+        if raised:
+            raise raised[0] from None
+        raise
+    return take_result(handle)
+
+
+def present(path: str, globs: Sequence[str]) -> List[str]:
+    """Those of the patterns that match something."""
+    return [glob for glob in globs if any(Path(path).glob(glob))]

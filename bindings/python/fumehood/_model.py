@@ -1,0 +1,308 @@
+"""What comes back: frozen dataclasses, made out of the library's JSON (docs/FORMATS.md)."""
+from __future__ import annotations
+
+import base64
+import dataclasses
+import os
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from typing import Any, Dict, List, Mapping, Optional, Tuple, Type, TypeVar, Union
+
+Json = Dict[str, Any]
+Amount = Union[str, int, float]
+Duration = Union[str, int, float, timedelta]
+_T = TypeVar("_T")
+
+
+def _amount(value: Union[Amount, timedelta]) -> str:
+    """As the library reads it: digits and at most one point."""
+    if isinstance(value, timedelta):
+        value = value.total_seconds()
+    if isinstance(value, float):
+        return f"{value:.9f}".rstrip("0").rstrip(".")
+    return str(value)
+
+
+@dataclass(frozen=True)
+class Limits:
+    """What an analysis may use. Sizes are written "2G" or as bytes, times "10m" or as seconds; "none" is no limit; None is the
+    site's default. A limit that is asked for and cannot be held on this host is refused."""
+
+    wall: Optional[Duration] = None
+    grace: Optional[Duration] = None
+    cpu_time: Optional[Duration] = None
+    cpus: Optional[Amount] = None
+    memory: Optional[Amount] = None
+    pids: Optional[Amount] = None
+    disk: Optional[Amount] = None
+    files: Optional[Amount] = None
+    output_max: Optional[Amount] = None
+    log_max: Optional[Amount] = None
+    file_size: Optional[Amount] = None
+    open_files: Optional[Amount] = None
+
+    def items(self) -> List[Tuple[str, str]]:
+        """Name and text of those that are given."""
+        given = ((f.name, getattr(self, f.name)) for f in dataclasses.fields(self))
+        return [(name, _amount(value)) for name, value in given if value is not None]
+
+
+def _path(entry: Mapping[str, Any]) -> str:
+    """A path that is not UTF-8 has its bytes beside it; Python writes such bytes as surrogates (os.fsencode)."""
+    if "path_b64" in entry:
+        return os.fsdecode(base64.b64decode(entry["path_b64"]))
+    return str(entry["path"])
+
+
+def _text(value: Any) -> str:
+    return os.fsdecode(base64.b64decode(value["b64"])) if isinstance(value, dict) else str(value)
+
+
+def _known(kind: Type[_T], json: Mapping[str, Any]) -> _T:
+    """A dataclass out of the keys that it knows: a newer library may tell more."""
+    names = {f.name for f in dataclasses.fields(kind)}
+    return kind(**{name: value for name, value in json.items() if name in names})
+
+
+def instant(text: Optional[str]) -> Optional[datetime]:
+    return None if text is None else datetime.fromisoformat(text.replace("Z", "+00:00"))
+
+
+@dataclass(frozen=True)
+class Usage:
+    """What an attempt used, from kernel counters. None is "not known"."""
+
+    wall_ms: Optional[int] = None
+    cpu_ms: Optional[int] = None
+    cpu_user_ms: Optional[int] = None
+    cpu_system_ms: Optional[int] = None
+    memory_peak_bytes: Optional[int] = None
+    memory_anon_peak_bytes: Optional[int] = None
+    swap_peak_bytes: Optional[int] = None
+    pids_peak: Optional[int] = None
+    read_bytes: Optional[int] = None
+    written_bytes: Optional[int] = None
+    throttled_ms: Optional[int] = None
+    oom_kills: Optional[int] = None
+    disk_bytes: Optional[int] = None
+    disk_files: Optional[int] = None
+
+
+@dataclass(frozen=True)
+class Output:
+    """A file that came out. path is relative to the workspace."""
+
+    path: str
+    size: int
+    sha256: str
+    media_type: str
+
+    @staticmethod
+    def of(json: Mapping[str, Any]) -> Output:
+        return Output(_path(json), json["size"], json["sha256"], json["media_type"])
+
+
+@dataclass(frozen=True)
+class RejectedOutput:
+    """Something in the workspace that was not collected, and why."""
+
+    path: str
+    reason: str
+
+
+@dataclass(frozen=True)
+class Layer:
+    """One wall or limit: whether it was in force."""
+
+    name: str
+    held: bool
+    detail: str
+
+
+@dataclass(frozen=True)
+class Receipt:
+    """What was truly in force around an attempt."""
+
+    layers: Tuple[Layer, ...] = ()
+    warnings: Tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Failure:
+    """What went wrong on our side."""
+
+    stage: Optional[str]
+    code: str
+    message: str
+
+
+@dataclass(frozen=True)
+class Result:
+    """One attempt: how it ended, what it used, what came out.
+
+    verdict is "succeeded", "failed", "timed_out", "output_missing", "post_process_failed", "out_of_memory", "out_of_disk",
+    "out_of_processes", "cancelled", "lost" or "refused". status is what `fumehood run` would exit with. stdout and stderr are
+    the end of what was kept (64 KiB each); logs() has all of it.
+    """
+
+    id: str
+    attempt: int
+    verdict: Optional[str]
+    status: int
+    exit_code: Optional[int] = None
+    signal: Optional[int] = None
+    reason: Optional[str] = None
+    committed: bool = False
+    workspace: Optional[str] = None
+    kept: bool = False
+    rows: Optional[int] = None
+    usage: Usage = Usage()
+    outputs: Tuple[Output, ...] = ()
+    rejected_outputs: Tuple[RejectedOutput, ...] = ()
+    missing_outputs: Tuple[str, ...] = ()
+    receipt: Receipt = field(default=Receipt(), repr=False)
+    error: Optional[Failure] = None
+    stdout: str = field(default="", repr=False)
+    stderr: str = field(default="", repr=False)
+
+    @property
+    def ok(self) -> bool:
+        return self.verdict == "succeeded"
+
+    @property
+    def returncode(self) -> int:
+        """As subprocess has it: 0 is success, -N is signal N."""
+        if self.verdict == "failed" and self.signal:
+            return -self.signal
+        return self.status
+
+    def output(self, path: str) -> Output:
+        """The output of that path; KeyError if there is none."""
+        for found in self.outputs:
+            if found.path == path:
+                return found
+        raise KeyError(path)
+
+    @staticmethod
+    def of(json: Mapping[str, Any], status: int, stdout: str = "", stderr: str = "") -> Result:
+        receipt = json.get("receipt") or {}
+        error = json.get("error")
+        return Result(
+            id=json["id"] or "", attempt=json["attempt"], verdict=json["verdict"], status=status,
+            exit_code=json["exit_code"], signal=json["signal"], reason=json["reason"], committed=json["committed"],
+            workspace=json["workspace"], kept=json["kept"], rows=json["rows"], usage=_known(Usage, json["usage"]),
+            outputs=tuple(Output.of(o) for o in json["outputs"]),
+            rejected_outputs=tuple(RejectedOutput(_path(o), o["reason"]) for o in json["rejected_outputs"]),
+            missing_outputs=tuple(_text(o) for o in json["missing_outputs"]),
+            receipt=Receipt(
+                tuple(Layer(_text(r["name"]), r["held"], _text(r["detail"])) for r in receipt.get("layers", ())),
+                tuple(_text(w) for w in receipt.get("warnings", ()))),
+            error=None if error is None else Failure(error["stage"], error["code"], error["message"]),
+            stdout=stdout, stderr=stderr)
+
+
+@dataclass(frozen=True)
+class Progress:
+    """What a run is doing now. None is "not known"."""
+
+    stage: str
+    elapsed_ms: int
+    cpu_ms: Optional[int]
+    memory_bytes: Optional[int]
+    pids: Optional[int]
+    disk_files: Optional[int]
+
+
+@dataclass(frozen=True)
+class LogLine:
+    """A line that an analysis wrote: hostile text, of at most 64 KiB, without its end. dropped: so many bytes before it came
+    faster than they were read, and are only in the log."""
+
+    stream: str
+    text: str
+    dropped: int = 0
+
+
+@dataclass(frozen=True)
+class Listed:
+    """A row of ls()."""
+
+    id: str
+    state: str
+    verdict: Optional[str] = None
+    attempt: Optional[int] = None
+    created: Optional[datetime] = None
+    started: Optional[datetime] = None
+    usage: Usage = Usage()
+
+    @staticmethod
+    def of(json: Mapping[str, Any]) -> Listed:
+        return Listed(json["id"], json["state"], json["verdict"], json["attempt"], instant(json["created"]),
+                      instant(json["started"]), _known(Usage, json["usage"] or {}))
+
+
+@dataclass(frozen=True)
+class Job:
+    """A row of the queue. state is "waiting", "queued", "running", "finished" or "cancelled"."""
+
+    id: str
+    state: str
+    verdict: Optional[str] = None
+    status: Optional[int] = None
+    attempt: Optional[int] = None
+    priority: int = 0
+    submitter: Optional[str] = None
+    worker: Optional[str] = None
+    reason: Optional[str] = None
+    cancelling: bool = False
+    submitted: Optional[datetime] = None
+    due: Optional[datetime] = None
+
+    @property
+    def ended(self) -> bool:
+        return self.state in ("finished", "cancelled")
+
+    @staticmethod
+    def of(json: Mapping[str, Any]) -> Job:
+        job = _known(Job, json)
+        return dataclasses.replace(job, submitted=instant(json.get("submitted")), due=instant(json.get("due")))
+
+
+@dataclass(frozen=True)
+class GcReport:
+    """What gc() finished, removed, and left alone."""
+
+    committed: int = 0
+    lost: int = 0
+    removed: int = 0
+    alive: int = 0
+    foreign: int = 0
+    failed: int = 0
+    objects: int = 0
+    error: Optional[Failure] = None
+
+    @staticmethod
+    def of(json: Mapping[str, Any]) -> GcReport:
+        error = json.get("error")
+        report = _known(GcReport, {key: value for key, value in json.items() if key != "error"})
+        return report if not error else dataclasses.replace(
+            report, error=Failure(error.get("stage"), error["code"], error["message"]))
+
+
+@dataclass(frozen=True)
+class DoctorItem:
+    """One thing that this host can do or not; what to do about it is in remedy."""
+
+    name: str
+    ok: bool
+    required: bool = False
+    detail: str = ""
+    remedy: str = ""
+
+
+@dataclass(frozen=True)
+class Health:
+    """What this host can enforce, each item tried. ok: nothing that is required is missing."""
+
+    ok: bool
+    items: Tuple[DoctorItem, ...]

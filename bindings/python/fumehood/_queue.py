@@ -1,0 +1,142 @@
+"""The queue: analyses that workers run, on this host or others, whether we live or not."""
+from __future__ import annotations
+
+import asyncio
+import ctypes
+import json
+import os
+import threading
+import time
+from contextlib import ExitStack
+from typing import Any, List, Mapping, Optional, Sequence, Tuple
+
+from . import _native
+from ._errors import UsageError, WaitTimeout
+from ._hood import Hood, hood_or_default
+from ._model import Job, Limits
+from ._request import Command, Globs, NativeRequest, Request, Shown, StrPath, encode
+
+SLICE_MS = 500
+
+
+def submit(id: Optional[str], command: Command, *, priority: Optional[int] = None, retries: Optional[int] = None,
+           retry_on: Globs = (), after: Globs = (), submitter: Optional[str] = None, if_absent: bool = False,
+           data: Optional[StrPath] = None, docs: Optional[StrPath] = None, ro: Sequence[Shown] = (),
+           inputs: Sequence[Shown] = (), stage: bool = True, outputs: Globs = (), optional_outputs: Globs = (),
+           env: Optional[Mapping[str, Optional[str]]] = None, limits: Optional[Limits] = None,
+           allow_unlimited: bool = False, strength: Optional[str] = None, keep: Optional[str] = None,
+           into: Optional[StrPath] = None, again: bool = False, post_process: Optional[str] = None,
+           query: Optional[Mapping[str, str]] = None, explain: bool = False, directory: Optional[StrPath] = None,
+           hood: Optional[Hood] = None) -> str:
+    """Puts an analysis into the queue, with the files that it needs, and returns its id.
+
+    after: ids that must have succeeded first. if_absent: an id that is known is the same analysis, and no failure.
+    """
+    request = Request(
+        id, command, data=data, docs=docs, ro=ro, inputs=inputs, stage=stage, outputs=outputs,
+        optional_outputs=optional_outputs, env=env, limits=limits, allow_unlimited=allow_unlimited, strength=strength,
+        keep=keep, into=into, again=again, post_process=post_process, query=query, explain=explain, directory=directory,
+        priority=priority, retries=retries, retry_on=retry_on, after=after, submitter=submitter)
+    return submit_many([request], if_absent=if_absent, hood=hood)[0]
+
+
+def submit_many(requests: Sequence[Request], *, if_absent: bool = False, hood: Optional[Hood] = None) -> List[str]:
+    """All of them or none; their ids."""
+    with ExitStack() as stack:
+        native = [stack.enter_context(NativeRequest(request)) for request in requests]
+        array = (ctypes.c_void_p * max(1, len(native)))(*native)
+        answer = hood_or_default(hood).json("fh_submit", array, len(native), _native.IF_ABSENT if if_absent else 0)
+    return [row["id"] for row in answer]
+
+
+def queue(state: Optional[str] = None, prefix: Optional[str] = None, limit: int = 0, *,
+          hood: Optional[Hood] = None) -> List[Job]:
+    """What is and was in the queue, the newest first."""
+    rows = hood_or_default(hood).json("fh_queue", None if state is None else encode(state),
+                                      None if prefix is None else encode(prefix), limit)
+    return [Job.of(row) for row in rows]
+
+
+def _look(hood: Hood, ids: Sequence[str], timeout_ms: int, stop: int) -> Tuple[bool, List[Job]]:
+    text = ctypes.c_void_p()
+    ended = _native.call("fh_wait", hood.handle, _native.strings([encode(id) for id in ids]), timeout_ms, stop,
+                         ctypes.byref(text))
+    return bool(ended), [Job.of(row) for row in json.loads(_native.take(text))]
+
+
+def wait(*ids: str, timeout: Optional[float] = None, hood: Optional[Hood] = None) -> List[Job]:
+    """Until every one of them is finished or cancelled. WaitTimeout after so many seconds."""
+    if not ids:
+        raise UsageError("wait for which analyses?")
+    hood = hood_or_default(hood)
+    end = None if timeout is None else time.monotonic() + timeout
+    while True:  # in slices, so that Ctrl-C is heard
+        left = SLICE_MS if end is None else max(0, min(SLICE_MS, int((end - time.monotonic()) * 1000)))
+        ended, jobs = _look(hood, ids, left, -1)
+        if ended:
+            return jobs
+        if end is not None and time.monotonic() >= end:
+            behind = [job.id for job in jobs if not job.ended]
+            raise WaitTimeout(f"{len(behind)} of {len(jobs)} have not ended after {timeout} s: {', '.join(behind[:5])}")
+
+
+async def wait_async(*ids: str, hood: Optional[Hood] = None) -> List[Job]:
+    """The same for asyncio. Cancelling the task stops waiting; the analyses go on."""
+    if not ids:
+        raise UsageError("wait for which analyses?")
+    stop, end = os.pipe()
+    waiting = asyncio.ensure_future(asyncio.to_thread(_look, hood_or_default(hood), ids, -1, stop))
+    try:
+        return (await asyncio.shield(waiting))[1]
+    finally:
+        os.close(end)
+        if not waiting.done():
+            await asyncio.wait([waiting])
+        os.close(stop)
+
+
+def cancel(id: str, *, hood: Optional[Hood] = None) -> str:
+    """One that waits will not run; of one that runs, its worker is told; one that has ended stays as it is. Returns the state
+    that it was in."""
+    state = ctypes.c_char_p()
+    _native.call("fh_cancel", hood_or_default(hood).handle, encode(id), ctypes.byref(state))
+    return (state.value or b"").decode()
+
+
+def retry(id: str, *, hood: Optional[Hood] = None) -> None:
+    """Ended without success: queued again as it was submitted."""
+    _native.call("fh_retry", hood_or_default(hood).handle, encode(id))
+
+
+class Worker:
+    """A worker in this process, for one `with`: claims and runs what is queued.
+
+    jobs: at once; 0 is one for each CPU. lease: how long it may be silent, such as "30s". drain: leaving finishes what runs;
+    else it is handed back for others.
+    """
+
+    def __init__(self, jobs: int = 0, *, lease: Optional[str] = None, drain: bool = True,
+                 hood: Optional[Hood] = None) -> None:
+        self._hood, self._problem = hood_or_default(hood), None  # type: Tuple[Hood, Optional[BaseException]]
+        self._arguments: Tuple[Any, ...] = (jobs, None if lease is None else encode(lease), int(drain))
+        self._thread: Optional[threading.Thread] = None
+
+    def _work(self, stop: int) -> None:
+        try:
+            _native.call("fh_worker_run", self._hood.handle, *self._arguments, stop)
+        except BaseException as problem:
+            self._problem = problem
+
+    def __enter__(self) -> Worker:
+        self._stop = os.pipe()
+        self._thread = threading.Thread(target=self._work, args=(self._stop[0],), name="fumehood worker", daemon=True)
+        self._thread.start()
+        return self
+
+    def __exit__(self, kind: Any, *_: object) -> None:
+        assert self._thread is not None
+        os.close(self._stop[1])  # readable: it stops claiming
+        self._thread.join()
+        os.close(self._stop[0])
+        if kind is None and self._problem is not None:
+            raise self._problem
