@@ -3,6 +3,8 @@
  */
 #include "postgres.h"
 
+#include <poll.h>
+
 int postgres_ring(struct backend *b, struct error *err)
 {
 	return pq_exec(&postgres_of(b)->q, sql_postgres_notify, err);
@@ -27,11 +29,15 @@ int postgres_bell(struct backend *b, struct error *err)
 int postgres_bell_read(struct backend *b, struct error *err)
 {
 	struct pq *q = &postgres_of(b)->q;
+	struct pollfd fd = {.fd = q->PQsocket(q->conn), .events = POLLIN};
 	PGnotify *rung;
 	int any = 0;
 
-	if (q->lost || !q->PQconsumeInput(q->conn))
-		return pq_lost(q, err);
+	/* A server that goes says so first: only what comes after it tells that it is gone. */
+	do
+		if (q->lost || !q->PQconsumeInput(q->conn))
+			return pq_lost(q, err);
+	while (poll(&fd, 1, 0) > 0);
 	while ((rung = q->PQnotifies(q->conn))) {
 		q->PQfreemem(rung);
 		any = 1;

@@ -229,6 +229,12 @@ static int claim(struct ledger *l, void *arg, struct error *err)
 	return r < 0 ? r : note_served(l, c, err);
 }
 
+static int take_any(void *arg, const struct value *row UNUSED, struct error *err UNUSED)
+{
+	*(bool *)arg = true;
+	return 0;
+}
+
 static int make_tokens(struct claim *c, struct error *err)
 {
 	int r = 0;
@@ -245,10 +251,11 @@ int ledger_claim(struct ledger *l, const struct claim_order *o, struct job *ret,
 		 bool *ret_full, struct error *err)
 {
 	_cleanup_(claim_done) struct claim c = {.order = o, .ret = ret, .max = max};
+	bool any = false;
 	/* Mostly there is nothing: that is found out without a transaction. */
-	int r = max ? find_submitters(l, &c, err) : 0;
+	int r = max ? ledger_run(l, SQL_CLAIM_ANY, NULL, 0, take_any, &any, err) : 0;
 
-	if (r == 0 && c.n_submitters) {
+	if (r == 0 && any) {
 		r = make_tokens(&c, err);
 		if (r == 0)
 			r = queue_transaction(l, claim, &c, err);

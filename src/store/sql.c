@@ -117,6 +117,7 @@ static const struct {
 	[SQL_QUEUE_FORGET] = {"DELETE FROM @queue WHERE id IN #"},
 	[SQL_AFTER_FORGET] = {"DELETE FROM @queue_after WHERE id IN #"},
 	[SQL_SUBMITTER_ADD] = {"INSERT INTO @queue_submitter(name) VALUES ($1) ON CONFLICT DO NOTHING"},
+	[SQL_CLAIM_ANY] = {"SELECT 1 FROM @queue WHERE state = 'queued' LIMIT 1"},
 	[SQL_CLAIM_LOCK] = {NULL, "SELECT pg_advisory_xact_lock(7308620196)"},
 	/* From one submitter to the next in the index, whatever lies between them. */
 	[SQL_CLAIM_SUBMITTERS] =

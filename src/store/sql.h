@@ -54,6 +54,7 @@ enum sql {
 	SQL_QUEUE_FORGET,     /* ids */
 	SQL_AFTER_FORGET,     /* ids */
 	SQL_SUBMITTER_ADD,    /* name */
+	SQL_CLAIM_ANY,	      /* → 1 if something is queued */
 	SQL_CLAIM_LOCK,	      /* one claim after the other (PostgreSQL) */
 	SQL_CLAIM_SUBMITTERS, /* → name, running, served_at: of those who have something queued */
 	SQL_CLAIM_HEAD, /* submitter, memory_bytes, cpus_milli at most → queue's columns; locks it, passes by what is locked */

@@ -898,6 +898,88 @@ static void test_a_crowd_of_workers_ends_each_exactly_once(void **state)
 	ledger_close(l);
 }
 
+enum { WEB = 300, WEB_WORKERS = 4 };
+
+/* Submits one at a time, each after one or two of the last few, most of which are about to end. What comes after a
+ * failure is refused, and then comes after nobody. */
+static void weaver_main(const struct place *p)
+{
+	struct ledger *l = place_open(p);
+	unsigned seed = 7;
+
+	for (int i = 0; i < WEB; i++) {
+		_cleanup_job_ struct job j;
+		char id[16], after[16];
+
+		snprintf(id, sizeof id, "web%d", i);
+		job_make(&j, id, "ada");
+		for (int k = 0; i >= 6 && k < 1 + i % 2; k++) {
+			seed = seed * 1664525u + 1013904223u;
+			snprintf(after, sizeof after, "web%d", i - 1 - (int)((seed >> 16) % 6));
+			assert_int_equal(strv_append(&j.after, after), 0);
+		}
+		err = (struct error)ERROR_INIT;
+		if (ledger_submit(l, &j, 1, 0, NULL, NULL, NULL, &err) < 0) {
+			assert_non_null(strstr(err.message, "did not succeed"));
+			strv_free(j.after);
+			j.after = NULL;
+			OK(ledger_submit(l, &j, 1, 0, NULL, NULL, NULL, &err));
+		}
+	}
+	submit(l, "last", NULL);
+	ledger_close(l);
+}
+
+/* Ends what it can get until the weaver is gone; every ninth fails. */
+static void spider_main(const struct place *p)
+{
+	struct ledger *l = place_open(p);
+	bool over = false;
+
+	while (!over || count(l, JOB_QUEUED) || count(l, JOB_RUNNING)) {
+		struct job j = {0};
+
+		if (claim_by(l, "w", LEASE_NS, &j)) {
+			over = over || strcmp(j.id, "last") == 0;
+			if (finish(l, &j, j.id[3] == '9' ? VERDICT_FAILED : VERDICT_SUCCEEDED) < 0)
+				fail_msg("%s", err.message);
+			job_done(&j);
+		} else if (!over) {
+			char *const last[] = {(char *)"last", NULL};
+			struct seen s = {.count = 0};
+
+			OK(ledger_queue_look(l, last, see, &s, &err));
+			over = s.count && s.q.state == JOB_FINISHED;
+		}
+	}
+	ledger_close(l);
+}
+
+static void test_nobody_waits_for_ever_however_others_end(void **state)
+{
+	const struct place *p = *state;
+	struct ledger *l = ledger_close(place_open(p));
+	pid_t pids[WEB_WORKERS + 1];
+
+	for (int i = 0; i <= WEB_WORKERS; i++) {
+		pids[i] = fork();
+		if (pids[i] == 0) {
+			(i ? spider_main : weaver_main)(p);
+			_exit(0);
+		}
+	}
+	for (int i = 0; i <= WEB_WORKERS; i++) {
+		int how = -1;
+
+		assert_int_equal(waitpid(pids[i], &how, 0), pids[i]);
+		assert_int_equal(how, 0);
+	}
+	l = place_open(p);
+	assert_int_equal(count(l, JOB_WAITING) + count(l, JOB_QUEUED) + count(l, JOB_RUNNING), 0);
+	assert_true(count(l, JOB_FINISHED) > WEB / 4);
+	ledger_close(l);
+}
+
 /* The best of several, so that a busy machine does not decide. */
 static uint64_t claim_time(struct ledger *l)
 {
@@ -919,7 +1001,7 @@ static void test_a_claim_among_many_takes_no_longer_than_among_few(void **state)
 {
 	struct ledger *l = place_open(*state);
 	const char *size = getenv("TEST_QUEUE_SIZE");
-	int many = size ? atoi(size) : 20000;
+	int many = size ? atoi(size) : 100000;
 	uint64_t few, began, took;
 
 	submit_many(l, "few", "ada", 100);
@@ -964,6 +1046,7 @@ int main(void)
 		ROW(a_list_is_newest_first_and_can_be_narrowed),
 		ROW(the_bell_rings_when_something_is_submitted),
 		ROW(a_crowd_of_workers_ends_each_exactly_once),
+		ROW(nobody_waits_for_ever_however_others_end),
 		ROW(a_claim_among_many_takes_no_longer_than_among_few),
 	};
 
