@@ -32,7 +32,7 @@ int buffer_reserve(struct buffer *b, size_t more)
 	return 0;
 }
 
-int buffer_append(struct buffer *b, const void *data, size_t size)
+int buffer_append_slowly(struct buffer *b, const void *data, size_t size)
 {
 	if (buffer_reserve(b, size) < 0)
 		return -ENOMEM;

@@ -5,6 +5,8 @@
 #ifndef BASE_BUFFER_H
 #define BASE_BUFFER_H
 
+#include <string.h>
+
 #include "macros.h"
 
 struct buffer {
@@ -15,7 +17,18 @@ struct buffer {
 
 void buffer_free(struct buffer *b);
 int buffer_reserve(struct buffer *b, size_t more);
-int buffer_append(struct buffer *b, const void *data, size_t size);
+int buffer_append_slowly(struct buffer *b, const void *data, size_t size);
+/* Here, because rows go through it by the million. */
+static inline int buffer_append(struct buffer *b, const void *data, size_t size)
+{
+	if (b->room <= b->size || b->room - b->size <= size)
+		return buffer_append_slowly(b, data, size);
+	if (size)
+		memcpy(b->data + b->size, data, size);
+	b->size += size;
+	b->data[b->size] = 0;
+	return 0;
+}
 int buffer_puts(struct buffer *b, const char *text);
 int buffer_printf(struct buffer *b, const char *format, ...) PRINTF_LIKE(2, 3);
 /* The string, owned by the caller; the buffer is empty afterwards. NULL only if memory is out. */

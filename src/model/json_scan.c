@@ -12,13 +12,6 @@ static const char *wrong(struct json_scan *s, const char *p, const char *why)
 	return NULL;
 }
 
-const char *scan_blanks(const struct json_scan *s, const char *p)
-{
-	while (p < s->end && (*p == ' ' || *p == '\t' || *p == '\n' || *p == '\r'))
-		p++;
-	return p;
-}
-
 const char *scan_mark(struct json_scan *s, const char *p, char mark)
 {
 	static const char *const whys[] = {

@@ -18,7 +18,12 @@ struct json_scan {
 	const char *where; /* at which byte */
 };
 
-const char *scan_blanks(const struct json_scan *s, const char *p);
+static inline const char *scan_blanks(const struct json_scan *s, const char *p)
+{
+	while (p < s->end && (*p == ' ' || *p == '\t' || *p == '\n' || *p == '\r'))
+		p++;
+	return p;
+}
 /* Any value; depth is how far inside we are already. */
 const char *scan_value(struct json_scan *s, const char *p, int depth);
 /* A string with its quotes; *ret_escaped: it has a backslash in it, so that it must be decoded. */
