@@ -2,6 +2,7 @@
  * db status and db check. The check reads every content once and hashes it; it holds no transaction open while it
  * reads objects, which may take long.
  */
+#include "queue.h"
 #include "store.h"
 
 #include <errno.h>
@@ -22,6 +23,23 @@ static int counts_row(void *arg, const struct value *row, struct error *err)
 	return 0;
 }
 
+static int queue_status(struct ledger *l, json_t *status, struct error *err)
+{
+	uint64_t counts[JOB_STATES];
+	json_t *queue = json_object();
+	int r = queue ? ledger_queue_counts(l, counts, err) : error_memory(err);
+
+	for (int i = 0; i < JOB_STATES && r == 0; i++)
+		if (json_object_set_new(queue, job_state_name((enum job_state)i),
+					json_integer((json_int_t)counts[i])) < 0)
+			r = error_memory(err);
+	if (r < 0)
+		json_decref(queue);
+	else if (json_object_set_new(status, "queue", queue) < 0)
+		r = error_memory(err);
+	return r;
+}
+
 int ledger_status(struct ledger *l, json_t **ret, struct error *err)
 {
 	json_t *status = json_pack("{s:s, s:i, s:i, s:s, s:I}", "url", l->shown, "version", l->version,
@@ -29,6 +47,8 @@ int ledger_status(struct ledger *l, json_t **ret, struct error *err)
 				   (json_int_t)l->blob_max);
 	int r = status ? ledger_run(l, SQL_COUNTS, NULL, 0, counts_row, status, err) : error_memory(err);
 
+	if (r == 0)
+		r = queue_status(l, status, err);
 	if (r < 0)
 		json_decref(status);
 	else

@@ -125,7 +125,7 @@ int ledger_copy_output(struct ledger *l, const struct output *o, int fd, struct 
 /* Removes temporary objects of dead writers and unreferenced objects, without racing a commit. */
 int ledger_sweep(struct ledger *l, uint64_t *ret_removed, struct error *err);
 
-/* db status / db check: {"url","version","wanted","analyses","attempts","outputs","blobs","objects"} and
+/* db status / db check: {"url","version","wanted","analyses","attempts","outputs","blobs","objects","queue":{…}} and
  * {"checked", "problems":[{"kind","object","message"}], "busy"}; kinds: "damaged", "missing", "orphan", "reference",
  * "database"; busy: commits were going on, orphans were not looked for. */
 int ledger_status(struct ledger *l, json_t **ret, struct error *err);

@@ -454,6 +454,7 @@ int ledger_submit(struct ledger *l, const struct job *jobs, size_t n, unsigned f
 {
 	_cleanup_(submit_done) struct submit s = {
 		.l = l, .flags = flags, .n = n, .contents = {.l = l, .open = open, .arg = arg}};
+	bool was_holding = l->objects.holding;
 	int r = sort_entries(&s, jobs, err);
 
 	if (r == 0)
@@ -464,7 +465,8 @@ int ledger_submit(struct ledger *l, const struct job *jobs, size_t n, unsigned f
 		r = commit_secure(&s.contents, err);
 	if (r == 0)
 		r = queue_transaction(l, store, &s, err);
-	objects_release(&l->objects);
+	if (!was_holding)
+		objects_release(&l->objects);
 	for (size_t i = 0; i < n && r == 0 && ret_new; i++)
 		ret_new[i] = s.entries[i].is_new;
 	return r;

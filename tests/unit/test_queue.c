@@ -898,6 +898,27 @@ static void test_a_crowd_of_workers_ends_each_exactly_once(void **state)
 	ledger_close(l);
 }
 
+static void test_a_ledger_from_before_the_queue_is_upgraded(void **state)
+{
+	const struct place *p = *state;
+	struct ledger *l = NULL;
+	_cleanup_job_ struct job j = {0};
+
+	place_sql(p, "", "CREATE SCHEMA fumehood");
+	for (int i = 0; i < SQL_QUEUE_SINCE - 1; i++)
+		place_sql(p, sql_migrations[i].script[SQL_SQLITE], sql_migrations[i].script[SQL_POSTGRES]);
+	place_sql(p, "INSERT INTO fumehood_schema_version VALUES (2, 0, 'x')",
+		  "INSERT INTO fumehood.schema_version VALUES (2, now(), 'x')");
+	OK(ledger_open(p->url, LEDGER_READ_ONLY, &l, &err));
+	assert_int_equal(count(l, JOB_QUEUED), 0);
+	REFUSED(ledger_queue_load(l, "a", &j, &err), "not in the queue");
+	ledger_close(l);
+	l = place_open(p);
+	submit(l, "a", NULL);
+	assert_claims(l, "a");
+	ledger_close(l);
+}
+
 enum { WEB = 300, WEB_WORKERS = 4 };
 
 /* Submits one at a time, each after one or two of the last few, most of which are about to end. What comes after a
@@ -1046,6 +1067,7 @@ int main(void)
 		ROW(a_list_is_newest_first_and_can_be_narrowed),
 		ROW(the_bell_rings_when_something_is_submitted),
 		ROW(a_crowd_of_workers_ends_each_exactly_once),
+		ROW(a_ledger_from_before_the_queue_is_upgraded),
 		ROW(nobody_waits_for_ever_however_others_end),
 		ROW(a_claim_among_many_takes_no_longer_than_among_few),
 	};
