@@ -135,8 +135,9 @@ static int explain_clone(int errnum, bool userns, struct error *err)
 }
 
 /*
- * CLONE_VM | CLONE_VFORK: nothing of a large caller is copied, and we go on when init has been executed. No exit signal:
- * the caller's own waitpid(-1) and SIGCHLD handlers never see it.
+ * CLONE_VM | CLONE_VFORK: nothing of a large caller is copied, and we go on when init has been executed. No exit signal
+ * until then; an exec makes it SIGCHLD again, so that the caller's own waitpid(-1) may meet it, and may have it: what we
+ * need to know comes from the pidfd and from init's report.
  */
 static int launch_clone(struct launch *l, bool userns, pid_t *ret_pid, int *ret_pidfd, struct error *err)
 {

@@ -151,6 +151,8 @@ static void loopback_up(void)
 	layer(1, "network namespace", "loopback only");
 }
 
+/* What the supervisor's host ignores survives an exec: SIGCHLD, without which we would never see the command's end, and
+ * whatever else the command would wonder about. */
 static void signals_reset(void)
 {
 	struct {
@@ -159,11 +161,9 @@ static void signals_reset(void)
 		void (*restorer)(void);
 		unsigned long mask;
 	} action = {0};
-	unsigned long none = 0;
 
 	for (int i = 1; i <= 64; i++)
 		SYS4(__NR_rt_sigaction, i, &action, 0, 8);
-	SYS4(__NR_rt_sigprocmask, 2 /* SIG_SETMASK */, &none, 0, 8);
 }
 
 static void limits_apply(void)
@@ -226,12 +226,13 @@ static void pointers(char **out, uint32_t offset, uint32_t count)
 static void command_become(int ruleset, char **argv, char **env) __attribute__((noreturn));
 static void command_become(int ruleset, char **argv, char **env)
 {
+	unsigned long none = 0;
 	long r;
 
 	SYS0(__NR_setsid);
 	cgroups_join();
 	limits_apply();
-	signals_reset();
+	SYS4(__NR_rt_sigprocmask, 2 /* SIG_SETMASK */, &none, 0, 8);
 	if (spec->stdin_null)
 		stdin_from_null();
 	SYS1(__NR_umask, 022);
@@ -377,6 +378,7 @@ __attribute__((used)) void init_main(void)
 	int command, ruleset, oom;
 
 	SYS4(__NR_rt_sigprocmask, 2 /* SIG_SETMASK */, &mask, 0, 8);
+	signals_reset();
 	SYS3(__NR_close_range, INIT_FD_CONTROL, ~0U, CLOSE_RANGE_CLOEXEC);
 	spec_map();
 	outcome = (struct outcome *)SYS6(__NR_mmap, 0, 4096, PROT_READ | PROT_WRITE,
