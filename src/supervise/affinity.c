@@ -86,8 +86,10 @@ int affinity_take(int dirfd, uint64_t millicpus, struct affinity *ret, struct er
 
 void affinity_release(struct affinity *a)
 {
-	for (int i = 0; i < a->count; i++)
+	for (int i = 0; i < a->count; i++) {
+		flock(a->locks[i], LOCK_UN); /* a child of a host program may have a copy */
 		fd_close(a->locks[i]);
+	}
 	free(a->locks);
 	*a = (struct affinity){0};
 }

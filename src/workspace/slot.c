@@ -126,7 +126,10 @@ int slot_bind(const struct slot *s, const struct process_id *init)
 	return 0;
 }
 
+/* Unlocked, not only closed: a child that a host program has forked meanwhile has the descriptor too. */
 void slot_release(struct slot *s)
 {
+	if (s->fd >= 0)
+		flock(s->fd, LOCK_UN);
 	s->fd = fd_close(s->fd);
 }

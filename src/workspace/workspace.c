@@ -7,6 +7,7 @@
 #include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/file.h>
 
 static int taken(const struct workspace *w, struct error *err)
 {
@@ -413,6 +414,8 @@ void workspace_close(struct workspace *w)
 {
 	w->fd = fd_close(w->fd);
 	w->run_fd = fd_close(w->run_fd);
+	if (w->lock_fd >= 0)
+		flock(w->lock_fd, LOCK_UN); /* a child of a host program may have a copy */
 	w->lock_fd = fd_close(w->lock_fd);
 	record_done(&w->record);
 	record_done(&w->held);
