@@ -9,6 +9,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <pwd.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -55,7 +56,7 @@ static void examine_kernel(struct examination *x)
 
 /* A directory that looks like a workspace, for a command that does nothing. */
 struct trial {
-	char workspace[64], scratch[64];
+	char workspace[PATH_MAX], scratch[PATH_MAX];
 	struct plan plan;
 	struct receipt receipt;
 	struct slot slot;
@@ -67,9 +68,9 @@ static int trial_prepare(struct examination *x, struct trial *t, struct error *e
 	char *command[] = {(char *)"/bin/true", NULL};
 	int r;
 
-	snprintf(t->workspace, sizeof t->workspace, "%.30s/.fumehood-doctor-XXXXXX",
+	snprintf(t->workspace, sizeof t->workspace, "%.4000s/.fumehood-doctor-XXXXXX",
 		 x->hood->config.workspace_root);
-	snprintf(t->scratch, sizeof t->scratch, "%.30s/.fumehood-doctor-XXXXXX",
+	snprintf(t->scratch, sizeof t->scratch, "%.4000s/.fumehood-doctor-XXXXXX",
 		 x->hood->config.workspace_root);
 	if (!mkdtemp(t->workspace) || !mkdtemp(t->scratch))
 		return error_system(err, errno, "cannot make a directory in '%s'",
