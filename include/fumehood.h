@@ -240,7 +240,7 @@ typedef struct fh_progress {
 	int64_t cpu_ms, memory_bytes, pids, disk_files; /* -1: not known */
 	char stage[32]; /* "workspace", "running", "collecting", "committing", "cleaning up" */
 } fh_progress;
-/* The latest; with FH_PROGRESS measured five times a second, else only the stage and the time. */
+/* With FH_PROGRESS the latest, measured five times a second; else only the time. */
 int fh_run_progress(fh_run *run, fh_progress *ret, fh_error *err);
 
 /* Once it is decided or has ended; -FH_BUSY before. As fh_perform(). Of a run that is decided it says what is known so
@@ -287,7 +287,7 @@ int fh_commit(fh_hood *hood, const char *id, const char *const *outputs, const c
 /* attempt 0: the latest. */
 
 int fh_load(fh_hood *hood, const char *id, int attempt, fh_result **ret, fh_error *err);
-/* As `ls --json`. state: NULL, "running", "held", "dead", "finished", or a verdict; prefix of ids: or NULL; limit 0:
+/* As `ls --json`. state: NULL, "waiting", "queued", "running", "held", "dead", "finished", or a verdict; prefix of ids: or NULL; limit 0:
  * all. */
 int fh_list(fh_hood *hood, const char *state, const char *prefix, int limit, char **ret_json, fh_error *err);
 /* As `show --json`: of one that is running, too. */
@@ -342,9 +342,10 @@ int fh_cancel(fh_hood *hood, const char *id, const char **ret_state, fh_error *e
 /* Ended without success: queued again as it was submitted. */
 int fh_retry(fh_hood *hood, const char *id, fh_error *err);
 
-/* A worker in this process: claims and runs what is queued, until stop_fd becomes readable: then it stops claiming,
- * and what runs is handed back for others; with drain it is finished first. jobs 0: as many as there are CPUs. lease: such
- * as "30s", or NULL. */
+/* A worker in this process: claims and runs what is queued until a byte can be read from stop_fd (a pipe; -1: none): then
+ * it stops claiming, and hands back what runs, for others. With drain it returns when nothing can be claimed any more,
+ * and a byte lets what runs end; a second one hands it back. jobs 0: the configuration's, else as many as there are CPUs.
+ * lease: such as "30s", or NULL. */
 int fh_worker_run(fh_hood *hood, int jobs, const char *lease, int drain, int stop_fd, fh_error *err);
 
 #ifdef __cplusplus

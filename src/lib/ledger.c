@@ -12,7 +12,7 @@
 #include "file.h"
 
 /* Between the end of the output and the end of the run nothing is written: then we look this often. */
-enum { LOOK_AGAIN_MS = 500, READ_SIZE = 16 * 1024 };
+enum { LOOK_AGAIN_MS = 500, BEGIN_AGAIN_MS = 2, READ_SIZE = 16 * 1024 };
 
 FH_PUBLIC int fh_list(fh_hood *hood, const char *state, const char *prefix, int limit, char **ret_json,
 		      fh_error *err)
@@ -21,9 +21,10 @@ FH_PUBLIC int fh_list(fh_hood *hood, const char *state, const char *prefix, int 
 	struct call c;
 	int r = call_begin(&c, hood, "ls", err);
 
-	return r < 0 ? r
-		     : call_end_json(&c, view_list(c.hood, state, prefix, limit, &json, &c.err), json,
-				     ret_json, err);
+	if (r < 0)
+		return r;
+	r = view_list(c.hood, state, prefix, limit, &json, &c.err);
+	return call_end_json(&c, r, json, ret_json, err);
 }
 
 /* Those that take an id and an attempt. */
@@ -165,8 +166,7 @@ static int copy_growth(struct copy *x, const struct live *l, struct error *err)
 	char data[READ_SIZE];
 	ssize_t n = 0;
 
-	while (l->log_fd[x->stream] >= 0 &&
-	       (n = pread(l->log_fd[x->stream], data, sizeof data, x->done)) > 0) {
+	while ((n = pread(l->log_fd[x->stream], data, sizeof data, x->done)) > 0) {
 		int r = write_out(x, data, (size_t)n, err);
 
 		if (r < 0)
@@ -187,6 +187,24 @@ static bool is_running(const struct copy *x, int attempt)
 	running = l.alive && !l.held && l.attempt == attempt;
 	live_done(&l);
 	return running;
+}
+
+/* A run whose record is complete: before that it has neither a number nor a log. 1, or 0: none is running. */
+static int find_running(const struct copy *x, struct live *ret)
+{
+	struct error ignored = ERROR_INIT;
+
+	while (hood_live(x->hood, x->id, ret, &ignored) == 0) {
+		bool running = ret->alive && !ret->held;
+
+		if (running && ret->attempt > 0 && ret->log_fd[x->stream] >= 0)
+			return 1;
+		live_done(ret);
+		if (!running)
+			break;
+		poll(NULL, 0, BEGIN_AGAIN_MS);
+	}
+	return 0;
 }
 
 /* 1: stop_fd says so. 0: something may have happened. */
@@ -211,11 +229,9 @@ static int follow(struct copy *x, const struct live *l, struct error *err)
 
 	if (watch < 0)
 		return error_system(err, errno, "cannot watch files");
-	if (l->log_fd[x->stream] >= 0) {
-		snprintf(path, sizeof path, "/proc/self/fd/%d", l->log_fd[x->stream]);
-		if (inotify_add_watch(watch, path, IN_MODIFY | IN_CLOSE_WRITE | IN_ATTRIB) < 0)
-			return error_system(err, errno, "cannot watch the log of '%s'", x->id);
-	}
+	snprintf(path, sizeof path, "/proc/self/fd/%d", l->log_fd[x->stream]);
+	if (inotify_add_watch(watch, path, IN_MODIFY | IN_CLOSE_WRITE | IN_ATTRIB) < 0)
+		return error_system(err, errno, "cannot watch the log of '%s'", x->id);
 	while (r == 0) {
 		r = copy_growth(x, l, err);
 		if (r < 0 || !running)
@@ -229,24 +245,19 @@ static int follow(struct copy *x, const struct live *l, struct error *err)
 static int copy_log(struct copy *x, int number, bool follows, struct error *err)
 {
 	_cleanup_attempt_ struct attempt a;
-	struct error ignored = ERROR_INIT;
 	struct ledger *ledger;
 	struct live live;
 	bool followed = false;
 	int r = id_check(x->id, err);
 
 	attempt_init(&a);
-	if (r == 0 && number == 0 && x->stream < STREAM_COUNT &&
-	    hood_live(x->hood, x->id, &live, &ignored) == 0) {
-		bool running = live.alive && !live.held;
-
-		number = running ? live.attempt : 0;
-		if (running)
-			r = follows ? follow(x, &live, err) : copy_growth(x, &live, err);
+	if (r == 0 && number == 0 && x->stream < STREAM_COUNT && find_running(x, &live)) {
+		number = live.attempt;
+		r = follows ? follow(x, &live, err) : copy_growth(x, &live, err);
 		live_done(&live);
-		if (running && (!follows || r != 0))
+		if (!follows || r != 0)
 			return r < 0 ? r : 0;
-		followed = running;
+		followed = true;
 	}
 	if (r == 0)
 		r = load(x->hood, x->id, number, &ledger, &a, err);

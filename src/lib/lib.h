@@ -75,9 +75,12 @@ int call_end_json(struct call *c, int r, json_t *json, char **ret, fh_error *err
 
 /* ---- request.c ---- */
 
+enum { SUBMITTER_ROOM = 129 };
+
 struct fh_request {
 	struct request request;
-	int stdin_fd; /* -1: none */
+	int stdin_fd;	 /* -1: none */
+	char *submitter; /* for the queue; NULL: the user */
 };
 
 /* A copy that is complete: with a directory. */

@@ -27,6 +27,7 @@ FH_PUBLIC void fh_request_free(fh_request *request)
 		return;
 	request_done(&request->request);
 	fd_close(request->stdin_fd);
+	free(request->submitter);
 	free(request);
 }
 
@@ -73,8 +74,20 @@ static int set_flag(struct request *r, const char *name, const char *option, con
 	return request_parse(r, text, strlen(text), "request", err);
 }
 
-static int set(struct request *r, const char *name, const char *value, struct error *err)
+static int set_submitter(char **field, const char *name, struct error *err)
 {
+	char shown[64];
+
+	if (*name && strlen(name) < SUBMITTER_ROOM && utf8_valid(name, strlen(name)) && !strchr(name, '\n'))
+		return set_text(field, name, err);
+	return error_set(err, ERROR_USAGE,
+			 "submitter '%s' makes no sense: give a name of 1 to %d bytes in UTF-8",
+			 text_escape_into(shown, sizeof shown, name, strlen(name)), SUBMITTER_ROOM - 1);
+}
+
+static int set(fh_request *request, const char *name, const char *value, struct error *err)
+{
+	struct request *r = &request->request;
 	char key[64], option[80], shown[64];
 	int limit, wants;
 
@@ -97,6 +110,8 @@ static int set(struct request *r, const char *name, const char *value, struct er
 	if (strcmp(key, "directory") == 0)
 		return *value == '/' ? set_text(&r->directory, value, err)
 				     : error_set(err, ERROR_USAGE, "'directory' must be an absolute path");
+	if (strcmp(key, "submitter") == 0)
+		return set_submitter(&request->submitter, value, err);
 	if (limit >= 0)
 		return set_limit(r, limit, value, err);
 	if (wants > 0)
@@ -117,7 +132,7 @@ FH_PUBLIC int fh_request_set(fh_request *request, const char *name, const char *
 {
 	struct error why = ERROR_INIT;
 
-	return request_end(set(&request->request, name, value, &why), &why, err);
+	return request_end(set(request, name, value, &why), &why, err);
 }
 
 FH_PUBLIC int fh_request_command(fh_request *request, const char *const *argv, fh_error *err)

@@ -200,7 +200,6 @@ static fh_run *run_new(fh_hood *hood, unsigned flags)
 	run->cancel[0] = run->cancel[1] = run->stdin_fd = run->event = -1;
 	run->started = clock_now();
 	run->progress = (fh_progress){.cpu_ms = -1, .memory_bytes = -1, .pids = -1, .disk_files = -1};
-	snprintf(run->progress.stage, sizeof run->progress.stage, "plan");
 	request_init(&run->request);
 	pthread_mutex_init(&run->lock, NULL);
 	pthread_condattr_init(&attr);
@@ -507,6 +506,7 @@ FH_PUBLIC int fh_run_commit(fh_run *run, const char *rows, size_t rows_size, con
 		order_and_await(run, ORDER_COMMIT);
 	pthread_mutex_unlock(&run->lock);
 	quiet_end(&quiet);
+	why.stage = "commit";
 	return r < 0 ? fail(err, &why) : 0;
 }
 

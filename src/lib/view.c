@@ -21,6 +21,7 @@ struct subject {
 	bool in_ledger;
 	struct live live;
 	bool is_live; /* a run is going on, or a workspace is held */
+	struct queue_view queue;
 };
 
 static void subject_done(struct subject *s)
@@ -29,29 +30,47 @@ static void subject_done(struct subject *s)
 	json_decref(s->attempts);
 	if (s->is_live)
 		live_done(&s->live);
+	queue_view_done(&s->queue);
 }
 
-/* Either source will do: a first run that is going on is not in the ledger yet. */
+/* As far as an attempt can say it: one that waits in the queue, or a first run that is going on. */
+static void subject_complete(struct subject *s)
+{
+	if (s->queue.found) {
+		s->attempt.created = s->queue.submitted;
+		s->attempt.request = json_incref(s->queue.request);
+	}
+	if (!s->is_live)
+		return;
+	s->attempt.number = s->live.attempt;
+	s->attempt.created = s->live.created;
+	s->attempt.workspace = s->live.path ? strdup(s->live.path) : NULL;
+}
+
+/* Any source will do: a first run that is going on is not in the ledger yet. */
 static int subject_load(struct subject *s, struct hood *h, const char *id, int number, struct error *err)
 {
 	struct error live_err = ERROR_INIT;
 	struct ledger *ledger = NULL;
 	int r = id_check(id, err);
 
+	if (r == 0)
+		r = hood_ledger(h, LEDGER_CREATE, &ledger, err);
 	if (r < 0)
 		return r;
 	s->is_live = hood_live(h, id, &s->live, &live_err) == 0;
-	r = load(h, id, number, &ledger, &s->attempt, err);
+	r = queue_view_load(&s->queue, ledger, id, err);
+	if (r < 0)
+		return r;
+	r = ledger_load(ledger, id, number, &s->attempt, err);
 	s->in_ledger = r == 0;
 	if (s->in_ledger)
 		return ledger_attempts(ledger, id, &s->attempts, err);
-	if (err->kind != ERROR_NOT_FOUND || !s->is_live || number != 0)
+	if (err->kind != ERROR_NOT_FOUND || !(s->is_live || s->queue.found) || number != 0)
 		return r;
 	s->attempts = json_array();
-	snprintf(s->attempt.id, sizeof s->attempt.id, "%s", s->live.id);
-	s->attempt.number = s->live.attempt;
-	s->attempt.created = s->live.created;
-	s->attempt.workspace = s->live.path ? strdup(s->live.path) : NULL;
+	snprintf(s->attempt.id, sizeof s->attempt.id, "%s", id);
+	subject_complete(s);
 	return 0;
 }
 
@@ -59,6 +78,8 @@ static const char *subject_state(const struct subject *s)
 {
 	if (s->is_live && !s->live.held)
 		return s->live.alive ? "running" : "dead";
+	if (s->queue.found)
+		return job_state_name(s->queue.state);
 	return s->in_ledger ? "finished" : "held";
 }
 
@@ -75,7 +96,8 @@ int view_show(struct hood *h, const char *id, int attempt, json_t **ret, struct 
 	json = attempt_to_public_json(&s.attempt, true);
 	if (!json || (!s.in_ledger && json_object_set_new(json, "verdict", json_null()) < 0) ||
 	    json_object_set_new(json, "state", json_string(subject_state(&s))) < 0 ||
-	    json_object_set(json, "attempts", s.attempts) < 0) {
+	    json_object_set(json, "attempts", s.attempts) < 0 ||
+	    json_object_set(json, "queue", s.queue.found ? s.queue.json : json_null()) < 0) {
 		json_decref(json);
 		return error_memory(err);
 	}

@@ -3,13 +3,16 @@
 #include <stdio.h>
 #include <string.h>
 
-static const char *const live_states[] = {"running", "held", "dead"};
+#include "queue.h"
+
+/* What is no verdict: of the state directory, and of the queue. */
+static const char *const live_states[] = {"running", "held", "dead", "waiting", "queued"};
 
 struct listing {
 	const char *state;  /* NULL: all */
 	const char *prefix; /* NULL: all */
 	json_t *rows;
-	json_t *live; /* ids that have a row from the state directory */
+	json_t *live; /* ids that have a row from the state directory or the queue */
 	json_t *held; /* held or kept ones, shown only if the ledger does not know them: id, since when */
 };
 
@@ -85,6 +88,44 @@ static int on_ledger_row(void *arg, const struct attempt *a, struct error *err)
 	return add_row(l, a, "finished", verdict_name(a->verdict)) < 0 ? error_memory(err) : 0;
 }
 
+static bool wants(const struct listing *l, const char *state, const char *id)
+{
+	return (!l->state || strcmp(l->state, state) == 0) &&
+	       (!l->prefix || strncmp(id, l->prefix, strlen(l->prefix)) == 0);
+}
+
+/* What the queue has replaces the row of an earlier attempt. */
+static int on_queued(void *arg, const struct queued *q, struct error *err)
+{
+	const char *state = job_state_name(q->state);
+	struct listing *l = arg;
+	struct attempt a;
+	int r = 0;
+
+	if (json_object_get(l->live, q->id))
+		return 0;
+	if (json_object_set_new(l->live, q->id, json_true()) < 0)
+		return error_memory(err);
+	attempt_init(&a);
+	memcpy(a.id, q->id, sizeof a.id);
+	a.number = q->attempt;
+	a.created = q->submitted;
+	if (wants(l, state, q->id))
+		r = add_row(l, &a, state, q->state == JOB_CANCELLED ? state : NULL);
+	attempt_done(&a);
+	return r < 0 ? error_memory(err) : 0;
+}
+
+static int list_queue(struct listing *l, struct ledger *ledger, int limit, struct error *err)
+{
+	static const enum job_state shown[] = {JOB_RUNNING, JOB_QUEUED, JOB_WAITING, JOB_CANCELLED};
+	int r = 0;
+
+	for (size_t i = 0; r == 0 && i < ARRAY_SIZE(shown); i++)
+		r = ledger_queue_list(ledger, (int)shown[i], l->prefix, limit, on_queued, l, err);
+	return r;
+}
+
 static int check_state(const char *state, struct error *err)
 {
 	enum verdict v;
@@ -92,9 +133,10 @@ static int check_state(const char *state, struct error *err)
 
 	if (!state || is_live_state(state) || strcmp(state, "finished") == 0 || verdict_parse(state, &v) == 0)
 		return 0;
-	return error_set(err, ERROR_USAGE,
-			 "there is no state '%s': it is running, held, dead, finished, or a verdict",
-			 text_escape_into(shown, sizeof shown, state, strlen(state)));
+	return error_set(
+		err, ERROR_USAGE,
+		"there is no state '%s': it is waiting, queued, running, cancelled, held, dead, finished, or a verdict",
+		text_escape_into(shown, sizeof shown, state, strlen(state)));
 }
 
 static int list(struct listing *l, struct hood *h, int limit, struct error *err)
@@ -111,6 +153,8 @@ static int list(struct listing *l, struct hood *h, int limit, struct error *err)
 		return error_memory(err);
 	if (r == 0)
 		r = hood_ledger(h, LEDGER_CREATE, &ledger, err);
+	if (r == 0)
+		r = list_queue(l, ledger, limit, err);
 	if (r == 0)
 		r = ledger_list(ledger, &filter, on_ledger_row, l, err);
 	if (r < 0 || is_verdict)
