@@ -138,17 +138,75 @@ static void cgroups_enter(const struct ground *g)
 	}
 }
 
-static bool psql(const struct ground *g, const char *statement)
+/* A program of the database, with out (-1: ours) as its stdout. */
+static bool client(const char *const *argv, int out)
 {
 	int status = -1;
 	pid_t pid = fork();
 
 	if (pid == 0) {
-		execlp("psql", "psql", "--no-psqlrc", "--quiet", "-v", "ON_ERROR_STOP=1", "-c", statement,
-		       g->db, (char *)NULL);
+		if (out >= 0)
+			dup2(out, STDOUT_FILENO);
+		execvp(argv[0], (char *const *)argv);
 		_exit(127);
 	}
 	return pid > 0 && waitpid(pid, &status, 0) == pid && status == 0;
+}
+
+static bool psql(const struct ground *g, const char *statement)
+{
+	const char *argv[] = {"psql", "--no-psqlrc", "--quiet", "-v", "ON_ERROR_STOP=1",
+			      "-c",   statement,     g->db,	NULL};
+
+	return client(argv, -1);
+}
+
+/* In the ledger's own database, as its user. */
+static bool ledger_sql(const struct ground *g, const char *statement, int out)
+{
+	char target[2048];
+	const char *const lite[] = {"sqlite3", "-batch", target, statement, NULL};
+	const char *const server[] = {"psql", "-XqAt",	 "-v",	 "ON_ERROR_STOP=1",
+				      "-c",   statement, target, NULL};
+	const char *question = strstr(g->url, "objects=");
+
+	if (!g->db[0]) {
+		snprintf(target, sizeof target, "%s/ledger/ledger.db", g->dir);
+		return client(lite, out);
+	}
+	snprintf(target, sizeof target, "%.*s", (int)(question - g->url) - 1, g->url);
+	return client(server, out);
+}
+
+int ground_count_rows(const struct ground *g, const char *id)
+{
+	_cleanup_close_ int out = memory_file();
+	_cleanup_buffer_ struct buffer b = {0};
+	char statement[256];
+
+	snprintf(statement, sizeof statement, "SELECT count(*) FROM scores WHERE analysis_id = '%s'", id);
+	if (!ledger_sql(g, statement, out))
+		return -1;
+	memory_file_read(out, &b);
+	return b.data ? atoi(b.data) : -1;
+}
+
+/* The platform's table, and the site's words on who may fill it. */
+static void post_make(struct ground *g)
+{
+	static const char text[] = "post_process:\n"
+				   "  command: cat outputs/rows.jsonl\n"
+				   "  tables: {scores: {columns: [gene, n], fill: {analysis_id: '{id}'}}}\n";
+	_cleanup_close_ int fd = -1;
+	char path[512];
+
+	directory(g, g->dir, "config", 0755);
+	directory(g, g->dir, "config/fumehood", 0755);
+	fd = open(join(g->dir, "config/fumehood/config.yaml", path), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC,
+		  0644);
+	if (fd < 0 || file_write_all(fd, text, sizeof text - 1) < 0 ||
+	    !ledger_sql(g, "CREATE TABLE scores(gene text, n integer, analysis_id text)", -1))
+		give_up("cannot make the platform's table");
 }
 
 static void database_make(struct ground *g)
@@ -174,7 +232,7 @@ static void database_url(struct ground *g, const char *busy)
 
 void ground_make(struct ground *g, const struct wish *wish, int index)
 {
-	*g = (struct ground){.uid = wish->uid, .own_disk = wish->own_disk};
+	*g = (struct ground){.uid = wish->uid, .own_disk = wish->own_disk, .post = wish->post};
 	if (!realpath(wish->binary, g->binary))
 		give_up("cannot find '%s': %s", wish->binary, strerror(errno));
 	snprintf(g->tag, sizeof g->tag, "crash%d%c", (int)getpid(), 'a' + index);
@@ -224,10 +282,14 @@ void ground_remove(struct ground *g)
 
 void ground_run_argv(const struct ground *g, const char *id, bool again, const char *argv[GROUND_ARGS_MAX])
 {
-	static const char script[] = "echo started\n"
-				     "read -r line <data/genes.csv\n"
-				     "echo \"$line of $FUMEHOOD_ID\" >small.txt\n"
-				     "{ echo \"$FUMEHOOD_ID\"; cat input.txt; } >large.txt\n";
+	static const char script[] =
+		"echo started\n"
+		"read -r line <data/genes.csv\n"
+		"echo \"$line of $FUMEHOOD_ID\" >small.txt\n"
+		"{ echo \"$FUMEHOOD_ID\"; cat input.txt; } >large.txt\n"
+		"i=0; while [ $i -lt 40 ]; do\n"
+		"echo '{\"table\": \"scores\", \"row\": {\"gene\": \"TP53\", \"n\": '$i'}}'\n"
+		"i=$((i + 1)); done >rows.jsonl\n";
 	const char *const words[] = {g->binary,	  "run",      id,	   "--json",   "--input",
 				     "input.txt", "--output", "small.txt", "--output", "large.txt"};
 	const char *const command[] = {"--", "sh", "-c", script, NULL};
@@ -239,6 +301,10 @@ void ground_run_argv(const struct ground *g, const char *id, bool again, const c
 	if (g->own_disk) {
 		argv[n++] = "--disk";
 		argv[n++] = "64M";
+	}
+	if (g->post) {
+		argv[n++] = "--output";
+		argv[n++] = "rows.jsonl";
 	}
 	memcpy(argv + n, command, sizeof command);
 }
@@ -343,6 +409,8 @@ static void empty_make(struct ground *g)
 	ground_command(g, argv, &o);
 	if (o.status != 0)
 		give_up("db init: %s", o.err.data ? o.err.data : "");
+	if (g->post)
+		post_make(g);
 	if (g->db[0])
 		return;
 	directory(g, g->dir, "empty", 0700);

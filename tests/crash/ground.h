@@ -16,7 +16,7 @@
 #include "buffer.h"
 #include "digest.h"
 
-enum { GROUND_CGROUPS_MAX = 8, GROUND_ARGS_MAX = 24, SMALL_MAX = 256 };
+enum { GROUND_CGROUPS_MAX = 8, GROUND_ARGS_MAX = 26, SMALL_MAX = 256 };
 
 /* What is wanted of a ground. */
 struct wish {
@@ -25,6 +25,7 @@ struct wish {
 	const char *busy; /* how long a commit waits for that server */
 	uid_t uid;	  /* who runs it */
 	bool own_disk; /* its runs ask for a disk limit, and so the workspace is a file system of its own */
+	bool post;     /* its runs have a post-process, whose rows go with the outputs */
 };
 
 struct ground {
@@ -34,7 +35,7 @@ struct ground {
 	char db[1024];	    /* as wished; "": SQLite */
 	char url[2048];
 	uid_t uid; /* who runs it */
-	bool own_disk;
+	bool own_disk, post;
 	char tag[32];
 	char *cgroups[GROUND_CGROUPS_MAX]; /* v1: our own directory in each hierarchy; none elsewhere */
 	int n_cgroups;
@@ -63,6 +64,10 @@ void outcome_done(struct outcome *o);
  * (an object). */
 void ground_run_argv(const struct ground *g, const char *id, bool again, const char *argv[GROUND_ARGS_MAX]);
 void ground_expected(const struct ground *g, const char *id, struct buffer *small, struct buffer *large);
+
+/* With a post-process: how many rows of this analysis are in the platform's table, and how many belong there. */
+enum { GROUND_ROWS = 40 };
+int ground_count_rows(const struct ground *g, const char *id);
 
 /* In a child, between fork and exec: stdio, then argv. Does not return. */
 void ground_exec(const struct ground *g, const char *const *argv, int out, int err) __attribute__((noreturn));

@@ -221,7 +221,7 @@ static void whole_check(const struct ground *g, const char *id, const json_t *sh
 	const char *argv[] = {g->binary, "get", id, "small.txt", "large.txt", "-o", out, NULL};
 
 	ground_expected(g, id, &small, &large);
-	if (json_array_size(outputs) != 2)
+	if (json_array_size(outputs) != (g->post ? 3 : 2))
 		problem(p, "the ledger has %zu outputs", json_array_size(outputs));
 	output_check(outputs, "small.txt", &small, p);
 	output_check(outputs, "large.txt", &large, p);
@@ -231,6 +231,16 @@ static void whole_check(const struct ground *g, const char *id, const json_t *sh
 		show(&o, "get", p);
 	content_check(g, "small.txt", &small, p);
 	content_check(g, "large.txt", &large, p);
+}
+
+/* Rows and outputs together, or not at all. */
+static void rows_check(const struct ground *g, const char *id, bool succeeded, struct problems *p)
+{
+	int found = ground_count_rows(g, id), wanted = succeeded ? GROUND_ROWS : 0;
+
+	if (found != wanted)
+		problem(p, "the platform's table has %d rows of %s, which %s: expected %d", found, id,
+			succeeded ? "has succeeded" : "has not succeeded", wanted);
 }
 
 static bool is_expected(enum expected expected, const char *verdict)
@@ -281,5 +291,7 @@ void ledger_check(const struct ground *g, const char *id, enum expected expected
 		problem(p, "the ledger says '%s' of %s, expected: %s", last, id, words[expected]);
 	if (strcmp(last, "succeeded") == 0)
 		whole_check(g, id, shown, p);
+	if (g->post)
+		rows_check(g, id, strcmp(last, "succeeded") == 0, p);
 	json_decref(shown);
 }

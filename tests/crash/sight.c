@@ -50,11 +50,14 @@ static bool cgroups_made(const struct ground *g)
 	return false;
 }
 
-/* All that the record names are there. */
-static bool cgroups_are_whole(const json_t *record)
+/* All that the record names are there. Those of a post-process come and go before there is a verdict. */
+static bool cgroups_are_whole(const struct ground *g, const json_t *record)
 {
 	const json_t *cgroup;
 	size_t i;
+
+	if (g->post)
+		return true;
 
 	json_array_foreach (json_object_get(record, "cgroups"), i, cgroup) {
 		if (access(json_string_value(cgroup), F_OK) < 0)
@@ -112,12 +115,12 @@ static enum stage stage_tell(const struct ground *g, int folder, const json_t *r
 	if (!record)
 		return started ? STAGE_END : STAGE_PLAN;
 	if (!is_empty(folder, "finished.json"))
-		return cgroups_are_whole(record) && scratch && access(scratch, F_OK) == 0 ? STAGE_COMMIT
-											  : STAGE_CLEAN_UP;
+		return cgroups_are_whole(g, record) && scratch && access(scratch, F_OK) == 0 ? STAGE_COMMIT
+											     : STAGE_CLEAN_UP;
 	if (!started)
 		return cgroups_made(g) ? STAGE_LIMITS : STAGE_WORKSPACE;
 	if (init > 0 && !is_alive(init))
-		return cgroups_are_whole(record) ? STAGE_COLLECT : STAGE_CLEAN_UP;
+		return cgroups_are_whole(g, record) ? STAGE_COLLECT : STAGE_CLEAN_UP;
 	return has_executed(init) || !is_empty(folder, "stdout") ? STAGE_RUNNING : STAGE_SANDBOX;
 }
 

@@ -31,6 +31,7 @@ static const char usage[] =
 	"all:    --every N --offset M  only the calls M+1, M+1+N, …\n"
 	"        --fresh          each run finds no ledger (SQLite)\n"
 	"        --disk           the workspace is a file system of its own\n"
+	"        --post           there is a post-process, and its rows go with the outputs\n"
 	"        --db URL  --user UID  --workers N  --verbose\n";
 
 static const struct mode *const modes[] = {&mode_kill, &mode_kill_gc, &mode_fault, &mode_storm, &mode_server};
@@ -161,7 +162,8 @@ static const struct row {
 	{"rounds", NUMBER, TO(rounds)},	   {"at-once", NUMBER, TO(at_once)}, {"user", NUMBER, TO(wish.uid)},
 	{"hurt", WORD, TO(hurt)},	   {"heal", WORD, TO(heal)},	     {"db", WORD, TO(wish.db)},
 	{"error", ERROR_NAME, TO(error)},  {"lasting", FLAG, TO(lasting)},   {"fresh", FLAG, TO(fresh)},
-	{"disk", FLAG, TO(wish.own_disk)}, {"by-run", FLAG, TO(by_run)},     {"verbose", FLAG, TO(verbose)},
+	{"disk", FLAG, TO(wish.own_disk)}, {"post", FLAG, TO(wish.post)},    {"by-run", FLAG, TO(by_run)},
+	{"verbose", FLAG, TO(verbose)},
 };
 
 static void option_set(struct options *o, const struct row *row, const char *value)

@@ -31,6 +31,21 @@ def test_gc_killed_at_any_call_can_be_repeated(sweep):
     sweep('kill-gc')
 
 
+@sample(sqlite=(19, 6), postgresql=(37, 5))
+def test_rows_and_outputs_of_a_killed_run_are_there_together_or_not_at_all(sweep):
+    sweep('kill', '--post')
+
+
+@sample(sqlite=(61, 9), postgresql=None)
+def test_a_call_that_fails_leaves_rows_and_outputs_together_or_not_at_all(sweep):
+    sweep('fault', '--post')
+
+
+@sample(postgresql=(89, 3), full=4)
+def test_a_server_killed_while_rows_are_committed(sweep, server_command):
+    sweep('server', '--post', '--workers', '1', '--hurt', server_command('kill'), '--heal', server_command('start'))
+
+
 @sample(sqlite=(29, 4), postgresql=(97, 9))
 def test_a_call_that_fails_ends_in_success_or_one_clear_sentence(sweep):
     sweep('fault')
