@@ -110,12 +110,12 @@ static const struct {
 	[SQL_NOW] = {NULL, "SELECT clock_timestamp()"},
 	[SQL_TOKEN_VERDICT] = {"SELECT verdict FROM @attempt WHERE token = $1"},
 	[SQL_QUEUE_STATES] =
-		{"SELECT q.id, q.state, q.submitted_at FROM @queue q WHERE q.id IN # ORDER BY q.id^"},
+		{"SELECT q.id, q.state, q.submitted_at FROM @queue q WHERE q.id # ORDER BY q.id^"},
 	[SQL_KNOWN] = {"SELECT a.id, (SELECT t.verdict = 'succeeded' FROM @attempt t "
 		       "WHERE t.analysis_id = a.id ORDER BY t.number DESC LIMIT 1) "
-		       "FROM @analysis a WHERE a.id IN #"},
-	[SQL_QUEUE_FORGET] = {"DELETE FROM @queue WHERE id IN #"},
-	[SQL_AFTER_FORGET] = {"DELETE FROM @queue_after WHERE id IN #"},
+		       "FROM @analysis a WHERE a.id #"},
+	[SQL_QUEUE_FORGET] = {"DELETE FROM @queue WHERE id #"},
+	[SQL_AFTER_FORGET] = {"DELETE FROM @queue_after WHERE id #"},
 	[SQL_SUBMITTER_ADD] = {"INSERT INTO @queue_submitter(name) VALUES ($1) ON CONFLICT DO NOTHING"},
 	[SQL_CLAIM_ANY] = {"SELECT 1 FROM @queue WHERE state = 'queued' LIMIT 1"},
 	[SQL_CLAIM_LOCK] = {NULL, "SELECT pg_advisory_xact_lock(7308620196)"},
@@ -135,7 +135,7 @@ static const struct {
 	[SQL_CLAIM_SERVED] = {"UPDATE @queue_submitter SET served_at = $2 WHERE name = $1",
 			      "UPDATE @queue_submitter SET served_at = $2 WHERE name IN (SELECT s.name "
 			      "FROM @queue_submitter s WHERE s.name = $1 FOR UPDATE SKIP LOCKED)"},
-	[SQL_CLAIMED] = {"SELECT " QUEUE_ALL " FROM @queue q WHERE q.state = 'running' AND q.token IN #"},
+	[SQL_CLAIMED] = {"SELECT " QUEUE_ALL " FROM @queue q WHERE q.state = 'running' AND q.token #"},
 	/* What is locked is being committed at this moment: nobody takes it for lost, and nobody waits for it. */
 	[SQL_LEASE_PROLONG] = {"UPDATE @queue SET lease_until = $2 WHERE state = 'running' AND worker = $1",
 			       "UPDATE @queue SET lease_until = $2 WHERE id IN (SELECT q.id FROM @queue q "
@@ -156,14 +156,13 @@ static const struct {
 			      "status = $6, reason = $7, attempt = $8, lease_until = NULL WHERE id = $1"},
 	[SQL_QUEUE_RELEASE] = {"UPDATE @queue SET state = $2, due_at = $3, attempt = attempt - 1, "
 			       "worker = NULL, token = NULL, lease_until = NULL WHERE id = $1"},
-	[SQL_QUEUE_CANCEL] =
-		{"UPDATE @queue SET state = 'cancelled', due_at = NULL, reason = $2 WHERE id IN #"},
+	[SQL_QUEUE_CANCEL] = {"UPDATE @queue SET state = 'cancelled', due_at = NULL, reason = $2 WHERE id #"},
 	[SQL_QUEUE_CANCELLING] = {"UPDATE @queue SET cancelling = true WHERE id = $1"},
 	[SQL_QUEUE_AGAIN] = {"UPDATE @queue SET state = $2, tries = 0, cancelling = false, verdict = NULL, "
 			     "status = NULL, reason = NULL, due_at = NULL, worker = NULL, token = NULL "
 			     "WHERE id = $1"},
 	[SQL_AFTER_WAITING] = {"SELECT q.id FROM @queue q WHERE q.state = 'waiting' AND q.id IN "
-			       "(SELECT a.id FROM @queue_after a WHERE NOT a.met AND a.after IN #) "
+			       "(SELECT a.id FROM @queue_after a WHERE NOT a.met AND a.after #) "
 			       "ORDER BY q.id^"},
 	[SQL_AFTER_READY] = {"UPDATE @queue AS q SET state = 'queued' WHERE q.state = 'waiting' "
 			     "AND q.id IN (SELECT a.id FROM @queue_after a WHERE NOT a.met AND a.after = $1) "
@@ -176,7 +175,7 @@ static const struct {
 		 "WHERE (CAST($1 AS TEXT) IS NULL OR state = CAST($1 AS TEXT)) "
 		 "AND (CAST($2 AS TEXT) IS NULL OR substr(id, 1, length(CAST($2 AS TEXT))) = CAST($2 AS TEXT)) "
 		 "ORDER BY seq DESC LIMIT $3"},
-	[SQL_QUEUE_LOOK] = {"SELECT " QUEUE_SHOWN " FROM @queue WHERE id IN #"},
+	[SQL_QUEUE_LOOK] = {"SELECT " QUEUE_SHOWN " FROM @queue WHERE id #"},
 	[SQL_QUEUE_JOB] = {"SELECT " QUEUE_ALL " FROM @queue q WHERE q.id = $1"},
 	[SQL_QUEUE_COUNTS] = {"SELECT state, count(*) FROM @queue GROUP BY state"},
 };
@@ -224,8 +223,10 @@ static const char *const prefixes[SQL_DIALECTS] = {"fumehood_", "fumehood."};
 
 char *sql_expand(enum sql which, enum sql_dialect dialect)
 {
-	static const char *const lists[SQL_DIALECTS] = {"(SELECT value FROM json_each(?1))",
-							"(SELECT json_array_elements_text($1::json))"};
+	/* As an array PostgreSQL looks each up in an index, whatever it believes of the table. */
+	static const char *const lists[SQL_DIALECTS] = {
+		"IN (SELECT value FROM json_each(?1))",
+		"= ANY (ARRAY(SELECT json_array_elements_text($1::json)))"};
 	static const char *const locks[SQL_DIALECTS] = {"", " FOR UPDATE"};
 	const char *text = statements[which].sqlite;
 	_cleanup_buffer_ struct buffer b = {0};

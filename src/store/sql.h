@@ -3,7 +3,7 @@
  * columns of the tables that are filled row by row, and the migrations (schema.c).
  *
  * A statement is written once where both dialects agree: '@' stands for the prefix of our tables ("fumehood_" or
- * "fumehood."), "$1" for a parameter, '#' for the texts of the JSON array that is $1, '^' for the lock on what is read
+ * "fumehood."), "$1" for a parameter, '#' for "is one of the texts of the JSON array $1", '^' for the lock on what is read
  * that PostgreSQL needs (SQLite's writers are alone). sql_expand() makes it what the database reads.
  */
 #ifndef STORE_SQL_H
