@@ -47,7 +47,7 @@ static void on_ended(void *arg, size_t index, const struct queued *q)
 		     : q->status > 0		 ? q->status
 		     : q->state == JOB_CANCELLED ? STATUS_CANCELLED
 						 : STATUS_OURS;
-	_cleanup_free_ char *reason = q->reason ? text_safe(q->reason) : NULL;
+	_cleanup_free_ char *reason = !ok && q->reason ? text_safe(q->reason) : NULL;
 
 	if (t->ends)
 		json_array_append_new(t->ends, end_json(q, status));

@@ -319,6 +319,8 @@ static void on_end(struct worker *w, struct engine_end *end)
 {
 	struct held *h = lease_find(w, end->token);
 
+	if (h && h->is_lost && end->outcome == OUTCOME_HANDED_BACK)
+		end->outcome = OUTCOME_LOST;
 	if (w->options->hooks.ended)
 		w->options->hooks.ended(w->options->hooks.arg, end);
 	w->wants_claim = true;
@@ -338,7 +340,7 @@ static void on_end(struct worker *w, struct engine_end *end)
 	case OUTCOME_UNSETTLED:
 		w->counters.ended[end->attempt.verdict]++;
 		h->state = HELD_UNSETTLED;
-		go_away(w, &end->why);
+		w->heartbeat_at = w->recover_at = 0; /* is the ledger back already? */
 		return;
 	case OUTCOME_BUSY:
 	case OUTCOME_HANDED_BACK:

@@ -65,7 +65,7 @@ static void lease_lose(struct worker *w, struct held *h)
 	if (h->state == HELD_RUNNING) {
 		/* It may just be ending: its commit takes the lease away, and we hear of it in a moment. */
 		engine_cancel(w->engine, h->token, ENGINE_HAND_BACK);
-		h->cancelled = true;
+		h->cancelled = h->is_lost = true;
 		return;
 	}
 	if (h->state == HELD_UNSETTLED)

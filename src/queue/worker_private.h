@@ -22,6 +22,7 @@ struct held {
 	uint64_t delay_ns;   /* RELEASE */
 	bool cancelled;	     /* the engine was told */
 	bool is_confirmed;   /* by the heartbeat that is going on */
+	bool is_lost;	     /* somebody else's, or it has just been committed */
 	uint64_t claimed_at; /* clock_now() */
 };
 

@@ -1,0 +1,502 @@
+"""The queue: what is submitted runs once, whoever dies, whoever sleeps, whoever leaves. On both ledgers."""
+import json
+import os
+import re
+import shutil
+import signal
+import socket
+import subprocess
+
+import pytest
+
+from ledgers import TOP
+from until import until
+
+STARTED = 'echo started; '
+
+
+def submit(hood, script, *options, id=None, **others):
+    id = id or hood.id()
+    assert hood.succeed('submit', id, *options, '--', 'sh', '-c', script, **others).out == id + '\n'
+    return id
+
+
+def submit_lines(hood, requests):
+    hood.write('many.jsonl', ''.join(json.dumps(request) + '\n' for request in requests))
+    return hood.succeed('submit', '-f', 'many.jsonl').out.split()
+
+
+def drain(hood, *options, **others):
+    return hood.succeed('worker', '--drain', '--jobs', '4', *options, **others)
+
+
+def worker(hood, *options, jobs=4, **others):
+    return hood.popen('worker', '--jobs', jobs, *options, **others)
+
+
+def shown(hood, id):
+    return json.loads(hood.succeed('show', id, '--json').out)
+
+
+def state(hood, id):
+    return shown(hood, id)['state']
+
+
+def attempts(hood, id):
+    return [a['verdict'] for a in shown(hood, id)['attempts']]
+
+
+def has_started(hood, id):
+    return 'started' in hood.cli('logs', id).out
+
+
+def stop(process, number=signal.SIGTERM):
+    process.send_signal(number)
+    out, err = process.communicate(timeout=60)
+    return process.returncode, err
+
+
+def states(hood):
+    return {row['id']: row['state'] for row in json.loads(hood.succeed('ls', '--json').out)}
+
+
+# The ordinary path.
+
+@pytest.mark.asan
+def test_what_is_submitted_is_run_by_a_worker_and_waited_for(hood, ledger):
+    id = submit(hood, 'echo hello; cat data/genes.csv >out')
+    assert state(hood, id) == 'queued' and shown(hood, id)['queue']['priority'] == 0
+    assert states(hood) == {id: 'queued'}
+    assert 'queued' in hood.succeed('ls').out and 'cat data/genes.csv' in hood.succeed('show', id).out
+    said = drain(hood).err
+    assert re.search(rf'{id} succeeded in .* 1 output committed', said)
+    assert hood.cli('wait', id).status == 0
+    assert hood.log(id) == 'hello\n' and 'TP53' in hood.succeed('get', id, 'out', '-o', '-').out
+    assert states(hood) == {id: 'finished'} and attempts(hood, id) == ['succeeded']
+
+
+def test_the_submitter_may_leave_and_delete_his_files(hood, ledger):
+    place = hood.write('project/fit.sh', 'cat model/deep/weights.txt; cp big copy; ls\n').parent
+    hood.write('project/model/deep/weights.txt', 'weights\n')
+    hood.write('project/big', bytes(range(256)) * 4096)
+    id = hood.id()
+    hood.succeed('submit', id, '--input', 'model', '--input', 'big', '--', 'sh', 'fit.sh', cwd=place)
+    shutil.rmtree(place)
+    drain(hood)
+    assert attempts(hood, id) == ['succeeded'] and hood.log(id).startswith('weights\n')
+    hood.succeed('get', id, 'copy', '-o', hood.home / 'copy')
+    assert (hood.home / 'copy').read_bytes() == bytes(range(256)) * 4096
+    assert {i['path'] for i in shown(hood, id)['inputs']} == {'fit.sh', 'model/deep/weights.txt', 'big'}
+
+
+@pytest.mark.asan
+def test_an_array_is_one_analysis_for_each_number(hood, ledger):
+    id = hood.id()
+    out = hood.succeed('submit', id, '--array', '8-11', '--output', 'out-{task}', '--env', 'SQUARE={task}{task}', '--',
+                       'sh', '-c', 'echo $FUMEHOOD_TASK $SQUARE {task} >out-{task}').out
+    assert out.split() == [f'{id}.{n}' for n in range(8, 12)]
+    drain(hood)
+    assert hood.cli('wait', id).status == 0  # its name stands for all
+    assert hood.succeed('get', f'{id}.11', 'out-11', '-o', '-').out == '11 1111 11\n'
+
+
+def test_many_lines_go_in_together(hood, ledger):
+    ids = [hood.id() for _ in range(20)]
+    requests = [{'id': id, 'command': ['sh', '-c', f'echo {id}'], 'priority': 3} for id in ids]
+    assert submit_lines(hood, requests) == ids
+    more = hood.id()
+    hood.succeed('submit', '--lines', '-', stdin=json.dumps({'id': more, 'command': 'echo more'}) + '\n\n')
+    drain(hood)
+    assert hood.cli('wait', *ids, more).status == 0
+    assert hood.log(ids[7]) == ids[7] + '\n' and hood.log(more) == 'more\n'
+
+
+@pytest.mark.parametrize('bad, words', [
+    ('{"id": "ok"', 'many.jsonl:2'),
+    ('{"id": "ok", "command": [], "x": 1}', "many.jsonl:2: a request has the unknown key 'x'"),
+    ('{"id": "../x", "command": ["true"]}', 'many.jsonl:2'),
+    ('{"command": ["true"], "priority": 5000}', 'from -1000 to 1000'),
+    ('{"command": ["true"], "retry_on": ["succeeded"]}', 'retry_on'),
+    ('{"command": ["true"], "stdin": true}', 'standard input'),
+])
+def test_one_bad_line_keeps_all_out(hood, bad, words):
+    hood.write('many.jsonl', f'{{"id": "{hood.id()}", "command": ["true"]}}\n{bad}\n')
+    result = hood.cli('submit', '-f', 'many.jsonl')
+    assert result.status == 125 and result.out == '', result
+    assert words.split(':')[0] in result.err, result
+    assert hood.nothing_was_recorded()
+
+
+def test_submit_waits_if_it_is_asked_to(hood):
+    running = worker(hood)
+    good, bad = hood.id(), hood.id()
+    result = hood.cli('submit', good, '--wait', '--', 'true')
+    assert result.status == 0 and result.out == good + '\n', result
+    result = hood.cli('submit', bad, '--wait', '--json', '--', 'sh', '-c', 'exit 7')
+    assert result.status == 7 and result.json['id'] == bad, result
+    assert result.json['ended'][0]['verdict'] == 'failed' and result.json['ended'][0]['status'] == 7, result
+    assert stop(running)[0] == 0
+
+
+def test_a_followed_log_waits_for_the_start(hood, ledger):
+    id = submit(hood, 'echo one; sleep 0.3; echo two')
+    following = hood.popen('logs', '-f', id)
+    assert 'queued' in following.stderr.readline()
+    drain(hood)
+    assert following.communicate(timeout=60)[0] == 'one\ntwo\n'
+
+
+# After, cancel, retry, priority.
+
+def test_what_comes_after_starts_when_all_before_have_succeeded(hood, ledger):
+    first, second = submit(hood, 'echo 1'), submit(hood, 'echo 2')
+    last = submit(hood, 'echo 3', '--after', first, '--after', second)
+    assert state(hood, last) == 'waiting' and set(shown(hood, last)['queue']['after']) == {first, second}
+    drain(hood)
+    times = {id: shown(hood, id) for id in (first, second, last)}
+    assert times[last]['started'] >= max(times[first]['ended'], times[second]['ended'])
+    assert submit(hood, 'true', '--after', last) and drain(hood)
+
+
+def test_what_comes_after_a_failure_is_cancelled_and_says_why(hood, ledger):
+    first = submit(hood, 'exit 3')
+    second = submit(hood, 'true', '--after', first)
+    third = submit(hood, 'true', '--after', second)
+    drain(hood)
+    assert states(hood) == {first: 'finished', second: 'cancelled', third: 'cancelled'}
+    result = hood.cli('wait', second, '--json')
+    assert result.status == 143 and first in result.json['ended'][0]['reason'], result
+    assert attempts(hood, third) == []
+
+
+@pytest.mark.asan
+def test_cancelled_before_it_ran_and_tried_again(hood, ledger):
+    id, after = submit(hood, 'echo ran'), hood.id()
+    submit(hood, 'true', '--after', id, id=after)
+    assert 'is cancelled' in hood.succeed('cancel', id).out
+    assert 'cancelled before' in hood.succeed('cancel', id).out
+    assert states(hood) == {id: 'cancelled', after: 'cancelled'}
+    assert list(json.loads(hood.succeed('ls', '--json', '--state', 'cancelled').out)[0])[:2] == ['id', 'state']
+    drain(hood)
+    assert attempts(hood, id) == []
+    assert 'again' in hood.succeed('retry', id).out
+    assert 'queued already' in hood.succeed('retry', id).out
+    drain(hood)
+    assert attempts(hood, id) == ['succeeded'] and hood.log(id) == 'ran\n'
+    result = hood.cli('retry', id)
+    assert result.status == 125 and 'succeeded' in result.err, result
+
+
+def test_a_failed_one_is_tried_again_with_the_files_of_the_submission(hood, ledger):
+    hood.write('half.sh', 'echo $FUMEHOOD_ATTEMPT; test $FUMEHOOD_ATTEMPT = 2\n')
+    id = hood.id()
+    hood.succeed('submit', id, '--', 'sh', 'half.sh')
+    (hood.dir / 'half.sh').unlink()
+    drain(hood)
+    hood.succeed('retry', id)
+    assert state(hood, id) == 'queued'
+    drain(hood)
+    assert attempts(hood, id) == ['failed', 'succeeded'] and hood.log(id) == '2\n'
+
+
+def test_a_running_one_is_cancelled(hood, ledger):
+    running = worker(hood)
+    id = submit(hood, STARTED + 'exec sleep 1000')
+    assert until(lambda: has_started(hood, id))
+    assert state(hood, id) == 'running' and states(hood)[id] == 'running'
+    assert 'told to end it' in hood.succeed('cancel', id).out
+    assert hood.cli('wait', id).status == 143
+    assert attempts(hood, id) == ['cancelled']
+    assert 'ended already' in hood.succeed('cancel', id).out
+    assert stop(running)[0] == 0
+
+
+def test_a_higher_priority_runs_first_and_equals_in_their_order(hood, ledger):
+    ids = [submit(hood, 'true', '--priority', n) for n in (0, -5, 7, 0, 7)]
+    hood.succeed('worker', '--drain', '--jobs', '1')
+    started = sorted(ids, key=lambda id: shown(hood, id)['started'])
+    assert started == [ids[2], ids[4], ids[0], ids[3], ids[1]]
+
+
+def test_what_retrying_can_mend_is_retried_and_a_wrong_script_is_not(hood, ledger):
+    asked = submit(hood, 'test $FUMEHOOD_ATTEMPT = 2', '--retry-on', 'failed,timed_out', '--retries', '2')
+    wrong = submit(hood, 'exit 1')
+    never = submit(hood, 'exit 1', '--retry-on', 'failed', '--retries', '0')
+    drain(hood)
+    assert attempts(hood, asked) == ['failed', 'succeeded']
+    assert attempts(hood, wrong) == attempts(hood, never) == ['failed']
+
+
+def test_what_a_worker_refuses_is_recorded_with_the_reason(hood, ledger):
+    id = submit(hood, 'true', '--ro', '/does/not/exist', '--retries', '0')
+    drain(hood)
+    result = hood.cli('wait', id)
+    assert result.status == 125 and '/does/not/exist' in result.err, result
+    assert attempts(hood, id) == ['refused'] and shown(hood, id)['error']['message']
+
+
+# Ends of workers.
+
+def test_a_stopped_worker_hands_back_and_another_starts_anew(hood, ledger):
+    first = worker(hood)
+    id = submit(hood, STARTED + 'test -e data/go || sleep 2')
+    assert until(lambda: has_started(hood, id))
+    status, err = stop(first)
+    assert status == 0 and 'handed back' in err, err
+    assert state(hood, id) == 'queued' and attempts(hood, id) == [] and not hood.workspace(id).exists()
+    drain(hood)
+    assert attempts(hood, id) == ['succeeded']
+
+
+def test_a_draining_worker_that_is_stopped_finishes_what_runs(hood, ledger):
+    first = hood.popen('worker', '--drain', '--jobs', '1')
+    id, other = submit(hood, STARTED + 'sleep 1; echo end'), submit(hood, 'true')
+    assert until(lambda: first.poll() is not None or has_started(hood, id))
+    if first.poll() is not None:  # it was quicker than the first submission: nothing was queued
+        first = hood.popen('worker', '--drain', '--jobs', '1')
+        assert until(lambda: has_started(hood, id))
+    assert stop(first)[0] == 0
+    assert attempts(hood, id) == ['succeeded'] and state(hood, other) == 'queued'
+
+
+def test_a_second_signal_hands_back_at_once(hood):
+    id = submit(hood, STARTED + 'exec sleep 1000')
+    running = worker(hood, '--drain')
+    assert until(lambda: has_started(hood, id))
+    running.send_signal(signal.SIGTERM)
+    assert 'still run' in running.stderr.readline()
+    assert stop(running)[0] == 0 and state(hood, id) == 'queued'
+
+
+def test_a_killed_worker_loses_nothing_and_doubles_nothing(hood, ledger):
+    slow = submit(hood, STARTED + 'test $FUMEHOOD_ATTEMPT = 2 || exec sleep 1000')
+    ids = submit_lines(hood, [{'id': hood.id(), 'command': ['true']} for _ in range(12)])
+    first = worker(hood, '--lease', '2s')
+    assert until(lambda: has_started(hood, slow))
+    stop(first, signal.SIGKILL)
+    drain(hood)
+    assert attempts(hood, slow) == ['lost', 'succeeded']
+    for id in ids:
+        assert attempts(hood, id).count('succeeded') == 1 and set(attempts(hood, id)) <= {'lost', 'succeeded'}
+
+
+@pytest.fixture
+def elsewhere(hood):
+    """Options and environment of a worker on another host: what it has on disk is its own."""
+    root = hood.directory('elsewhere', 0o755)
+    config = hood.write('elsewhere.yaml', f'workspace: {{root: {root}}}\nstate_dir: {hood.home}/elsewhere\n')
+    return ['--config', config]
+
+
+def test_a_worker_that_slept_past_its_lease_commits_nothing(hood, ledger, elsewhere):
+    id = submit(hood, STARTED + 'test $FUMEHOOD_ATTEMPT = 2 || sleep 1.5; echo $FUMEHOOD_ATTEMPT >out')
+    asleep = worker(hood, '--lease', '1s')
+    assert until(lambda: has_started(hood, id))
+    asleep.send_signal(signal.SIGSTOP)
+    hood.succeed('worker', '--drain', '--lease', '1s', *elsewhere)
+    assert attempts(hood, id) == ['lost', 'succeeded']
+    asleep.send_signal(signal.SIGCONT)
+    assert 'commit' in asleep.stderr.readline()  # that nothing of it was
+    status, err = stop(asleep)
+    assert status == 0, err
+    assert attempts(hood, id) == ['lost', 'succeeded']
+    assert hood.succeed('get', id, 'out', '-o', '-').out == '2\n'
+
+
+def test_on_one_host_nobody_takes_over_from_a_sleeping_worker_while_it_has_the_workspace(hood):
+    id = submit(hood, STARTED + 'sleep 1.5; echo $FUMEHOOD_ATTEMPT')
+    asleep = worker(hood, '--lease', '1s')
+    assert until(lambda: has_started(hood, id))
+    asleep.send_signal(signal.SIGSTOP)
+    second = worker(hood, '--drain', '--lease', '1s')
+    assert 'handed back' in second.stderr.readline()
+    asleep.send_signal(signal.SIGCONT)
+    assert second.wait(60) == 0
+    stop(asleep)
+    assert attempts(hood, id) == ['lost', 'succeeded']
+
+
+def test_two_workers_share_and_each_analysis_runs_once(hood, ledger):
+    ids = submit_lines(hood, [{'id': hood.id(), 'command': ['true']} for _ in range(24)])
+    workers = [worker(hood, '--drain', jobs=2) for _ in range(2)]
+    said = [process.communicate(timeout=60)[1] for process in workers]
+    assert [process.returncode for process in workers] == [0, 0], said
+    assert all(attempts(hood, id) == ['succeeded'] for id in ids[::6])
+    assert sum(err.count(' succeeded in') for err in said) == len(ids)
+
+
+def test_one_users_many_do_not_starve_anothers_few(hood, ledger):
+    many = hood.succeed('submit', hood.id(), '--array', '1-40', '--submitter', 'many', '--', 'true').out.split()
+    few = hood.succeed('submit', hood.id(), '--array', '1-3', '--submitter', 'few', '--', 'true').out.split()
+    said = hood.succeed('worker', '--drain', '--jobs', '2').err
+    order = re.findall(r'fumehood: (\S+) succeeded', said)
+    assert sorted(order) == sorted(many + few)
+    assert max(order.index(id) for id in few) < 16, order
+
+
+def test_a_cap_holds_for_each_submitter(hood, ledger):
+    config = hood.write('capped.yaml', 'queue: {cap: 1}\n')
+    ids = hood.succeed('submit', hood.id(), '--array', '1-3', '--', 'sleep', '0.3').out.split()
+    drain(hood, '--config', config)
+    times = sorted((shown(hood, id)['started'], shown(hood, id)['ended']) for id in ids)
+    assert all(end <= start for (_, end), (start, _) in zip(times, times[1:])), times
+
+
+def test_a_worker_starts_nothing_that_does_not_fit(hood, ledger):
+    large, small = submit(hood, 'true', '--memory', '1000T'), submit(hood, 'echo small')
+    many = submit(hood, 'true', '--cpus', '5000')
+    drain(hood)
+    assert states(hood) == {large: 'queued', many: 'queued', small: 'finished'}
+    hood.succeed('cancel', large, many)
+
+
+def test_together_they_never_need_more_than_the_host_has(hood, ledger):
+    cpus = len(os.sched_getaffinity(0))
+    ids = hood.succeed('submit', hood.id(), '--array', '1-3', '--cpus', cpus, '--allow-unlimited', '--', 'sleep', '0.2').out.split()
+    drain(hood)
+    times = sorted((shown(hood, id)['started'], shown(hood, id)['ended']) for id in ids)
+    assert all(end <= start for (_, end), (start, _) in zip(times, times[1:])), times
+
+
+# The ledger goes and comes back.
+
+@pytest.fixture
+def server_command(hood, server):
+    """Does something to the PostgreSQL server: only who has started it can."""
+    data = subprocess.run(['psql', '-XqAt', '-d', server.url, '-c', 'SHOW data_directory'], check=True, text=True,
+                          stdout=subprocess.PIPE).stdout.strip()
+    return lambda word: subprocess.run([TOP / 'tests/crash/server', word, os.path.dirname(data)], check=True)
+
+
+def postgres(test):
+    return pytest.mark.parametrize('ledger', ['postgres'], indirect=True)(test)
+
+
+@postgres
+def test_postgresql_restarted_in_the_middle_loses_nothing(hood, ledger, server_command):
+    ids = submit_lines(hood, [{'id': hood.id(), 'command': ['sleep', '0.1']} for _ in range(30)])
+    running = worker(hood, '--drain')
+    assert until(lambda: 'succeeded' in running.stderr.readline())
+    server_command('restart')
+    _, err = running.communicate(timeout=90)
+    assert running.returncode == 0, err
+    ends = json.loads(hood.succeed('wait', '--json', *ids).out)['ended']
+    assert len(ends) == len(ids) and {end['verdict'] for end in ends} == {'succeeded'}
+    assert all(attempts(hood, id).count('succeeded') == 1 for id in ids[::5])
+
+
+@postgres
+@pytest.mark.only('root')  # it takes a while until the ledger is given up, and is the same for all
+def test_what_ends_while_postgresql_is_gone_is_committed_when_it_is_back(hood, ledger, server_command):
+    id = submit(hood, STARTED + 'sleep 1; echo end >out')
+    running = worker(hood)
+    assert until(lambda: has_started(hood, id))
+    server_command('kill')
+    try:
+        lines = [running.stderr.readline() for _ in range(2)]
+    finally:
+        server_command('start')
+    assert any('out of reach' in line for line in lines), lines
+    assert hood.cli('wait', id).status == 0
+    status, err = stop(running)
+    assert status == 0 and 'is back' in err and err.count('out of reach') <= 1, err
+    assert attempts(hood, id) == ['succeeded'] and hood.succeed('get', id, 'out', '-o', '-').out == 'end\n'
+
+
+# What is refused, and what it says.
+
+@pytest.mark.asan
+@pytest.mark.parametrize('words, says', [
+    (['submit', '../x', '--', 'true'], "starts with '.'"),
+    (['submit', '-i', '--', 'cat'], 'put it into a file'),
+    (['submit', 'a'], 'put -- before it'),
+    (['submit', '--array', '5-1', '--', 'true'], 'like 1-1000'),
+    (['submit', '--array', '1-99999999', '--', 'true'], 'in parts'),
+    (['submit', '--after', '../y', '--', 'true'], 'after'),
+    (['submit', '--after', 'nobody', '--', 'true'], 'nobody'),
+    (['submit', '--retries', '101', '--', 'true'], 'from 0 to 100'),
+    (['submit', '--retry-on', 'cancelled', '--', 'true'], 'tried again'),
+    (['submit', '--submitter', '', '--', 'true'], 'submitter'),
+    (['submit', '--lines', '/does/not/exist'], '/does/not/exist'),
+    (['submit', '--input', '/does/not/exist', '--', 'true'], '/does/not/exist'),
+    (['submit', '--prority', '1', '--', 'true'], '--priority'),
+    (['wait', 'nobody'], 'nobody'),
+    (['wait', 'a/b'], 'a/b'),
+    (['cancel', 'nobody'], 'nobody'),
+    (['retry', 'nobody'], 'nobody'),
+    (['worker', '--lease', '0.1s'], '1s to 1h'),
+    (['worker', '--jobs', '0'], '--jobs'),
+])
+def test_a_refusal_names_what_is_wrong(hood, words, says):
+    result = hood.cli(*words)
+    assert result.status == 125 and result.out == '' and says in result.err and result.err.count('\n') == 1, result
+    assert hood.nothing_was_recorded()
+
+
+def test_a_known_id_is_refused_or_the_same(hood, ledger):
+    id = submit(hood, 'echo first')
+    again = hood.cli('submit', id, '--', 'echo', 'second')
+    assert again.status == 125 and id in again.err and again.out == '', again
+    same = hood.cli('submit', id, '--if-absent', '--json', '--', 'echo', 'second')
+    assert same.status == 0 and same.json['ids'] == [id] and same.json['new'] == 0, same
+    drain(hood)
+    assert hood.cli('submit', id, '--', 'echo', 'second').status == 125
+    assert hood.cli('submit', id, '--if-absent', '--', 'echo', 'second').out == id + '\n'
+    submit(hood, 'echo second', '--again', id=id)
+    drain(hood)
+    assert attempts(hood, id) == ['succeeded', 'succeeded'] and hood.log(id) == 'second\n'
+
+
+def test_hostile_names_reach_neither_the_terminal_nor_the_database(hood, ledger):
+    who = "x'); DROP TABLE queue; --\x1b[31m%s"
+    id = submit(hood, 'true', '--submitter', who)
+    assert shown(hood, id)['queue']['submitter'] == who
+    assert '\x1b' not in hood.succeed('show', id).out
+    hood.write('-rf', 'x\n')
+    named = hood.id()
+    hood.succeed('submit', named, '--input', './-rf:a b;c$(d)\n', '--', 'cat', 'a b;c$(d)\n')
+    drain(hood)
+    assert attempts(hood, id) == attempts(hood, named) == ['succeeded'] and hood.log(named) == 'x\n'
+
+
+# For operators.
+
+def test_the_metrics_file_has_what_was_done(hood):
+    submit(hood, 'true'), submit(hood, 'exit 1')
+    file = hood.home / 'worker.prom'
+    drain(hood, '--metrics', file)
+    text = file.read_text()
+    for line in ['fumehood_ended_total{verdict="succeeded"} 1', 'fumehood_ended_total{verdict="failed"} 1',
+                 'fumehood_claimed_total 2', 'fumehood_running 0', 'fumehood_queue{state="finished"} 2']:
+        assert line + '\n' in text, text
+    assert not (hood.home / 'worker.prom.tmp~').exists()
+
+
+def test_systemd_hears_when_it_is_ready_and_when_it_stops(hood):
+    path = hood.home / 'notify'
+    with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as listener:
+        listener.bind(str(path))
+        hood.who.give(path)
+        listener.settimeout(30)
+        running = worker(hood, env={'NOTIFY_SOCKET': str(path), 'WATCHDOG_USEC': '400000'})
+        heard = []
+        while not ('READY=1' in heard and heard.count('WATCHDOG=1') > 1):
+            heard.append(listener.recv(1000).decode())
+        running.send_signal(signal.SIGTERM)
+        while 'STOPPING=1' not in heard:
+            heard.append(listener.recv(1000).decode())
+    assert running.wait(30) == 0
+
+
+def test_an_idle_worker_costs_next_to_nothing(hood):
+    running = worker(hood)
+    status = f'/proc/{running.pid}/stat'
+
+    def ticks():
+        return sum(map(int, open(status).read().rpartition(')')[2].split()[11:13]))
+
+    hood.cli('submit', hood.id(), '--wait', '--', 'true')
+    before = ticks()
+    until(lambda: False, 2)
+    assert ticks() - before <= 4  # hundredths of a second
+    assert stop(running)[0] == 0
