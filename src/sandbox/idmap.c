@@ -1,9 +1,9 @@
 #include "idmap.h"
+#include "clone.h"
 #include "file.h"
 
 #include <errno.h>
 #include <fcntl.h>
-#include <sched.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -42,7 +42,7 @@ int identity_map(pid_t pid, uid_t inside_uid, uid_t outside_uid, gid_t inside_gi
 }
 
 /* Lives only until its namespace has been opened: waits for the pipe to close. */
-__attribute__((no_sanitize("address"))) static int placeholder(void *arg)
+__attribute__((no_sanitize("address", "thread"))) static int placeholder(void *arg)
 {
 	const int *pipe = arg;
 	char c;

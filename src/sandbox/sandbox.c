@@ -1,4 +1,5 @@
 #include "sandbox.h"
+#include "clone.h"
 #include "embedded.h"
 #include "file.h"
 #include "idmap.h"
@@ -11,7 +12,6 @@
 #include <linux/capability.h>
 #include <linux/landlock.h>
 #include <poll.h>
-#include <sched.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
@@ -104,7 +104,7 @@ static long child_place_descriptors(const struct launch *l)
 	return syscall(SYS_close_range, INIT_FD_END + 1, ~0U, 0);
 }
 
-__attribute__((no_sanitize("address", "undefined"))) static int child_main(void *arg)
+__attribute__((no_sanitize("address", "undefined", "thread"))) static int child_main(void *arg)
 {
 	static char *const argv[] = {(char *)"fumehood-init", NULL}, *const env[] = {NULL};
 	struct launch *l = arg;
