@@ -109,6 +109,17 @@ static int job_give_back(struct recovery *rec, const struct record *r, struct er
 	return e < 0 ? e : ledger_release(ledger, r->id, r->token, 0, err);
 }
 
+/* Why it was not committed the last time is of no interest once it is. */
+static void attempt_forget_error(struct attempt *a)
+{
+	char **texts[] = {&a->error_stage, &a->error_code, &a->error_message};
+
+	for (size_t i = 0; i < ARRAY_SIZE(texts); i++) {
+		free(*texts[i]);
+		*texts[i] = NULL;
+	}
+}
+
 /* A run that came to a verdict is committed; one that had started is recorded as lost; one that had not is nothing. */
 static int attempt_recover(struct recovery *rec, struct workspace *w, struct error *err)
 {
@@ -132,6 +143,7 @@ static int attempt_recover(struct recovery *rec, struct workspace *w, struct err
 		r = recovery_ledger(rec, &w->record, &ledger, &owned, err);
 	if (r == 0)
 		r = rows_recover(w, &a, &rows, err);
+	attempt_forget_error(&a);
 	if (r == 0)
 		r = attempt_commit(ledger, &a, w->fd, rows, err);
 	if (r < 0 && err->kind == ERROR_LEASE) { /* another worker has it: this one never happened */

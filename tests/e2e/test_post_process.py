@@ -232,6 +232,7 @@ def test_rows_of_a_finished_attempt_are_committed_later_with_it(site, ledger):
     assert_no_rows(ledger)
     site.succeed('gc')
     assert site.verdict(result.json['id']) == 'succeeded'
+    assert site.succeed('show', result.json['id'], '--json').json['error'] is None, 'it is committed now'
     assert ledger.sql('SELECT count(*) FROM scores') == ['1'] and ledger.sql('SELECT count(*) FROM best') == ['1']
     assert ledger.sql(f'SELECT count(*) FROM {ledger.table("posted_row")}') == ['2']
 
