@@ -97,6 +97,10 @@ static int holding_rows(struct holding *c, int fd, struct spool **ret, struct er
 	size_t size = 0;
 	int r = c->order->rows(c->order->arg, a, fd, &lines, &size, err);
 
+	if (r == 0 && size == 0) { /* none needs no table */
+		a->rows = 0;
+		return 0;
+	}
 	if (r == 0)
 		r = rows_gather(c->hood, -1, lines ? lines : "", size, ret, err);
 	if (r == 0)
