@@ -48,6 +48,7 @@ bench:
 	@bench/run $(BUILD)
 	@tests/support/with-postgres bench/rows $(BUILD)
 	@tests/support/with-postgres bench/commit $(BUILD)
+	@tests/support/with-postgres bench/queue $(BUILD)
 
 ##  make lint        formatting, static analysis, direction of includes
 lint:
