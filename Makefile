@@ -46,6 +46,7 @@ bench:
 	@scripts/deps build bench
 	@scripts/build $(BUILD)
 	@bench/run $(BUILD)
+	@bench/library $(BUILD)
 	@tests/support/with-postgres bench/rows $(BUILD)
 	@tests/support/with-postgres bench/commit $(BUILD)
 	@tests/support/with-postgres bench/queue $(BUILD)
