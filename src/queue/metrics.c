@@ -32,6 +32,17 @@ static int ended(struct buffer *b, const struct worker *w)
 	return r;
 }
 
+static int claims(struct buffer *b, const struct worker_counters *c)
+{
+	int r = head(b, "claim_seconds", "summary", "How long the ledger took to answer claims.");
+
+	if (r == 0)
+		r = buffer_printf(b, "fumehood_claim_seconds_sum %.6f\n",
+				  (double)c->claims_ns / (double)NSEC_PER_SEC);
+	return r < 0 ? r
+		     : buffer_printf(b, "fumehood_claim_seconds_count %llu\n", (unsigned long long)c->claims);
+}
+
 /* Of the whole queue; left out while the ledger does not answer. */
 static int queue(struct buffer *b, struct worker *w)
 {
@@ -75,6 +86,8 @@ static int format(struct buffer *b, struct worker *w)
 
 	for (size_t i = 0; r == 0 && i < ARRAY_SIZE(rows); i++)
 		r = one(b, rows[i].name, rows[i].type, rows[i].help, rows[i].value);
+	if (r == 0)
+		r = claims(b, c);
 	if (r == 0)
 		r = ended(b, w);
 	return r < 0 ? r : queue(b, w);

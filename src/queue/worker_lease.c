@@ -136,8 +136,11 @@ int lease_claim(struct worker *w, unsigned *ret_claimed, struct error *err)
 			.cpus_free = cpus < w->cpus_total ? w->cpus_total - cpus : 0,
 		};
 		size_t max = room < CLAIM_MAX ? (size_t)room : CLAIM_MAX, n = 0;
+		uint64_t begun = clock_now();
 
 		r = ledger_claim(w->ledger, &order, jobs, max, &n, &w->is_full, err);
+		w->counters.claims++;
+		w->counters.claims_ns += clock_now() - begun;
 		if (r < 0)
 			return r;
 		for (size_t i = 0; i < n; i++) {

@@ -28,6 +28,7 @@ struct held {
 
 struct worker_counters {
 	uint64_t claimed, handed_back, lost, expired, away;
+	uint64_t claims, claims_ns; /* calls, and how long they took */
 	uint64_t ended[VERDICT_COUNT];
 };
 
