@@ -5,9 +5,12 @@
 
 #include <stdio.h>
 #include <string.h>
+#include <sys/resource.h>
 
 #include "cli.h"
 #include "signals.h"
+
+enum { OPEN_FILES_ENOUGH = 1 << 18 };
 
 static const char help[] =
 	"  fumehood worker                     as many at once as there are CPUs, until SIGTERM\n"
@@ -69,6 +72,17 @@ static int read_lease(const char *text, uint64_t *ret, struct error *err)
 	return 0;
 }
 
+/* Each analysis takes some tens of descriptors, of a limit that is often 1024 and may be raised. */
+static void raise_open_files(void)
+{
+	struct rlimit limit;
+
+	if (getrlimit(RLIMIT_NOFILE, &limit) == 0 && limit.rlim_cur < limit.rlim_max) {
+		limit.rlim_cur = limit.rlim_max < OPEN_FILES_ENOUGH ? limit.rlim_max : OPEN_FILES_ENOUGH;
+		setrlimit(RLIMIT_NOFILE, &limit);
+	}
+}
+
 static int worker_main(struct cli *cli, int argc, char **argv, struct error *err)
 {
 	struct worker_options w = {.signal_fd = -1, .hooks = {.arg = cli, .ended = on_end, .say = on_say}};
@@ -87,6 +101,7 @@ static int worker_main(struct cli *cli, int argc, char **argv, struct error *err
 	if (w.jobs > WORKER_JOBS_MAX)
 		return error_set(err, ERROR_USAGE, "--jobs wants a number from 1 to %d", WORKER_JOBS_MAX);
 	w.hood = (struct hood_options){.config_file = cli->config, .ledger = cli->db};
+	raise_open_files();
 	r = read_lease(lease, &w.lease_ns, err);
 	if (r == 0)
 		r = signals_open(&w.signal_fd, err);

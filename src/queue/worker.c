@@ -302,11 +302,10 @@ static void on_recovered(struct worker *w, const struct engine_end *end)
 	const struct gc_report *g = &end->recovered;
 
 	if (g->committed || g->lost || g->removed)
-		worker_say(w, "left by others: %u committed, %u lost, %u workspaces removed", g->committed,
+		worker_say(w, "recovered: %u committed, %u lost, %u workspaces removed", g->committed,
 			   g->lost, g->removed);
 	if (g->failed)
-		worker_say(w, "%u that others left could not be finished now: %s", g->failed,
-			   end->why.message);
+		worker_say(w, "%u left behind could not be finished now: %s", g->failed, end->why.message);
 	if (!w->is_recovered)
 		notify_send("READY=1");
 	w->is_recovered = true;
@@ -408,7 +407,7 @@ static int worker_open(struct worker *w, const struct worker_options *o, struct 
 	w->memory_total = host_memory();
 	w->cpus_total = (uint64_t)host_cpus() * 1000;
 	jobs = o->jobs ? o->jobs : c->queue_jobs ? c->queue_jobs : host_cpus();
-	r = engine_local_open(&o->hood, jobs, &w->engine, err);
+	r = engine_local_open(&o->hood, jobs < WORKER_JOBS_MAX ? jobs : WORKER_JOBS_MAX, &w->engine, err);
 	if (r == 0)
 		r = loop_open(&w->loop, err);
 	if (r == 0)

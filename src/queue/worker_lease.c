@@ -68,8 +68,15 @@ static void lease_lose(struct worker *w, struct held *h)
 		h->cancelled = h->is_lost = true;
 		return;
 	}
-	if (h->state == HELD_UNSETTLED)
-		worker_say(w, "%s, which had finished, is settled now", h->id);
+	if (h->state == HELD_UNSETTLED) {
+		struct error ignored = ERROR_INIT;
+		int number;
+
+		worker_say(w, "%s, which had finished, %s", h->id,
+			   ledger_has_token(w->ledger, h->token, &number, &ignored) > 0
+				   ? "is committed now"
+				   : "became another worker's: nothing of it was committed here");
+	}
 	lease_forget(w, h);
 }
 
