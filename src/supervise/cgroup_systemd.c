@@ -18,7 +18,7 @@
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/prctl.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
@@ -33,6 +33,7 @@ struct cgroup_scope {
 	char dir[CGROUP_PATH_ROOM];
 	pid_t placeholder;
 	int life; /* the placeholder exits when this pipe is closed */
+	void *stack;
 };
 
 bool cgroup_systemd_booted(void)
@@ -75,20 +76,23 @@ bool cgroup_systemd_delegated(const char *dir)
 
 /* --- the placeholder --- */
 
-/* Runs in a copy of us, which may have had many threads: nothing but system calls. */
-static void placeholder_run(int life)
+enum { PLACEHOLDER_STACK = 16 * 1024 };
+
+/* Shares the memory of a host program that may be large and have many threads, down to the starting thread's errno:
+ * nothing but system calls, and none that could fail. */
+__attribute__((no_sanitize("address", "undefined", "thread"))) static int placeholder_run(void *arg)
 {
+	int life = (int)(intptr_t)arg;
 	char c;
 
-	setsid(); /* Ctrl-C is not for it */
-	prctl(PR_SET_DUMPABLE, 0);
+	syscall(SYS_setsid); /* Ctrl-C is not for it */
 	if (life > 0)
 		syscall(SYS_close_range, 0U, (unsigned)life - 1, 0U);
 	syscall(SYS_close_range, (unsigned)life + 1, ~0U, 0U);
-	(void)!chdir("/");
-	while (read(life, &c, 1) < 0 && errno == EINTR)
-		;
-	_exit(0);
+	syscall(SYS_chdir, "/");
+	syscall(SYS_read, life, &c, 1);
+	syscall(SYS_exit, 0);
+	return 0;
 }
 
 /* Without an exit signal: a host program that waits for its own children does not meet it. With every signal blocked:
@@ -96,25 +100,28 @@ static void placeholder_run(int life)
 static int placeholder_start(struct cgroup_scope *scope, struct error *err)
 {
 	sigset_t all, before;
-	int life[2];
-	long pid;
+	int life[2], saved;
+	pid_t pid;
 
 	if (pipe2(life, O_CLOEXEC) < 0)
 		return error_system(err, errno, "cannot make a pipe");
+	scope->life = life[1];
+	scope->stack = mmap(NULL, PLACEHOLDER_STACK, PROT_READ | PROT_WRITE,
+			    MAP_PRIVATE | MAP_ANONYMOUS | MAP_STACK, -1, 0);
+	if (scope->stack == MAP_FAILED) {
+		scope->stack = NULL;
+		close(life[0]);
+		return error_memory(err);
+	}
 	sigfillset(&all);
 	pthread_sigmask(SIG_SETMASK, &all, &before);
-	pid = syscall(SYS_clone, 0, NULL, NULL, NULL, NULL);
-	if (pid == 0) {
-		close(life[1]);
-		placeholder_run(life[0]);
-	}
-	if (pid < 0)
-		pid = -errno;
+	pid = clone(placeholder_run, (char *)scope->stack + PLACEHOLDER_STACK, CLONE_VM,
+		    (void *)(intptr_t)life[0]);
+	saved = errno;
 	pthread_sigmask(SIG_SETMASK, &before, NULL);
 	close(life[0]);
-	scope->life = life[1];
-	scope->placeholder = pid < 0 ? 0 : (pid_t)pid;
-	return pid < 0 ? error_system(err, (int)-pid, "cannot start a process for the scope") : 0;
+	scope->placeholder = pid < 0 ? 0 : pid;
+	return pid < 0 ? error_system(err, saved, "cannot start a process for the scope") : 0;
 }
 
 static void placeholder_end(struct cgroup_scope *scope)
@@ -124,6 +131,9 @@ static void placeholder_end(struct cgroup_scope *scope)
 		while (waitpid(scope->placeholder, NULL, __WALL) < 0 && errno == EINTR)
 			;
 	scope->placeholder = 0;
+	if (scope->stack)
+		munmap(scope->stack, PLACEHOLDER_STACK);
+	scope->stack = NULL;
 }
 
 /* --- the scope --- */
