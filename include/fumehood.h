@@ -33,9 +33,9 @@
  *   Threads         A hood may be used by any number of threads at once. A request is for one thread at a time. A run
  *                   may be read, waited for and cancelled by several threads; one of them frees it, last. A result does
  *                   not change, and may be read by all.
- *   Signals         None is handled, none is sent to you, SIGPIPE neither. Threads of the library have all of them
- *                   blocked. SIGCHLD may be ignored, and waitpid(-1) may be called as you like: nothing of the library
- *                   depends on it, and you may see a child of ours end.
+ *   Signals         None is handled, SIGPIPE is never raised, and threads of the library have all of them blocked. SIGCHLD
+ *                   may be ignored, and waitpid(-1) called as you like: nothing of the library depends on it. You may see
+ *                   a child of ours end.
  *   Forks           A child that you fork shares nothing with the hood: a call in it is refused (-FH_REFUSED), freeing
  *                   there does nothing, and its end changes nothing. Open another hood in it.
  *   Descriptors     All are close-on-exec. What you give stays yours; what you get, you close.
