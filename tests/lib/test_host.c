@@ -146,6 +146,7 @@ static void test_a_child_that_lives_on_keeps_nothing_locked(void **state)
 	pid_t pid;
 
 	assert_ok(fh_request_set(request, "cpus", "1", &err), err);
+	assert_ok(fh_request_set(request, "allow_unlimited", "true", &err), err);
 	assert_ok(fh_request_set(request, "keep", "always", &err), err);
 	assert_ok(fh_start(s->hood, request, 0, &run, &err), err);
 	assert_true(await_process("sleep 31.4161", true));
