@@ -32,7 +32,8 @@ void site_open(struct site *s)
 
 	fh_close(s->hood);
 	s->hood = NULL;
-	assert_ok(fh_open(s->config, NULL, &s->hood, &err), err);
+	assert_ok(fh_open(s->config, getenv("TEST_LEDGER"), &s->hood, &err),
+		  err); /* of with-postgres, or NULL */
 }
 
 int site_setup(void **state)
