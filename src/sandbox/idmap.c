@@ -4,11 +4,14 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <signal.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
+#include <unistd.h>
 
 static int write_proc(pid_t pid, const char *name, const char *text, struct error *err)
 {
@@ -41,12 +44,14 @@ int identity_map(pid_t pid, uid_t inside_uid, uid_t outside_uid, gid_t inside_gi
 	return r;
 }
 
-/* Lives only until its namespace has been opened: waits for the pipe to close. */
+/* Lives only until its namespace has been opened, or until we die. It waits for a byte, not for the end of the pipe: those
+ * of other threads hold copies of this pipe, as this one does of theirs. */
 __attribute__((no_sanitize("address", "thread"))) static int placeholder(void *arg)
 {
 	const int *pipe = arg;
 	char c;
 
+	syscall(SYS_prctl, PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0);
 	syscall(SYS_close, pipe[1]);
 	syscall(SYS_read, pipe[0], &c, 1);
 	syscall(SYS_exit, 0);
@@ -72,6 +77,7 @@ int idmap_open(uid_t from_uid, gid_t from_gid, uid_t to_uid, gid_t to_gid, struc
 		if (r == 0 && (fd = open(path, O_RDONLY | O_CLOEXEC)) < 0)
 			r = error_system(err, errno, "cannot open '%s'", path);
 	}
+	(void)!write(pipe[1], "", 1);
 	fd_close(pipe[1]);
 	if (pid > 0)
 		waitpid(pid, NULL, __WCLONE);
