@@ -30,6 +30,7 @@ struct telling {
 	int status;
 	json_t *ends; /* with --json */
 	bool has_one; /* only one is waited for */
+	struct wait_counts counts;
 };
 
 static json_t *end_json(const struct queued *q, int status)
@@ -66,6 +67,7 @@ static void on_progress(void *arg, const struct wait_counts *c)
 {
 	struct telling *t = arg;
 
+	t->counts = *c;
 	meter_show(&t->meter, c);
 }
 
@@ -101,7 +103,7 @@ int wait_and_tell(struct cli *cli, struct ledger *l, char *const *ids, json_t *j
 		r = wait_for(l, ids, &hooks, err);
 	meter_end(&t.meter);
 	if (r == 0 && n > 1)
-		meter_say(&t.meter, "%s", t.meter.last);
+		meter_say(&t.meter, "%zu succeeded, %zu did not", t.counts.succeeded, t.counts.failed);
 	if (r > 0)
 		t.status = tell_stop(&t, hooks.stop_fd, n);
 	fd_close(hooks.stop_fd);

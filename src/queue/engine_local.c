@@ -14,7 +14,7 @@
 #include <sys/eventfd.h>
 #include <sys/utsname.h>
 
-enum { HAND_BACK_BYTE = 0xff, STATUS_REFUSED = 125 };
+enum { STATUS_REFUSED = 125 };
 
 struct task {
 	struct task *next;
@@ -279,7 +279,7 @@ static void cancel_in(struct task *list, const char *token, unsigned char byte)
 static void local_cancel(struct engine *e, const char *token, enum engine_cancel how)
 {
 	struct local *l = local_of(e);
-	unsigned char byte = how == ENGINE_HAND_BACK ? HAND_BACK_BYTE : SIGTERM;
+	unsigned char byte = how == ENGINE_HAND_BACK ? CANCEL_HAND_BACK : SIGTERM;
 
 	pthread_mutex_lock(&l->lock);
 	cancel_in(l->todo, token, byte);
