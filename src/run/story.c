@@ -11,6 +11,7 @@
 #include "clock.h"
 #include "collect.h"
 #include "file.h"
+#include "queue.h"
 #include "sandbox.h"
 
 #include <errno.h>
@@ -45,6 +46,15 @@ static int plan_post(struct story *s, struct error *err)
 	return r < 0 ? r : 0;
 }
 
+static int refuse_queued(void *arg UNUSED, const struct queued *q, struct error *err)
+{
+	if (q->state == JOB_FINISHED || q->state == JOB_CANCELLED)
+		return 0;
+	return error_set(err, ERROR_BUSY,
+			 "'%s' was submitted and is %s: `fumehood wait %s`, or `fumehood cancel %s` first",
+			 q->id, job_state_name(q->state), q->id, q->id);
+}
+
 /* Asked twice: for the plan, and again when the id is ours alone, since another run of it may have ended in between. */
 int story_next_attempt(struct story *s, struct error *err)
 {
@@ -56,6 +66,8 @@ int story_next_attempt(struct story *s, struct error *err)
 	if (!s->request->id || s->hooks->job)
 		return 0;
 	r = ledger_analysis(s->ledger, s->request->id, &known, err);
+	if (r == 0)
+		r = ledger_queue_look(s->ledger, (char *[]){s->request->id, NULL}, refuse_queued, NULL, err);
 	if (r < 0)
 		return r;
 	if (known.succeeded && !s->request->again)

@@ -83,8 +83,12 @@ void cgroup_v2_enable(int dir)
 		if (cgroup_list_has(enabled, wanted[i].name) || !cgroup_list_has(available, wanted[i].name))
 			continue;
 		r = cgroup_file_write(dir, "cgroup.subtree_control", wanted[i].enable);
-		if (r == -EBUSY && holds_only_us(dir) && own_leaf_enter(dir) == 0)
-			cgroup_file_write(dir, "cgroup.subtree_control", wanted[i].enable);
+		if (r != -EBUSY)
+			continue;
+		/* Another thread of ours may have moved us already: then there is only the write to be repeated. */
+		if (holds_only_us(dir))
+			own_leaf_enter(dir);
+		cgroup_file_write(dir, "cgroup.subtree_control", wanted[i].enable);
 	}
 }
 

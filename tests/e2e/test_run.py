@@ -396,3 +396,12 @@ def test_a_workspace_stays_only_when_asked_for(hood, keep, command, stays):
         assert hood.workspace(id).exists(), 'gc leaves alone what is to be kept'
         hood.succeed('workspace', 'cleanup', id)
     assert not hood.workspace(id).exists()
+
+
+def test_an_id_that_is_in_the_queue_is_not_run_beside_it(hood):
+    id = hood.id()
+    hood.succeed('submit', id, '--', 'true')
+    result = hood.run('true', id=id)
+    assert result.status == 125 and f"'{id}' was submitted and is queued" in result.json['error']['message'], result
+    hood.succeed('cancel', id)
+    assert hood.run('true', id=id).status == 0
