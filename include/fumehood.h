@@ -37,7 +37,8 @@
  *                   may be ignored, and waitpid(-1) called as you like: nothing of the library depends on it. You may see
  *                   a child of ours end.
  *   Forks           A child that you fork shares nothing with the hood: a call in it is refused (-FH_REFUSED), freeing
- *                   there does nothing, and its end changes nothing. Open another hood in it.
+ *                   there does nothing, and its end changes nothing. It may open another hood on PostgreSQL; with an
+ *                   SQLite ledger it must exec first, since SQLite's locks do not survive a fork.
  *   Descriptors     All are close-on-exec. What you give stays yours; what you get, you close.
  *   Your end        If your process dies, in whatever way, its analyses are dead at once. What they leave is removed by
  *                   the next call with the same id, or by fh_gc().
