@@ -30,6 +30,7 @@ from ._native import version
 from ._outputs import OutputFile, Outputs
 from ._queue import Worker, cancel, queue, retry, submit, submit_many, wait, wait_async
 from ._request import Command, Globs, Request, Shown, StrPath
+from ._rows import Rows
 from ._run import LogLines, Run
 from .subprocess import CompletedProcess, Popen, run
 
@@ -40,7 +41,7 @@ __all__ = [
     "FumehoodError", "GcReport", "Health", "Hood", "Job", "Layer", "LeaseLost", "LedgerError", "LibraryNotFound",
     "LimitExceeded", "Limits", "Listed", "LogLine", "LogLines", "Lost", "MemoryLimitExceeded", "NotFound", "Output",
     "OutputFile", "OutputMissing", "Outputs", "Popen", "PostProcessFailed", "ProcessLimitExceeded", "Progress", "Receipt",
-    "Refused", "RejectedOutput", "Request", "Result", "Run", "SystemFailure", "TimedOut", "Usage", "UsageError",
+    "Refused", "RejectedOutput", "Request", "Result", "Rows", "Run", "SystemFailure", "TimedOut", "Usage", "UsageError",
     "WaitTimeout", "Worker", "cancel", "cleanup_analysis_temp_dir", "configure", "create_analysis_temp_dir", "db", "doctor",
     "follow", "gc", "get", "load", "logs", "ls", "outputs", "plan", "post_process", "queue", "retry", "run", "run_async",
     "show", "start", "submit", "submit_many", "subprocess", "version", "wait", "wait_async",

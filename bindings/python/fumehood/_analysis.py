@@ -16,7 +16,7 @@ from ._model import Limits, LogLine, Result
 from ._outputs import Outputs
 from ._request import Command, Globs, Request, Shown, StrPath, encode
 from ._rows import Rows
-from ._run import Run
+from ._run import Run, rows_taken
 
 
 def _make_id() -> str:
@@ -174,7 +174,8 @@ class Analysis:
 
     def commit(self, rows: Optional[Rows] = None, result: Any = None) -> Result:
         """Outputs, rows, result, verdict, usage and logs, in one transaction. rows: {table: [row, …]} for tables that the
-        site's configuration allows. Nothing is committed if it raises, and it may be tried again with other rows.
+        site's configuration allows. If those make no sense, nothing is committed, and others may be given; if the database does
+        not take them, PostProcessFailed is raised, and recorded as the verdict.
 
         Without a run, what lies in path is committed as an attempt that succeeded."""
         hood = self._entered()
@@ -196,4 +197,4 @@ class Analysis:
         handler = None if rows is None else lambda _outputs: rows
         found = commit_held(hood, self.id, globs, handler, result, self._request.again)
         self._recorded = True
-        return found
+        return rows_taken(found, True)

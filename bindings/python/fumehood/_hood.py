@@ -94,6 +94,7 @@ def _after_fork() -> None:
     global _default, _choosing
     _default = None
     _choosing = threading.Lock()
+    _native.after_fork()
 
 
 os.register_at_fork(after_in_child=_after_fork)

@@ -103,6 +103,7 @@ _PLAIN: Dict[str, Tuple[Any, List[Any]]] = {
 
 _loaded: Optional[ctypes.CDLL] = None
 _loading = threading.Lock()
+_parents: Optional[str] = None  # the library's file, in a child whose parent had loaded it
 
 
 def _directories() -> Iterator[Path]:
@@ -137,12 +138,43 @@ def _open() -> ctypes.CDLL:
         f"({problems[0]})")
 
 
+def _file_of(loaded: ctypes.CDLL) -> str:
+    """Where it was loaded from, though it may have been asked for by its name alone."""
+    if "/" in loaded._name:
+        return loaded._name
+    with open("/proc/self/maps") as maps:
+        return next((line.split(maxsplit=5)[5].strip() for line in maps if "/libfumehood.so" in line), loaded._name)
+
+
+def _open_copy(path: str) -> ctypes.CDLL:
+    """A copy of the library with nothing in it of the parent's. The parent's own has SQLite's table of the locks that the
+    process holds, which this one does not."""
+    fd = os.memfd_create("libfumehood.so")
+    try:
+        with open(path, "rb") as original:
+            while os.sendfile(fd, original.fileno(), None, 1 << 24):
+                pass
+        return ctypes.CDLL(f"/proc/self/fd/{fd}")
+    except OSError as problem:
+        raise LibraryNotFound(f"cannot load a copy of '{path}' in a forked child: {problem}") from None
+    finally:
+        os.close(fd)
+
+
+def after_fork() -> None:
+    """In a child: whatever is called next is called in a library of its own."""
+    global _loaded, _loading, _parents
+    if _loaded is not None:
+        _parents = _file_of(_loaded)
+    _loaded, _loading = None, threading.Lock()
+
+
 def library() -> ctypes.CDLL:
     global _loaded
     if _loaded is None:
         with _loading:
             if _loaded is None:
-                found = _open()
+                found = _open() if _parents is None else _open_copy(_parents)
                 try:
                     for name, arguments in _FALLIBLE.items():
                         function = getattr(found, name)

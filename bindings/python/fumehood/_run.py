@@ -329,18 +329,28 @@ class Run:
         return os.fdopen(fd, "rb")
 
     def commit(self, rows: Optional[Rows] = None, result: Any = None) -> Result:
-        """Outputs, rows, result, verdict, usage and logs in one transaction; then it is cleaned up."""
-        lines = None if rows is None else rows_lines(rows)
+        """Outputs, rows, result, verdict, usage and logs in one transaction; then it is cleaned up. Rows that the database
+        itself does not take are PostProcessFailed: that is the verdict which is recorded, with the outputs and no row."""
+        lines = rows_lines(rows) or None if rows is not None else None
         value = result_json(result)
+        known = self.result()
         with self._use() as handle:
             _native.call("fh_run_commit", handle, lines, len(lines or b""), value)
-        return self.result()
+        return rows_taken(self.result(), known.ok)
 
     def drop(self) -> None:
         """Nothing of it is recorded, nothing is left."""
         with self._use() as handle:
             if _native.library().fh_run_state(handle) == _native.DECIDED:
                 _native.call("fh_run_drop", handle)
+
+
+def rows_taken(found: Result, expected: bool) -> Result:
+    """What was committed; raised if it had succeeded until its rows were not taken."""
+    failure = verdict_failure(found) if expected and found.verdict == "post_process_failed" else None
+    if failure is not None:
+        raise failure
+    return found
 
 
 class LogLines:

@@ -1,0 +1,444 @@
+"""The module's promises, each as a program that relies on it."""
+import json
+import signal
+from pathlib import Path
+
+import pytest
+
+import leaks
+from until import until
+
+SITE = '''
+post_process:
+  tables:
+    hypotheses: {columns: [title, score], fill: {analysis_id: '{id}'}}
+'''
+TABLE = 'CREATE TABLE hypotheses(title TEXT NOT NULL, score REAL CHECK (score > 0), analysis_id TEXT NOT NULL)'
+
+
+def test_what_the_guide_begins_with(program, ledger, hood):
+    """The example of docs/PYTHON.md, on each ledger."""
+    ledger.sql(TABLE)
+    program.site(SITE)
+    hood.write('analysis.py', 'import os\nos.mkdir("results")\nopen("results/a.csv", "w").write(open("data/genes.csv").read())\n')
+    assert program('''
+with fumehood.Analysis(ID(1), data="data", docs="docs", outputs=["results/*.csv"], optional_outputs=["plot.png"],
+                       limits=fumehood.Limits(wall="10m", log_max="1M"), keep="on-failure") as a:
+    r = a.run(["python3", "analysis.py"], check=True)
+    say([r.verdict, r.usage.wall_ms is not None, [o.path for o in r.outputs]])
+    a.commit(rows={"hypotheses": [{"title": "…", "score": 0.7}]}, result={"model": "m1"})
+
+async def main():
+    r = await fumehood.run_async(ID(2), ["sh", "-c", "echo fit > fit.txt"])
+    say([r.verdict, r.committed])
+asyncio.run(main())
+
+path = fumehood.create_analysis_temp_dir(ID(3))
+assert type(path) is str and os.stat(path).st_mode & 0o777 == 0o700, path
+open(path + "/scores.json", "w").write('{"TP53": 0.9}')
+def handler(outputs):
+    return {"hypotheses": [{"title": gene, "score": score}
+                           for gene, score in json.loads(outputs["scores.json"].read_text()).items()]}
+fumehood.post_process(ID(3), handler)
+fumehood.cleanup_analysis_temp_dir(ID(3))
+fumehood.cleanup_analysis_temp_dir(ID(3))
+say([fumehood.show(ID(1))["result"], fumehood.get(ID(1), "results/a.csv").decode()[:10], os.path.exists(path)])
+''') == [['succeeded', True, ['results/a.csv']], ['succeeded', True], [{'model': 'm1'}, 'gene,value', False]]
+    rows = ledger.sql('SELECT analysis_id, title, score FROM hypotheses ORDER BY analysis_id')
+    assert rows == [f'{hood.tag}-1|…|0.7', f'{hood.tag}-3|TP53|0.9']
+
+
+def test_leaving_commits_and_an_exception_leaves_nothing(program, hood):
+    said = program('''
+with fumehood.Analysis(ID(1)) as a:
+    open(a.path + "/in.txt", "w").write("in")
+    a.run(["sh", "-c", "cat in.txt in.txt > out.txt"])
+try:
+    with fumehood.Analysis(ID(2)) as a:
+        a.run(["sh", "-c", "echo > out.txt"])
+        raise KeyError("mine")
+except KeyError:
+    pass
+with fumehood.Analysis(ID(3)) as a:  # inside this process
+    open(a.path + "/mine.txt", "w").write("mine")
+with fumehood.Analysis(ID(4)) as a:
+    pass
+say([[row.id[-1], row.verdict] for row in fumehood.ls()])
+say([[o.path for o in fumehood.outputs(ID(n))] for n in (1, 3)])
+''')
+    assert sorted(said[0]) == [['1', 'succeeded'], ['3', 'succeeded']] and said[1] == [['out.txt'], ['mine.txt']]
+    assert program.left() == []
+
+
+def test_what_fails_is_recorded_and_raised(program, hood):
+    said = program('''
+def attempt(n, *words, **options):
+    try:
+        with fumehood.Analysis(ID(n), **options) as a:
+            a.run(list(words), check=True)
+    except fumehood.FumehoodError as e:
+        say([type(e).__name__, e.result and e.result.verdict, list(e.log), e.result and e.result.committed])
+attempt(1, "sh", "-c", "echo so >&2; exit 3")
+attempt(2, "sleep", "60", limits=fumehood.Limits(wall=0.2))
+attempt(3, "true", outputs=["x"])
+attempt(4, "sh", "-c", "kill -9 $$")
+attempt("../5", "true")
+attempt(6, "true", limits=fumehood.Limits(memory="lots"))
+try:
+    fumehood.show(ID(7))
+except fumehood.NotFound as e:
+    say(["NotFound", None, list(e.log), None])
+''')
+    assert said == [
+        ['AnalysisFailed', 'failed', ['so'], True], ['TimedOut', 'timed_out', [], True],
+        ['OutputMissing', 'output_missing', [], True], ['AnalysisFailed', 'failed', [], True],
+        ['UsageError', None, [], None], ['UsageError', None, [], None], ['NotFound', None, [], None]], said
+    assert program.left() == []
+
+
+def test_limits_have_exceptions_of_their_own(program, caged):
+    assert program('''
+def attempt(n, code, **limits):
+    try:
+        fumehood.run(["python3", "-c", code], id=ID(n), check=True, limits=fumehood.Limits(**limits))
+    except fumehood.LimitExceeded as e:
+        say([type(e).__name__, e.returncode])
+attempt(1, "x = bytearray(10**9)", memory="64M")
+attempt(2, "import os\\nfor i in range(50): os.fork() or os.pause()" if False else
+        "import subprocess\\nfor i in range(50): subprocess.Popen(['sleep', '9'])", pids=16)
+''') == [['MemoryLimitExceeded', 137], ['ProcessLimitExceeded', 1]]
+
+
+def test_kept_on_failure_is_kept(program, hood):
+    path = program('''
+try:
+    with fumehood.Analysis(ID(1), keep="on-failure") as a:
+        a.run(["sh", "-c", "echo see > here; exit 1"], check=True)
+except fumehood.AnalysisFailed as e:
+    assert e.result.kept
+    say(e.result.workspace)
+''')
+    assert (Path(path) / 'here').read_text() == 'see\n'
+    hood.succeed('workspace', 'cleanup', f'{hood.tag}-1')
+
+
+def test_rows_that_are_not_accepted_can_be_given_again(program, ledger, hood):
+    ledger.sql(TABLE)
+    program.site(SITE)
+    said = program('''
+with fumehood.Analysis(ID(1)) as a:
+    a.run(["sh", "-c", "echo > out"])
+    for rows in ({"users": [{"name": "x"}]}, {"hypotheses": [{"analysis_id": "forged"}]}, {"hypotheses": [{"score": float("nan")}]}):
+        try:
+            a.commit(rows=rows)
+        except fumehood.FumehoodError as e:
+            say(type(e).__name__)
+    say(a.commit(rows={"hypotheses": [{"title": "good", "score": 1}]}).rows)
+''')
+    assert said[3] == 1 and said[2] == 'UsageError', said
+    assert ledger.sql('SELECT title FROM hypotheses') == ['good']
+
+
+def test_a_handler_that_fails_commits_nothing(program, ledger, hood):
+    ledger.sql(TABLE)
+    program.site(SITE)
+    said = program('''
+def bad(outputs):
+    raise ZeroDivisionError("mine")
+def refused(outputs):
+    return {"hypotheses": [{"title": "t", "score": -1}]}
+for n, handler in ((1, bad), (2, refused)):
+    path = fumehood.create_analysis_temp_dir(ID(n))
+    open(path + "/f", "w").write("f")
+    try:
+        fumehood.post_process(ID(n), handler)
+    except (ZeroDivisionError, fumehood.FumehoodError) as e:
+        say(type(e).__name__)
+    fumehood.cleanup_analysis_temp_dir(ID(n))
+path = fumehood.create_analysis_temp_dir(ID(3))
+fumehood.run(["sh", "-c", "echo > f"], cwd=path)
+try:
+    fumehood.post_process(ID(3), bad)
+except ZeroDivisionError:
+    say("mine")
+fumehood.cleanup_analysis_temp_dir(ID(3))
+try:
+    with fumehood.Analysis(ID(4)) as a:
+        a.run(["true"])
+        a.commit(rows=refused(None))
+except fumehood.PostProcessFailed:
+    say("refused")
+say(sorted([row.id[-1], row.verdict] for row in fumehood.ls()))
+''')
+    # What the database itself does not take is a verdict, with the outputs and without a row.
+    recorded = [[n, 'post_process_failed'] for n in '24']
+    assert said == ['ZeroDivisionError', 'PostProcessFailed', 'mine', 'refused', recorded], said
+    assert ledger.sql('SELECT count(*) FROM hypotheses') == ['0']
+
+
+def test_a_handler_follows_no_link(program, hood):
+    """What is collected is never a link; what becomes one later is not followed."""
+    hood.write('secret', 'secret\n')
+    assert program('''
+path = fumehood.create_analysis_temp_dir(ID(1))
+os.mkdir(path + "/d")
+open(path + "/d/f", "w").write("f")
+os.symlink(os.path.abspath("secret"), path + "/link")
+def handler(outputs):
+    assert list(outputs) == ["d/f"], outputs
+    os.rename(path + "/d", path + "/e")
+    os.symlink(path + "/e", path + "/d")
+    try:
+        outputs["d/f"].open()
+    except OSError as e:
+        say(e.errno)
+    os.unlink(path + "/d")
+    os.rename(path + "/e", path + "/d")
+fumehood.post_process(ID(1), handler)
+fumehood.cleanup_analysis_temp_dir(ID(1))
+''') in (20, 40)
+
+
+def test_ctrl_c_ends_it_and_leaves_nothing(program, hood):
+    process = program.start('''
+try:
+    with fumehood.Analysis(ID(1)) as a:
+        a.run(["sh", "-c", "echo on; exec sleep 1000"], on_line=lambda line: say(line.text))
+except KeyboardInterrupt:
+    say([row.id for row in fumehood.ls()])
+try:
+    with fumehood.Analysis(ID(2)) as a:
+        run = a.start(["sleep", "1000"])
+        say("waiting")
+        run.wait()
+except KeyboardInterrupt:
+    say("again")
+''')
+    assert process.stdout.readline() == 'SAID "on"\n'
+    process.send_signal(signal.SIGINT)
+    assert process.stdout.readline() == 'SAID []\n', process.stderr.read()
+    assert process.stdout.readline() == 'SAID "waiting"\n'
+    process.send_signal(signal.SIGINT)
+    assert process.stdout.readline() == 'SAID "again"\n'
+    assert process.wait(20) == 0
+    assert program.left() == []
+
+
+def test_a_process_that_vanishes_takes_its_analyses_along(program, hood):
+    process = program.start('''
+fumehood.create_analysis_temp_dir(ID(9))
+a = fumehood.Analysis(ID(1)).__enter__()
+for line in a.start(["sh", "-c", "echo on; exec sleep 1000", ID(1)], follow=True):
+    say(line.text)
+    sys.stdin.readline()
+    os._exit(7)
+''', stdin=-1)
+    assert process.stdout.readline() == 'SAID "on"\n', process.stderr.read()
+    assert leaks.processes(f'{hood.tag}-1')
+    process.stdin.write('\n')
+    process.stdin.close()
+    assert process.wait(20) == 7
+    assert until(lambda: not leaks.processes(f'{hood.tag}-1'), 2), 'it outlived its process'
+    assert program('say(vars(fumehood.gc()))')['failed'] == 0
+    assert program.left() == []
+
+
+def test_cancelling_a_task_kills_its_analysis(program, hood):
+    said = program('''
+async def main():
+    task = asyncio.ensure_future(fumehood.run_async(ID(1), ["sleep", "1000"]))
+    while not fumehood.ls("running"):
+        await asyncio.sleep(0.01)
+    task.cancel()
+    try:
+        await task
+    except asyncio.CancelledError:
+        say([row.verdict for row in fumehood.ls()])
+    async with fumehood.Analysis(ID(2)) as a:
+        say((await a.run_async(["true"], check=True)).verdict)
+    try:
+        await asyncio.wait_for(inside(), 0.3)
+    except asyncio.TimeoutError:
+        say(sorted(row.id[-1] for row in fumehood.ls()))
+async def inside():
+    async with fumehood.Analysis(ID(3)) as a:
+        await a.run_async(["sleep", "1000"])
+asyncio.run(main())
+''')
+    assert said == [['cancelled'], 'succeeded', ['1', '2']], said
+
+
+def test_lines_as_they_come(program, hood):
+    said = program('''
+with fumehood.start(ID(1), ["sh", "-c", "echo one; echo two >&2; printf three"], follow=True, progress=True) as run:
+    say(sorted([line.stream, line.text] for line in run))
+    say([run.wait().verdict, run.progress().stage != ""])
+async def main():
+    with fumehood.start(ID(2), ["sh", "-c", "for i in 1 2 3; do echo $i; done"], follow=True) as run:
+        say([line.text async for line in run])
+    say([line.text async for line in fumehood.follow(ID(2))])
+asyncio.run(main())
+say([line.text for line in fumehood.follow(ID(2))])
+with fumehood.start(ID(3), ["sh", "-c", "echo slow; exec sleep 1000"]) as run:
+    while not fumehood.ls("running"):
+        time.sleep(0.01)
+    with fumehood.follow(ID(3)) as lines:
+        for line in lines:
+            say(line.text)
+            break
+say(fumehood.logs(ID(1), "stderr"))
+''')
+    assert said == [[['stderr', 'two'], ['stdout', 'one'], ['stdout', 'three']], ['succeeded', True], ['1', '2', '3'],
+                    ['1', '2', '3'], ['1', '2', '3'], 'slow', 'two\n'], said
+
+
+def test_as_subprocess(program, hood):
+    said = program('''
+from fumehood import subprocess
+os.environ["SECRET"] = "s3cret"
+done = subprocess.run(["sh", "-c", "cat; echo $SECRET$OWN >&2; exit 3"], input="in", capture_output=True, text=True,
+                      env={**os.environ, "OWN": "own"})
+say([done.returncode, done.stdout, done.stderr])
+try:
+    subprocess.run(["sleep", "60"], timeout=0.2)
+except subprocess.TimeoutExpired as e:
+    say([type(e).__name__, e.cmd])
+try:
+    subprocess.run(["sh", "-c", "echo out; kill -9 $$"], check=True, stdout=subprocess.PIPE)
+except subprocess.CalledProcessError as e:
+    say([e.returncode, e.stdout.decode()])
+say(subprocess.check_output("echo 'a b'", text=True))
+with subprocess.Popen(["cat"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as p:
+    p.stdin.write("hello\\n")
+    p.stdin.close()
+    say([p.stdout.readline(), p.stdout.read(), p.wait(), p.poll()])
+with subprocess.Popen(["sh", "-c", "head -c 3000000 /dev/zero; echo e >&2"], stdout=subprocess.PIPE, stderr=subprocess.PIPE) as p:
+    out, err = p.communicate()
+    say([len(out), err.decode()])
+p = subprocess.Popen(["sleep", "60"])
+p.terminate()
+say([p.wait(), p.result.verdict])
+''')
+    assert said == [[3, 'in', 'own\n'], ['TimedOut', ['sleep', '60']], [-9, 'out\n'], 'a b\n', ['hello\n', '', 0, 0],
+                    [3000000, 'e\n'], [143, 'cancelled']], said
+
+
+def test_a_run_in_a_held_directory_is_that_analysis(program, hood):
+    """What a platform has: the two functions, and subprocess with cwd=."""
+    said = program('''
+from fumehood import subprocess
+path = fumehood.create_analysis_temp_dir(ID(1))
+open(path + "/script.py", "w").write("print(1); open('out.txt', 'w').write('x')")
+subprocess.run(["python3", "script.py"], cwd=path, check=True)
+say(sorted(os.listdir(path)))
+subprocess.run(["sh", "-c", "cat out.txt > more.txt"], cwd=path, check=True, outputs=["*.txt"])
+say([row.state for row in fumehood.ls()])
+fumehood.post_process(ID(1), lambda outputs: say(list(outputs)))
+say([fumehood.load(ID(1)).verdict, os.path.exists(path)])
+fumehood.cleanup_analysis_temp_dir(ID(1))
+path = fumehood.create_analysis_temp_dir(ID(2))
+try:
+    subprocess.run(["false"], cwd=path, check=True)
+except subprocess.CalledProcessError:
+    pass
+fumehood.cleanup_analysis_temp_dir(ID(2))
+say([fumehood.load(ID(2)).verdict, os.path.exists(path)])
+''')
+    assert 'out.txt' in said[0] and said[2:] == [['more.txt', 'out.txt'], ['succeeded', False], ['failed', False]], said
+
+
+def test_forked_children_are_on_their_own(program, hood):
+    said = program('''
+import multiprocessing
+def child(n):
+    with fumehood.Analysis(ID(n)) as a:
+        return a.run(["true"]).verdict
+with fumehood.Analysis(ID(1)) as a:
+    run = a.start(["sh", "-c", "sleep 0.5; echo > out"])
+    with multiprocessing.get_context("fork").Pool(2) as pool:
+        say(pool.map(child, [2, 3]))
+    pid = os.fork()
+    if pid == 0:
+        sys.exit(0)  # through the `with`, and past every finalizer
+    os.waitpid(pid, 0)
+    try:
+        pid = os.fork()
+        if pid == 0:
+            a.run(["true"])
+    except fumehood.Refused:
+        os._exit(5)
+    say(os.waitpid(pid, 0)[1] >> 8)
+    say([run.wait().verdict, os.path.exists(a.path)])
+''')
+    assert said == [['succeeded', 'succeeded'], 5, ['succeeded', True]], said
+
+
+def test_closing_while_another_thread_waits(program, hood):
+    assert program('''
+run = fumehood.start(ID(1), ["sleep", "1000"])
+ended = []
+def wait():
+    try:
+        ended.append(run.wait().verdict)
+    except fumehood.Refused:
+        ended.append("closed")
+threads = [threading.Thread(target=wait) for _ in range(4)]
+[t.start() for t in threads]
+while not fumehood.ls("running"):
+    time.sleep(0.01)
+run.close()
+[t.join() for t in threads]
+say(sorted(set(ended)))
+''') == ['closed']
+
+
+def test_the_house(program, hood, tmp_path):
+    said = program('''
+say(fumehood.plan(fumehood.Request(command="true"))["limits"]["wall"]["limit"])
+say([type(item).__name__ for item in fumehood.doctor().items][:1])
+say(fumehood.db("status") != {})
+fumehood.run(["sh", "-c", "printf x > $(printf 'caf\\\\351')"], id=ID(1), check=True)
+name = fumehood.outputs(ID(1))[0].path
+say([os.fsencode(name).hex(), fumehood.get(ID(1), name).decode()])
+fumehood.get(ID(1), name, "copy")
+say(open("copy").read())
+try:
+    fumehood.get(ID(1), "none", "copy2")
+except fumehood.NotFound:
+    say(sorted(n for n in os.listdir(".") if "copy" in n or n.startswith(".fume")))
+try:
+    fumehood.run(["true"], id=ID(1))
+except fumehood.Refused as e:
+    say(e.stage)
+say(fumehood.run(["true"], id=ID(1), again=True).result.attempt)
+''')
+    assert said[0] == '1h' and said[3] == ['636166e9', 'x'] and said[4:6] == ['x', ['copy']] and said[7] == 2, said
+
+
+def test_the_queue(program, hood):
+    said = program('''
+ids = [fumehood.submit(ID(n), ["sh", "-c", f"echo {n} > out"], outputs=["out"]) for n in range(3)]
+late = fumehood.submit(ID("late"), ["true"], after=ids)
+say(sorted(job.state for job in fumehood.queue()))
+say(fumehood.submit(ids[0], ["true"], if_absent=True) == ids[0])
+try:
+    fumehood.wait(late, timeout=0.2)
+except fumehood.WaitTimeout:
+    say("not yet")
+with fumehood.Worker(2, lease="3s"):
+    say([job.verdict for job in fumehood.wait(*ids, late, timeout=60)])
+    say([job.verdict for job in asyncio.run(fumehood.wait_async(late))])
+    never = fumehood.submit(ID("long"), ["sleep", "1000"])
+    while fumehood.queue("running") == []:
+        time.sleep(0.01)
+    fumehood.cancel(never)
+    say(fumehood.wait(never, timeout=60)[0].verdict)
+say(fumehood.get(ids[1], "out").decode())
+failed = fumehood.submit(ID("failing"), ["false"])
+with fumehood.Worker(1, lease="3s"):
+    say(fumehood.wait(failed)[0].verdict)
+fumehood.retry(failed)
+say([fumehood.cancel(failed), fumehood.wait(failed)[0].state])
+''')
+    assert said == [['queued', 'queued', 'queued', 'waiting'], True, 'not yet', ['succeeded'] * 4, ['succeeded'],
+                    'cancelled', '1\n', 'failed', ['queued', 'cancelled']], said
