@@ -55,7 +55,8 @@ static int add_tasks(struct ledger *l, const char *array, json_t *added, char **
 
 	snprintf(id, sizeof id, "%s.", array);
 	r = ledger_queue_list(l, -1, id, 0, note_task, &t, err);
-	qsort(t.numbers, t.n, sizeof *t.numbers, compare);
+	if (t.n > 0)
+		qsort(t.numbers, t.n, sizeof *t.numbers, compare);
 	for (size_t i = 0; r == 0 && i < t.n; i++) {
 		snprintf(id, sizeof id, "%s.%ld", array, t.numbers[i]);
 		r = add_once(added, ids, id, err);

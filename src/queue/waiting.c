@@ -151,6 +151,7 @@ int wait_for(struct ledger *l, char *const *ids, const struct wait_hooks *hooks,
 {
 	_cleanup_(waiting_done) struct waiting w = {
 		.hooks = hooks, .left = json_object(), .seen = json_object()};
+	struct error ignored = ERROR_INIT;
 	bool is_first = true;
 	int r = w.left && w.seen ? 0 : error_memory(err);
 
@@ -160,6 +161,7 @@ int wait_for(struct ledger *l, char *const *ids, const struct wait_hooks *hooks,
 			r = error_memory(err);
 	}
 	w.counts.total = json_object_size(w.left);
+	ledger_bell(l, &ignored); /* before the first look: what happens after it is heard */
 	while (r == 0) {
 		uint64_t looked;
 

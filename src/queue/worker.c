@@ -105,19 +105,21 @@ static void come_back(struct worker *w)
 
 static int on_bell(void *arg, int fd, uint32_t events, struct error *err);
 
-/* The bell may be another descriptor after every reconnection. Without one there is still the clock. */
-static void watch_bell(struct worker *w)
+/* The bell may be another descriptor after every reconnection. Without one there is still the clock. True: it is a new
+ * one, and what happened before it hung there was not heard. */
+static bool watch_bell(struct worker *w)
 {
 	struct error err = ERROR_INIT;
 	int fd = ledger_bell(w->ledger, &err);
 
 	if (fd == w->bell_fd)
-		return;
+		return false;
 	loop_remove(w->bell);
 	w->bell = NULL;
 	w->bell_fd = -1;
 	if (fd >= 0 && loop_add_fd(w->loop, fd, EPOLLIN, on_bell, w, &w->bell, &err) == 0)
 		w->bell_fd = fd;
+	return w->bell_fd >= 0;
 }
 
 /* ---- the tick ---- */
@@ -214,6 +216,12 @@ static void write_metrics(struct worker *w, uint64_t now)
 	w->metrics_at = now + metrics_ns;
 }
 
+/* Very soon, so that what happens at once is seen at once. */
+static void tick_soon(struct worker *w)
+{
+	loop_timer_set(w->tick, clock_now() + 1);
+}
+
 static int on_tick(void *arg, struct error *ignored UNUSED)
 {
 	struct worker *w = arg;
@@ -235,20 +243,18 @@ static int on_tick(void *arg, struct error *ignored UNUSED)
 		recover(w);
 		w->recover_at = now + poll_ns;
 	}
-	watch_bell(w);
 	write_metrics(w, now);
 	if (claimed > 0)
 		tell_systemd(w);
 	if (is_over(w, claimed))
 		loop_quit(w->loop);
+	if (!w->is_away && watch_bell(w)) {
+		w->has_rung = w->wants_claim = true;
+		tick_soon(w);
+		return 0;
+	}
 	loop_timer_set(w->tick, next_tick(w, clock_now()));
 	return 0;
-}
-
-/* Very soon, so that what happens at once is seen at once. */
-static void tick_soon(struct worker *w)
-{
-	loop_timer_set(w->tick, clock_now() + 1);
 }
 
 /* ---- what makes it tick ---- */
