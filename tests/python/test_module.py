@@ -435,8 +435,9 @@ with fumehood.Worker(2, lease="3s"):
     say(fumehood.wait(never, timeout=60)[0].verdict)
 say(fumehood.get(ids[1], "out").decode())
 failed = fumehood.submit(ID("failing"), ["false"])
-with fumehood.Worker(1, lease="3s"):
-    say(fumehood.wait(failed)[0].verdict)
+with fumehood.Worker(1, drain=True):
+    pass
+say(fumehood.wait(failed, timeout=0)[0].verdict)
 fumehood.retry(failed)
 say([fumehood.cancel(failed), fumehood.wait(failed)[0].state])
 ''')

@@ -5,6 +5,7 @@ import asyncio
 import ctypes
 import json
 import os
+import signal
 import threading
 import time
 from contextlib import ExitStack
@@ -111,13 +112,14 @@ def retry(id: str, *, hood: Optional[Hood] = None) -> None:
 class Worker:
     """A worker in this process, for one `with`: claims and runs what is queued.
 
-    jobs: at once; 0 is one for each CPU. lease: how long it may be silent, such as "30s". drain: leaving finishes what runs;
-    else it is handed back for others.
+    jobs: at once; 0 is one for each CPU. lease: how long it may be silent, such as "30s". Leaving hands back what runs, for
+    others to start again; with drain it waits until nothing can be claimed any more.
     """
 
-    def __init__(self, jobs: int = 0, *, lease: Optional[str] = None, drain: bool = True,
+    def __init__(self, jobs: int = 0, *, lease: Optional[str] = None, drain: bool = False,
                  hood: Optional[Hood] = None) -> None:
         self._hood, self._problem = hood_or_default(hood), None  # type: Tuple[Hood, Optional[BaseException]]
+        self._drain = drain
         self._arguments: Tuple[Any, ...] = (jobs, None if lease is None else encode(lease), int(drain))
         self._thread: Optional[threading.Thread] = None
 
@@ -135,8 +137,13 @@ class Worker:
 
     def __exit__(self, kind: Any, *_: object) -> None:
         assert self._thread is not None
-        os.close(self._stop[1])  # readable: it stops claiming
-        self._thread.join()
-        os.close(self._stop[0])
+        try:
+            if self._drain and kind is None:
+                self._thread.join()
+        finally:
+            os.write(self._stop[1], bytes([signal.SIGTERM]))
+            self._thread.join()
+            for fd in self._stop:
+                os.close(fd)
         if kind is None and self._problem is not None:
             raise self._problem
