@@ -35,7 +35,7 @@ async def main() -> Optional[str]:
 
 
 def mypy(*arguments, cwd):
-    return subprocess.run(['/usr/bin/mypy', '--strict', '--cache-dir=/dev/null', *map(str, arguments)], cwd=cwd,
+    return subprocess.run(['/usr/bin/mypy', '--strict', f'--cache-dir={cwd}/cache', *map(str, arguments)], cwd=cwd,
                           stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
                           env={'PATH': '/usr/bin:/bin', 'MYPYPATH': str(PACKAGE)})
 
@@ -45,7 +45,7 @@ def test_mypy_strict_is_content(tmp_path):
     (tmp_path / 'wrong.py').write_text('import fumehood\nfumehood.Limits(memroy="2G")\n')
     done = mypy(PACKAGE / 'fumehood', tmp_path / 'program.py', '--python-version', '3.9', cwd=tmp_path)
     assert done.returncode == 0, done.stdout
-    assert 'memroy' in mypy(tmp_path / 'wrong.py', cwd=tmp_path).stdout
+    assert 'memroy' in mypy(tmp_path / 'wrong.py', '--python-version', '3.9', cwd=tmp_path).stdout
 
 
 def test_every_exception_can_be_pickled():
