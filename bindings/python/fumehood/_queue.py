@@ -118,7 +118,8 @@ class Worker:
 
     def __init__(self, jobs: int = 0, *, lease: Optional[str] = None, drain: bool = False,
                  hood: Optional[Hood] = None) -> None:
-        self._hood, self._problem = hood_or_default(hood), None  # type: Tuple[Hood, Optional[BaseException]]
+        self._hood = hood_or_default(hood)
+        self._problem: Optional[BaseException] = None
         self._drain = drain
         self._arguments: Tuple[Any, ...] = (jobs, None if lease is None else encode(lease), int(drain))
         self._thread: Optional[threading.Thread] = None

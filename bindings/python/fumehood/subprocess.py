@@ -110,19 +110,19 @@ class Popen:
             explain=explain, directory=directory)
         read, write = self._stdin(stdin)
         try:
-            self.run = Run(request, hood=self._hood, follow=PIPE in (stdout, stderr), defer=in_held,
-                           stdin=read)
+            self.run = Run(request, hood=self._hood, follow=PIPE in (stdout, stderr), defer=in_held, stdin=read)
         except BaseException:
             if write is not None:
                 os.close(write)
             raise
         finally:
-            if read is not None and (stdin == PIPE):
+            if read is not None and stdin == PIPE:
                 os.close(read)
         if in_held:
             with self._hood.lock:
                 self._hood.pending[self.run.id] = self.run
-        self.id, self.returncode = self.run.id, None  # type: Tuple[str, Optional[int]]
+        self.id: str = self.run.id
+        self.returncode: Optional[int] = None
         self.stdin: Optional[IO[Any]] = None if write is None else self._file(os.fdopen(write, "wb"))
         self.stdout = self._file(io.BufferedReader(_Reader(self.run, "stdout"))) if stdout == PIPE else None
         self.stderr = self._file(io.BufferedReader(_Reader(self.run, "stderr"))) if stderr == PIPE else None
