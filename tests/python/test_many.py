@@ -79,6 +79,5 @@ def test_many_leave_nothing(program, hood):
 
 
 @pytest.mark.alone
-@pytest.mark.only('root')
 def test_five_hundred_leave_nothing(program, hood):
     check(program, 500)
