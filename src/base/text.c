@@ -78,6 +78,24 @@ char *text_escape(const char *bytes, size_t size)
 	return buffer_take(&b);
 }
 
+char *text_safe(const char *text)
+{
+	_cleanup_buffer_ struct buffer out = {0};
+
+	for (;;) {
+		size_t n = strcspn(text, "\\");
+		_cleanup_free_ char *part = text_escape(text, n);
+
+		if (!part || buffer_puts(&out, part) < 0)
+			return NULL;
+		if (text[n] == 0)
+			return buffer_take(&out);
+		if (buffer_puts(&out, "\\") < 0)
+			return NULL;
+		text += n + 1;
+	}
+}
+
 const char *text_escape_into(char *out, size_t room, const char *bytes, size_t size)
 {
 	_cleanup_free_ char *text = text_escape(bytes, size);

@@ -15,7 +15,11 @@ bool utf8_valid(const char *bytes, size_t size);
  * what is not UTF-8 become \xNN; a backslash becomes \\. Newly allocated, NULL if memory is out. */
 char *text_escape(const char *bytes, size_t size);
 
-/* The same into a fixed buffer, cut with "…" where it does not fit; returns out. */
+/* One line of text in which text_escape() may have been at work already: what is left of control characters is
+ * escaped, backslashes stay. Newly allocated, NULL if memory is out. */
+char *text_safe(const char *text);
+
+/* text_escape() into a fixed buffer, cut with "…" where it does not fit; returns out. */
 const char *text_escape_into(char *out, size_t room, const char *bytes, size_t size);
 
 void hex_encode(const uint8_t *bytes, size_t size, char *out); /* out has 2 × size + 1 bytes */

@@ -5,6 +5,7 @@
 
 #include "cli.h"
 #include "print.h"
+#include "view.h"
 
 static const char help[] =
 	"  fumehood doctor\n"
@@ -17,23 +18,8 @@ static const char help[] =
 
 struct findings {
 	const struct cli *cli;
-	struct table table;
-	json_t *items; /* with --json */
+	struct table *table;
 };
-
-static void findings_done(struct findings *f)
-{
-	table_done(&f->table);
-	json_decref(f->items);
-}
-
-static void add_json(struct findings *f, const struct doctor_item *item, const char *detail,
-		     const char *remedy)
-{
-	json_array_append_new(f->items, json_pack("{s:s, s:b, s:b, s:s, s:s?}", "name", item->name, "ok",
-						  item->ok, "required", item->required, "detail", detail,
-						  "remedy", *remedy ? remedy : NULL));
-}
 
 static void on_item(void *arg, const struct doctor_item *item)
 {
@@ -41,39 +27,39 @@ static void on_item(void *arg, const struct doctor_item *item)
 	_cleanup_free_ char *detail = text_safe(item->detail), *remedy = text_safe(item->remedy),
 			    *line = NULL;
 
-	if (!detail || !remedy)
+	if (!detail || !remedy || (f->cli->quiet && item->ok))
 		return;
-	if (f->cli->json) {
-		add_json(f, item, detail, remedy);
-		return;
-	}
-	if (f->cli->quiet && item->ok)
-		return;
-	table_add(&f->table, cli_mark(&f->cli->out, item->ok), item->name, detail);
+	table_add(f->table, cli_mark(&f->cli->out, item->ok), item->name, detail);
 	if (*remedy && asprintf(&line, "%s%s: %s", f->cli->out.utf8 ? "→ " : "-> ",
 				item->required ? "needed" : "better", remedy) >= 0)
-		table_add(&f->table, "", "", line);
+		table_add(f->table, "", "", line);
 }
 
 static int examine(struct cli *cli, struct hood *hood, struct error *err)
 {
-	_cleanup_(findings_done) struct findings f = {
-		.cli = cli, .table = {.n_columns = 3}, .items = json_array()};
-	int found = f.items ? hood_doctor(hood, on_item, &f, err) : error_memory(err), r;
+	_cleanup_table_ struct table t = {.n_columns = 3};
+	struct findings f = {cli, &t};
+	int found = hood_doctor(hood, on_item, &f, err);
 
 	if (found < 0)
 		return found;
-	if (cli->json)
-		r = cli_print_json(cli, json_pack("{s:b, s:O}", "ok", found == 0, "items", f.items), err);
-	else
-		r = table_print(&f.table, stdout, err);
-	if (r < 0)
-		return r;
-	if (!cli->json && !cli->quiet)
+	if (table_print(&t, stdout, err) < 0)
+		return -1;
+	if (!cli->quiet)
 		printf("\n%s\n",
 		       found == 0 ? "Everything that is required is there."
 				  : "Something that is required is missing: analyses will be refused.");
 	return found;
+}
+
+static int print_json(struct cli *cli, struct hood *hood, struct error *err)
+{
+	json_t *json = NULL;
+	int found = view_doctor(hood, &json, err), r = found;
+
+	if (r >= 0)
+		r = cli_print_json(cli, json, err);
+	return r < 0 ? r : found;
 }
 
 static int do_delegate(struct cli *cli, const char *user, struct error *err)
@@ -109,7 +95,9 @@ static int doctor_main(struct cli *cli, int argc, char **argv, struct error *err
 	r = cli_hood(cli, &hood, err);
 	if (r < 0)
 		return r;
-	return attack ? doctor_attack(cli, hood, err) : examine(cli, hood, err);
+	if (attack)
+		return doctor_attack(cli, hood, err);
+	return cli->json ? print_json(cli, hood, err) : examine(cli, hood, err);
 }
 
 const struct command command_doctor = {

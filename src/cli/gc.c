@@ -5,6 +5,7 @@
 
 #include "cli.h"
 #include "print.h"
+#include "view.h"
 
 static const char help[] =
 	"  fumehood gc                         from a timer, after a crash, whenever\n"
@@ -39,28 +40,14 @@ static void print_report(const struct gc_report *g)
 		printf("nothing to do\n");
 }
 
-static json_t *report_json(const struct gc_report *g)
+static int print_json(struct cli *cli, struct hood *hood, struct error *err)
 {
-	return json_pack("{s:I, s:I, s:I, s:I, s:I, s:I, s:I}", "committed", (json_int_t)g->committed, "lost",
-			 (json_int_t)g->lost, "removed", (json_int_t)g->removed, "alive",
-			 (json_int_t)g->alive, "foreign", (json_int_t)g->foreign, "failed",
-			 (json_int_t)g->failed, "objects", (json_int_t)g->objects);
-}
+	json_t *json = NULL;
+	int failed = view_gc(hood, &json, err), r = failed;
 
-/* What failed is part of the answer: the rest was done all the same. */
-static int print_json(struct cli *cli, const struct gc_report *g, struct error *err)
-{
-	json_t *json = report_json(g);
-
-	if (json && g->failed > 0) {
-		_cleanup_free_ char *message = text_safe(err->message);
-
-		json_object_set_new(json, "error",
-				    json_pack("{s:s, s:s, s:s}", "stage", err->stage ? err->stage : "gc",
-					      "code", error_kind_name(err->kind), "message",
-					      message ? message : "?"));
-	}
-	return cli_print_json(cli, json, err);
+	if (r >= 0)
+		r = cli_print_json(cli, json, err);
+	return r < 0 ? r : failed ? STATUS_OURS : 0;
 }
 
 static int gc_main(struct cli *cli, int argc, char **argv, struct error *err)
@@ -74,14 +61,12 @@ static int gc_main(struct cli *cli, int argc, char **argv, struct error *err)
 	if (r != 0)
 		return r < 0 ? r : 0;
 	r = cli_hood(cli, &hood, err);
+	if (r == 0 && cli->json)
+		return print_json(cli, hood, err);
 	if (r == 0)
 		r = hood_gc(hood, &g, err);
 	if (r < 0 && g.failed == 0)
 		return r;
-	if (cli->json) {
-		r = print_json(cli, &g, err);
-		return r < 0 ? r : g.failed > 0 ? STATUS_OURS : 0;
-	}
 	if (!cli->quiet)
 		print_report(&g);
 	return g.failed > 0 ? cli_fail(cli, err) : 0;

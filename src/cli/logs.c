@@ -10,6 +10,7 @@
 #include "cli.h"
 #include "queue.h"
 #include "screen.h"
+#include "view.h"
 
 /* Between the end of the output and the end of the run nothing is written: then we look this often. */
 enum { LOOK_AGAIN_MS = 500, READ_SIZE = 1 << 16 };
@@ -62,12 +63,6 @@ static int show_captured(struct view *v, int stream, const struct captured *c, s
 	if (r == 0)
 		r = show_omitted(v, c->omitted, err);
 	return r < 0 ? r : show(v, stream, c->tail + in_tail, c->tail_size - in_tail, err);
-}
-
-static void captured_done(struct captured *c)
-{
-	free(c->head);
-	free(c->tail);
 }
 
 static int show_kept(struct view *v, struct ledger *ledger, const struct attempt *a, struct error *err)
@@ -214,46 +209,13 @@ static int wait_for_start(const struct cli *cli, struct hood *h, const char *id,
 	return r < 0 ? r : 1;
 }
 
-static int add_bytes(json_t *object, const char *name, const char *data, size_t size)
-{
-	_cleanup_free_ char *text = NULL, *b64 = NULL, *b64_name = NULL;
-
-	if (utf8_valid(data ? data : "", size))
-		return json_object_set_new(object, name, json_stringn(data ? data : "", size));
-	text = text_escape(data, size);
-	b64 = base64_encode(data, size);
-	if (!text || !b64 || asprintf(&b64_name, "%s_b64", name) < 0)
-		return -1;
-	return json_object_set_new(object, name, json_string(text)) ||
-	       json_object_set_new(object, b64_name, json_string(b64));
-}
-
 static int print_json(struct cli *cli, const struct view *v, struct ledger *ledger, const struct attempt *a,
 		      struct error *err)
 {
-	static const char *const names[] = {
-		[STREAM_STDOUT] = "stdout", [STREAM_STDERR] = "stderr", [STREAM_POST] = "post_process"};
-	json_t *json = json_pack("{s:s, s:i}", "id", a->id, "attempt", a->number);
-	int r = json ? 0 : error_memory(err);
+	json_t *json = NULL;
+	int r = view_logs_load(ledger, a, v->wanted, &json, err);
 
-	for (int i = 0; i <= STREAM_POST && r == 0; i++) {
-		_cleanup_(captured_done) struct captured c = {0};
-		json_t *stream = json_object();
-
-		if (v->wanted[i])
-			r = ledger_load_log(ledger, a, i, &c, err);
-		if (r == 0 && v->wanted[i] &&
-		    (add_bytes(stream, "head", c.head, c.head_size) ||
-		     add_bytes(stream, "tail", c.tail, c.tail_size) ||
-		     json_object_set_new(stream, "omitted", json_integer((json_int_t)c.omitted)) ||
-		     json_object_set(json, names[i], stream)))
-			r = error_memory(err);
-		json_decref(stream);
-	}
-	if (r == 0)
-		return cli_print_json(cli, json, err);
-	json_decref(json);
-	return r;
+	return r < 0 ? r : cli_print_json(cli, json, err);
 }
 
 static int show_logs(struct cli *cli, struct view *v, const char *id, int number, bool follows,
@@ -289,9 +251,7 @@ static int show_logs(struct cli *cli, struct view *v, const char *id, int number
 			return r;
 	}
 	if (r == 0)
-		r = cli_ledger(hood, &ledger, err);
-	if (r == 0)
-		r = ledger_load(ledger, id, number, &a, err);
+		r = view_load(hood, id, number, &ledger, &a, err);
 	/* A followed one that was not committed has been shown as far as it can be. */
 	if (r < 0)
 		return ended && err->kind == ERROR_NOT_FOUND ? 0 : r;

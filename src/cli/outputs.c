@@ -10,6 +10,7 @@
 #include "extract.h"
 #include "print.h"
 #include "screen.h"
+#include "view.h"
 
 static const char outputs_help[] = "  fumehood outputs a42\n"
 				   "  fumehood outputs a42 --json | jq -r '.outputs[].path'\n"
@@ -33,9 +34,7 @@ static int load(struct cli *cli, const char *id, int number, struct hood **ret_h
 
 	if (r == 0)
 		r = cli_hood(cli, ret_hood, err);
-	if (r == 0)
-		r = cli_ledger(*ret_hood, ret_ledger, err);
-	return r < 0 ? r : ledger_load(*ret_ledger, id, number, ret, err);
+	return r < 0 ? r : view_load(*ret_hood, id, number, ret_ledger, ret, err);
 }
 
 static int print_outputs(const struct manifest *m, struct error *err)
@@ -79,14 +78,7 @@ static int outputs_main(struct cli *cli, int argc, char **argv, struct error *er
 	r = load(cli, o.words[0], number, &hood, &ledger, &a, err);
 	if (r < 0)
 		return r;
-	if (!cli->json)
-		return print_outputs(&a.manifest, err);
-	return cli_print_json(cli,
-			      json_pack("{s:s, s:i, s:s, s:o, s:o}", "id", a.id, "attempt", a.number,
-					"verdict", verdict_name(a.verdict), "outputs",
-					manifest_outputs_to_json(&a.manifest), "rejected_outputs",
-					manifest_rejected_to_json(&a.manifest)),
-			      err);
+	return cli->json ? cli_print_json(cli, view_outputs_json(&a), err) : print_outputs(&a.manifest, err);
 }
 
 static const struct output *find_output(const struct attempt *a, const char *path, struct error *err)

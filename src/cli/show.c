@@ -2,7 +2,6 @@
  * fumehood show: one attempt, whole: what was asked, what was in force, what happened, what came out.
  */
 #include <stdio.h>
-#include <string.h>
 
 #include "cli.h"
 #include "show.h"
@@ -14,89 +13,6 @@ static const char help[] =
 	"  fumehood show a42 --trace           one line with the columns of a Nextflow trace\n"
 	"\n"
 	"--attempt N  --trace  --db URL  --config FILE  --json (with request, plan, events, attempts)\n";
-
-struct subject {
-	struct attempt attempt; /* as the ledger has it */
-	json_t *attempts;
-	bool in_ledger;
-	struct live live;
-	bool is_live; /* a run is going on, or a workspace is held */
-	struct queue_view queue;
-};
-
-static void subject_done(struct subject *s)
-{
-	attempt_done(&s->attempt);
-	json_decref(s->attempts);
-	if (s->is_live)
-		live_done(&s->live);
-	queue_view_done(&s->queue);
-}
-
-/* Either source will do: a first run that is going on is not in the ledger yet. */
-static int subject_load(struct subject *s, struct hood *h, const char *id, int number, struct error *err)
-{
-	struct error live_err = ERROR_INIT;
-	struct ledger *ledger;
-	int r = cli_ledger(h, &ledger, err);
-
-	if (r < 0)
-		return r;
-	s->is_live = hood_live(h, id, &s->live, &live_err) == 0;
-	r = queue_view_load(&s->queue, ledger, id, err);
-	if (r < 0)
-		return r;
-	r = ledger_load(ledger, id, number, &s->attempt, err);
-	s->in_ledger = r == 0;
-	if (s->in_ledger)
-		return ledger_attempts(ledger, id, &s->attempts, err);
-	if (err->kind == ERROR_NOT_FOUND && (s->is_live || s->queue.found) && number == 0) {
-		s->attempts = json_array();
-		return 0;
-	}
-	return r;
-}
-
-static const char *subject_state(const struct subject *s)
-{
-	if (s->is_live && !s->live.held)
-		return s->live.alive ? "running" : "dead";
-	if (s->queue.found)
-		return job_state_name(s->queue.state);
-	return s->in_ledger ? "finished" : "held";
-}
-
-/* A first run that is going on, as far as an attempt can say it. */
-static void subject_complete(struct subject *s)
-{
-	if (s->in_ledger)
-		return;
-	if (s->queue.found) {
-		memcpy(s->attempt.id, s->queue.job.id, sizeof s->attempt.id);
-		s->attempt.created = s->queue.submitted;
-		s->attempt.request = json_incref(s->queue.job.request);
-	}
-	if (!s->is_live)
-		return;
-	snprintf(s->attempt.id, sizeof s->attempt.id, "%s", s->live.id);
-	s->attempt.number = s->live.attempt;
-	s->attempt.created = s->live.created;
-	s->attempt.workspace = s->live.path ? strdup(s->live.path) : NULL;
-}
-
-static json_t *subject_json(struct subject *s)
-{
-	json_t *json = attempt_to_public_json(&s->attempt, true);
-
-	if (!json)
-		return NULL;
-	if (!s->in_ledger)
-		json_object_set_new(json, "verdict", json_null());
-	json_object_set_new(json, "state", json_string(subject_state(s)));
-	json_object_set(json, "attempts", s->attempts);
-	json_object_set_new(json, "queue", s->queue.found ? queue_view_json(&s->queue) : json_null());
-	return json;
-}
 
 static void print_live(const struct cli *cli, const struct subject *s)
 {
@@ -118,7 +34,7 @@ static void print_live(const struct cli *cli, const struct subject *s)
 
 static int show_main(struct cli *cli, int argc, char **argv, struct error *err)
 {
-	_cleanup_(subject_done) struct subject s = {0};
+	_cleanup_(subject_done) struct subject s;
 	_cleanup_hood_ struct hood *hood = NULL;
 	int number = 0;
 	bool trace = false;
@@ -129,7 +45,7 @@ static int show_main(struct cli *cli, int argc, char **argv, struct error *err)
 	_cleanup_options_ struct options o = {.table = table};
 	int r;
 
-	attempt_init(&s.attempt);
+	subject_init(&s);
 	r = cli_parse(cli, &o, argc, argv, err);
 	if (r != 0)
 		return r < 0 ? r : 0;
@@ -142,7 +58,6 @@ static int show_main(struct cli *cli, int argc, char **argv, struct error *err)
 		r = subject_load(&s, hood, o.words[0], number, err);
 	if (r < 0)
 		return r;
-	subject_complete(&s);
 	if (trace) {
 		show_trace(&s.attempt);
 		return 0;

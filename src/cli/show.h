@@ -6,19 +6,8 @@
 
 #include "cli.h"
 #include "print.h"
-#include "queue.h"
+#include "view.h"
 
-/* An analysis in the queue; found false: it never was there. */
-struct queue_view {
-	bool found, cancelling;
-	enum job_state state;
-	int64_t submitted, due;
-	char *worker, *reason;
-	struct job job;
-};
-void queue_view_done(struct queue_view *v);
-int queue_view_load(struct queue_view *v, struct ledger *l, const char *id, struct error *err);
-json_t *queue_view_json(const struct queue_view *v);
 void show_queued(const struct cli *cli, const char *id, const struct queue_view *v);
 /* What was asked, for one that has no attempt yet. */
 int show_request(const struct cli *cli, const struct queue_view *v, struct error *err);

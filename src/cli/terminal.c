@@ -4,8 +4,6 @@
 #include <strings.h>
 #include <sys/ioctl.h>
 
-#include "text.h"
-
 static bool locale_is_utf8(void)
 {
 	static const char *const names[] = {"LC_ALL", "LC_CTYPE", "LANG"};
@@ -165,22 +163,4 @@ int filter_end(struct filter *f, struct buffer *out)
 		r = buffer_puts(out, "\x1b[0m");
 	f->styled = false;
 	return r;
-}
-
-char *text_safe(const char *text)
-{
-	_cleanup_buffer_ struct buffer out = {0};
-
-	for (;;) {
-		size_t n = strcspn(text, "\\");
-		_cleanup_free_ char *part = text_escape(text, n);
-
-		if (!part || buffer_puts(&out, part) < 0)
-			return NULL;
-		if (text[n] == 0)
-			return buffer_take(&out);
-		if (buffer_puts(&out, "\\") < 0)
-			return NULL;
-		text += n + 1;
-	}
 }

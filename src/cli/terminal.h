@@ -11,7 +11,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-#include "buffer.h"
+#include "text.h"
 
 struct terminal {
 	int fd;
@@ -41,9 +41,5 @@ struct filter {
 int filter_bytes(struct filter *f, const char *data, size_t size, struct buffer *out);
 /* What is still held, shown as it is; colours reset. */
 int filter_end(struct filter *f, struct buffer *out);
-
-/* One line of text in which text_escape() may have been at work already: what is left of control characters is
- * escaped, backslashes stay. Newly allocated, NULL if memory is out. */
-char *text_safe(const char *text);
 
 #endif

@@ -17,13 +17,14 @@ enum { LOOK_AGAIN_MS = 500, BEGIN_AGAIN_MS = 2, READ_SIZE = 16 * 1024 };
 FH_PUBLIC int fh_list(fh_hood *hood, const char *state, const char *prefix, int limit, char **ret_json,
 		      fh_error *err)
 {
+	const struct view_filter filter = {state, prefix, limit};
 	json_t *json = NULL;
 	struct call c;
 	int r = call_begin(&c, hood, "ls", err);
 
 	if (r < 0)
 		return r;
-	r = view_list(c.hood, state, prefix, limit, &json, &c.err);
+	r = view_list(c.hood, &filter, &json, &c.err);
 	return call_end_json(&c, r, json, ret_json, err);
 }
 
@@ -57,16 +58,6 @@ FH_PUBLIC int fh_logs(fh_hood *hood, const char *id, int attempt, char **ret_jso
 	return view(hood, "logs", view_logs, id, attempt, ret_json, err);
 }
 
-static int load(struct hood *h, const char *id, int number, struct ledger **ret_ledger, struct attempt *ret,
-		struct error *err)
-{
-	int r = id_check(id, err);
-
-	if (r == 0)
-		r = hood_ledger(h, LEDGER_CREATE, ret_ledger, err);
-	return r < 0 ? r : ledger_load(*ret_ledger, id, number, ret, err);
-}
-
 FH_PUBLIC int fh_load(fh_hood *hood, const char *id, int attempt, fh_result **ret, fh_error *err)
 {
 	fh_result *result;
@@ -77,7 +68,7 @@ FH_PUBLIC int fh_load(fh_hood *hood, const char *id, int attempt, fh_result **re
 	if (r < 0)
 		return r;
 	result = result_new();
-	r = result ? load(c.hood, id, attempt, &ledger, &result->attempt, &c.err) : error_memory(&c.err);
+	r = result ? view_load(c.hood, id, attempt, &ledger, &result->attempt, &c.err) : error_memory(&c.err);
 	for (int i = 0; i <= STREAM_POST && r == 0; i++)
 		r = ledger_load_log(ledger, &result->attempt, i,
 				    i == STREAM_POST ? &result->attempt.post_log : &result->attempt.logs[i],
@@ -113,7 +104,7 @@ FH_PUBLIC int fh_get(fh_hood *hood, const char *id, int attempt, const char *pat
 	if (r < 0)
 		return r;
 	attempt_init(&a);
-	r = load(c.hood, id, attempt, &ledger, &a, &c.err);
+	r = view_load(c.hood, id, attempt, &ledger, &a, &c.err);
 	if (r == 0) {
 		o = find_output(&a, path, &c.err);
 		r = o ? ledger_copy_output(ledger, o, fd, &c.err) : -ENOENT;
@@ -143,7 +134,7 @@ static int write_out(struct copy *x, const char *data, size_t size, struct error
 /* What the ledger kept, from the byte on that a follower has not seen. */
 static int copy_kept(struct copy *x, struct ledger *ledger, const struct attempt *a, struct error *err)
 {
-	struct captured c = {0};
+	_cleanup_(captured_done) struct captured c = {0};
 	size_t from = (size_t)x->done, in_head, in_tail;
 	int r = ledger_load_log(ledger, a, x->stream, &c, err);
 
@@ -155,8 +146,6 @@ static int copy_kept(struct copy *x, struct ledger *ledger, const struct attempt
 		r = write_out(x, c.head + in_head, c.head_size - in_head, err);
 	if (r == 0)
 		r = write_out(x, c.tail + in_tail, c.tail_size - in_tail, err);
-	free(c.head);
-	free(c.tail);
 	return r;
 }
 
@@ -260,7 +249,7 @@ static int copy_log(struct copy *x, int number, bool follows, struct error *err)
 		followed = true;
 	}
 	if (r == 0)
-		r = load(x->hood, x->id, number, &ledger, &a, err);
+		r = view_load(x->hood, x->id, number, &ledger, &a, err);
 	if (r < 0) /* a followed one that was not committed has been shown as far as it can be */
 		return followed && err->kind == ERROR_NOT_FOUND ? 0 : r;
 	return copy_kept(x, ledger, &a, err);

@@ -1,5 +1,5 @@
 /*
- * What the files of the library share. The library is a thin skin on run and queue, as the command is: it turns the
+ * What the files of the library share. The library is a thin skin on run, queue and view, as the command is: it turns the
  * public handles into theirs, lends each call a hood of its own, and tells each story in a thread of its own.
  *
  * Every public call that needs the hood is call_begin(), something of run's, call_end(): in between SIGPIPE is blocked

@@ -108,13 +108,14 @@ FH_PUBLIC int fh_submit(fh_hood *hood, fh_request *const *requests, size_t n, un
 FH_PUBLIC int fh_queue(fh_hood *hood, const char *state, const char *prefix, int limit, char **ret_json,
 		       fh_error *err)
 {
+	const struct view_filter filter = {state, prefix, limit};
 	json_t *json = NULL;
 	struct call c;
 	int r = call_begin(&c, hood, "queue", err);
 
 	if (r < 0)
 		return r;
-	r = view_queue(c.hood, state, prefix, limit, &json, &c.err);
+	r = view_queue(c.hood, &filter, &json, &c.err);
 	return call_end_json(&c, r, json, ret_json, err);
 }
 
@@ -127,7 +128,7 @@ static void on_ended(void *arg, size_t index, const struct queued *q)
 {
 	struct wait *w = arg;
 
-	json_array_set_new(w->rows, index, view_queued(q));
+	json_array_set_new(w->rows, index, view_queued_json(q));
 }
 
 /* Those that have not ended, when nobody waits any longer. */
@@ -137,7 +138,7 @@ static int on_look(void *arg, const struct queued *q, struct error *err UNUSED)
 
 	for (size_t i = 0; w->ids[i]; i++)
 		if (strcmp(w->ids[i], q->id) == 0 && json_is_null(json_array_get(w->rows, i)))
-			json_array_set_new(w->rows, i, view_queued(q));
+			json_array_set_new(w->rows, i, view_queued_json(q));
 	return 0;
 }
 

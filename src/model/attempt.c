@@ -12,6 +12,13 @@ void attempt_init(struct attempt *a)
 	*a = (struct attempt){.exit_code = -1, .rows = -1, .usage = USAGE_UNKNOWN};
 }
 
+void captured_done(struct captured *c)
+{
+	free(c->head);
+	free(c->tail);
+	*c = (struct captured){0};
+}
+
 static void event_done(struct event *e)
 {
 	free(e->stage);
@@ -31,17 +38,14 @@ void attempt_done(struct attempt *a)
 	receipt_done(&a->receipt);
 	manifest_done(&a->manifest);
 	inputs_done(&a->inputs);
-	for (int i = 0; i < STREAM_COUNT; i++) {
-		free(a->logs[i].head);
-		free(a->logs[i].tail);
-	}
+	for (int i = 0; i < STREAM_COUNT; i++)
+		captured_done(&a->logs[i]);
 	for (size_t i = 0; i < a->n_queries; i++) {
 		free(a->queries[i].name);
 		free(a->queries[i].sql);
 	}
 	free(a->queries);
-	free(a->post_log.head);
-	free(a->post_log.tail);
+	captured_done(&a->post_log);
 	for (size_t i = 0; i < a->n_events; i++)
 		event_done(&a->events[i]);
 	free(a->events);

@@ -29,6 +29,7 @@ struct captured {
 	size_t tail_size;
 	uint64_t omitted;
 };
+void captured_done(struct captured *c);
 
 struct event {
 	int64_t at; /* UTC ns */

@@ -213,16 +213,6 @@ int attempt_from_json(struct attempt *a, const json_t *json, struct error *err)
 	return 0;
 }
 
-static json_t *time_to_json(int64_t utc_ns)
-{
-	char text[CLOCK_TEXT_SIZE];
-
-	if (utc_ns == 0)
-		return json_null();
-	clock_format(utc_ns, text);
-	return json_string(text);
-}
-
 static json_t *error_to_json(const struct attempt *a)
 {
 	const char *stage = a->error_stage && *a->error_stage ? a->error_stage : NULL;
@@ -238,7 +228,7 @@ static json_t *error_to_json(const struct attempt *a)
 static json_t *event_to_json(const struct event *e)
 {
 	const struct json_entry entries[] = {
-		{"at", time_to_json(e->at)},
+		{"at", json_instant(e->at)},
 		{"stage", json_shown(e->stage)},
 		{"text", json_shown(e->text)},
 	};
@@ -299,7 +289,7 @@ static json_t *shown_queries_to_json(const struct attempt *a)
 		hex_encode(q->sha256, DIGEST_SIZE, sha256);
 		object = json_pack("{s:s, s:o, s:s, s:I, s:I, s:o, s:I}", "name", q->name, "sql",
 				   json_shown(q->sql), "sha256", sha256, "size", (json_int_t)q->size, "rows",
-				   (json_int_t)q->rows, "started", time_to_json(q->started), "duration_ms",
+				   (json_int_t)q->rows, "started", json_instant(q->started), "duration_ms",
 				   (json_int_t)q->duration_ms);
 		if (json_array_append_new(array, object) < 0)
 			return NULL;
@@ -312,9 +302,9 @@ static int set_details(json_t *o, const struct attempt *a)
 	const struct json_entry entries[] = {
 		{"status", json_integer(a->status)},
 		{"host", json_shown(a->host)},
-		{"created", time_to_json(a->created)},
-		{"started", time_to_json(a->started)},
-		{"ended", time_to_json(a->ended)},
+		{"created", json_instant(a->created)},
+		{"started", json_instant(a->started)},
+		{"ended", json_instant(a->ended)},
 		{"request", json_or_null(a->request)},
 		{"plan", json_or_null(a->plan)},
 		{"result", json_or_null(a->result)},

@@ -6,6 +6,7 @@
 #include <stdint.h>
 #include <string.h>
 
+#include "clock.h"
 #include "digest.h"
 #include "text.h"
 
@@ -56,6 +57,16 @@ json_t *json_shown(const char *text)
 		return json_text(text);
 	escaped = text_escape(text, strlen(text));
 	return escaped ? json_string(escaped) : NULL;
+}
+
+json_t *json_instant(int64_t utc_ns)
+{
+	char text[CLOCK_TEXT_SIZE];
+
+	if (utc_ns == 0)
+		return json_null();
+	clock_format(utc_ns, text);
+	return json_string(text);
 }
 
 char *json_text_read(const json_t *json)

@@ -58,6 +58,8 @@ json_t *json_from_entries(const struct json_entry *entries, size_t count);
 /* A string, or {"b64": …} where it is not UTF-8; NULL gives null. New reference. */
 json_t *json_text(const char *text);
 json_t *json_text_list(char *const *list);
+/* UTC ns as text; 0, not known, gives null. */
+json_t *json_instant(int64_t utc_ns);
 /* A string as people may see it: what is not UTF-8 is escaped. */
 json_t *json_shown(const char *text);
 /* Newly allocated; NULL: not such a value, or memory is out. */

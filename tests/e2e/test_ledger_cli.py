@@ -73,6 +73,11 @@ def test_ls_shows_what_is_running(hood):
     assert rows[id]['state'] == 'running' and rows[id]['verdict'] is None
 
 
+def test_ls_says_which_states_there_are(hood):
+    refused = hood.cli('ls', '--state', 'no\x1bne')
+    assert refused.status == 125 and "there is no state 'no\\x1bne': it is waiting," in refused.err, refused
+
+
 def test_a_large_output_goes_through_the_object_store(hood):
     id = hood.id()
     result = hood.run('head -c 40M /dev/urandom > big.bin; sha256sum big.bin', id=id)

@@ -27,12 +27,6 @@ static void capture_counting(int fd, uint64_t max, size_t total, struct captured
 	assert_int_equal(capture_finish(&c, ret, &err), 0);
 }
 
-static void captured_done(struct captured *c)
-{
-	free(c->head);
-	free(c->tail);
-}
-
 static void test_the_first_bytes_and_the_last_are_kept_and_the_rest_is_counted(void **state)
 {
 	static const size_t limits[] = {0, 1, 2, 7, 16, 33};

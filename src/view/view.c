@@ -1,0 +1,168 @@
+#include "view.h"
+
+#include <stdio.h>
+
+#include "record.h"
+#include "text.h"
+
+int view_load(struct hood *h, const char *id, int attempt, struct ledger **ret_ledger, struct attempt *ret,
+	      struct error *err)
+{
+	int r = id_check(id, err);
+
+	if (r == 0)
+		r = hood_ledger(h, LEDGER_CREATE, ret_ledger, err);
+	return r < 0 ? r : ledger_load(*ret_ledger, id, attempt, ret, err);
+}
+
+/* ---- outputs ---- */
+
+json_t *view_outputs_json(const struct attempt *a)
+{
+	const struct json_entry entries[] = {
+		{"id", json_string(a->id)},
+		{"attempt", json_integer(a->number)},
+		{"verdict", json_string(verdict_name(a->verdict))},
+		{"outputs", manifest_outputs_to_json(&a->manifest)},
+		{"rejected_outputs", manifest_rejected_to_json(&a->manifest)},
+	};
+
+	return json_from_entries(entries, ARRAY_SIZE(entries));
+}
+
+int view_outputs(struct hood *h, const char *id, int attempt, json_t **ret, struct error *err)
+{
+	_cleanup_attempt_ struct attempt a;
+	struct ledger *ledger;
+	int r;
+
+	attempt_init(&a);
+	r = view_load(h, id, attempt, &ledger, &a, err);
+	if (r < 0)
+		return r;
+	*ret = view_outputs_json(&a);
+	return *ret ? 0 : error_memory(err);
+}
+
+/* ---- logs ---- */
+
+static int add_bytes(json_t *object, const char *name, const char *data, size_t size)
+{
+	_cleanup_free_ char *text = NULL, *b64 = NULL, *b64_name = NULL;
+
+	if (utf8_valid(data ? data : "", size))
+		return json_object_set_new(object, name, json_stringn(data ? data : "", size));
+	text = text_escape(data, size);
+	b64 = base64_encode(data, size);
+	if (!text || !b64 || asprintf(&b64_name, "%s_b64", name) < 0)
+		return -1;
+	return json_object_set_new(object, name, json_string(text)) ||
+	       json_object_set_new(object, b64_name, json_string(b64));
+}
+
+static json_t *captured_json(const struct captured *c)
+{
+	json_t *json = json_object();
+
+	if (!json || add_bytes(json, "head", c->head, c->head_size) ||
+	    add_bytes(json, "tail", c->tail, c->tail_size) ||
+	    json_object_set_new(json, "omitted", json_integer((json_int_t)c->omitted))) {
+		json_decref(json);
+		return NULL;
+	}
+	return json;
+}
+
+static int add_stream(json_t *json, const char *name, struct ledger *l, const struct attempt *a, int stream,
+		      struct error *err)
+{
+	_cleanup_(captured_done) struct captured c = {0};
+	int r = ledger_load_log(l, a, stream, &c, err);
+
+	if (r < 0)
+		return r;
+	return json_object_set_new(json, name, captured_json(&c)) < 0 ? error_memory(err) : 0;
+}
+
+int view_logs_load(struct ledger *l, const struct attempt *a, const bool wanted[STREAM_POST + 1],
+		   json_t **ret, struct error *err)
+{
+	static const char *const names[] = {
+		[STREAM_STDOUT] = "stdout", [STREAM_STDERR] = "stderr", [STREAM_POST] = "post_process"};
+	json_t *json = json_pack("{s:s, s:i}", "id", a->id, "attempt", a->number);
+	int r = json ? 0 : error_memory(err);
+
+	for (int i = 0; i <= STREAM_POST && r == 0; i++)
+		if (wanted[i])
+			r = add_stream(json, names[i], l, a, i, err);
+	if (r < 0)
+		json_decref(json);
+	else
+		*ret = json;
+	return r;
+}
+
+int view_logs(struct hood *h, const char *id, int attempt, json_t **ret, struct error *err)
+{
+	static const bool all[STREAM_POST + 1] = {true, true, true};
+	_cleanup_attempt_ struct attempt a;
+	struct ledger *ledger;
+	int r;
+
+	attempt_init(&a);
+	r = view_load(h, id, attempt, &ledger, &a, err);
+	return r < 0 ? r : view_logs_load(ledger, &a, all, ret, err);
+}
+
+/* ---- the house ---- */
+
+/* What failed is part of the answer: the rest was done all the same. */
+static json_t *failure_json(const struct error *err)
+{
+	_cleanup_free_ char *message = text_safe(err->message);
+
+	return json_pack("{s:s, s:s, s:s}", "stage", err->stage ? err->stage : "gc", "code",
+			 error_kind_name(err->kind), "message", message ? message : "?");
+}
+
+int view_gc(struct hood *h, json_t **ret, struct error *err)
+{
+	struct gc_report g = {0};
+	json_t *json;
+	int r = hood_gc(h, &g, err);
+
+	if (r < 0 && g.failed == 0)
+		return r;
+	json = json_pack("{s:I, s:I, s:I, s:I, s:I, s:I, s:I}", "committed", (json_int_t)g.committed, "lost",
+			 (json_int_t)g.lost, "removed", (json_int_t)g.removed, "alive", (json_int_t)g.alive,
+			 "foreign", (json_int_t)g.foreign, "failed", (json_int_t)g.failed, "objects",
+			 (json_int_t)g.objects);
+	if (!json || (g.failed > 0 && json_object_set_new(json, "error", failure_json(err)) < 0)) {
+		json_decref(json);
+		return error_memory(err);
+	}
+	*ret = json;
+	return g.failed > 0;
+}
+
+static void on_item(void *arg, const struct doctor_item *item)
+{
+	_cleanup_free_ char *detail = text_safe(item->detail), *remedy = text_safe(item->remedy);
+
+	json_array_append_new(arg, json_pack("{s:s, s:b, s:b, s:s?, s:s?}", "name", item->name, "ok",
+					     item->ok, "required", item->required, "detail", detail, "remedy",
+					     remedy && *remedy ? remedy : NULL));
+}
+
+int view_doctor(struct hood *h, json_t **ret, struct error *err)
+{
+	json_t *items = json_array();
+	int found = items ? hood_doctor(h, on_item, items, err) : error_memory(err);
+
+	if (found < 0) {
+		json_decref(items);
+		return found;
+	}
+	*ret = json_pack("{s:b, s:o}", "ok", found == 0, "items", items);
+	return *ret ? found : error_memory(err);
+}

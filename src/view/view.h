@@ -1,0 +1,89 @@
+/*
+ * What is shown of the ledger, the queue and the house: where it comes from, in which order, and how it looks as JSON.
+ * The library gives this JSON, the command prints it with --json and the same structures for people.
+ *
+ * Calls that take a hood return 0 with *ret, a new reference, or negative with err; those named _json give a new
+ * reference, NULL when memory is out. Nothing here changes anything but view_gc().
+ */
+#ifndef VIEW_VIEW_H
+#define VIEW_VIEW_H
+
+#include "hood.h"
+#include "queue.h"
+
+/* ---- view_list.c: `ls`, one row per analysis ---- */
+
+struct view_filter {
+	const char *state;  /* of an analysis or of the queue, or a verdict; NULL: all */
+	const char *prefix; /* of the id; NULL: all */
+	int limit;	    /* the newest of the ledger and of the queue; 0: all */
+};
+
+struct view_row {
+	const struct attempt *attempt; /* as far as it is known */
+	const char *state;
+	const char *verdict; /* NULL: none yet */
+};
+
+/* Negative: memory is out. It must not use the hood. */
+typedef int (*view_row_fn)(void *arg, const struct view_row *row);
+/* What is running comes first, from the state directory, then the queue; both replace the row of an earlier attempt. */
+int view_list_each(struct hood *h, const struct view_filter *f, view_row_fn fn, void *arg, struct error *err);
+int view_list(struct hood *h, const struct view_filter *f, json_t **ret, struct error *err);
+
+/* ---- view_queue.c: the queue ---- */
+
+/* The newest first. */
+int view_queue(struct hood *h, const struct view_filter *f, json_t **ret, struct error *err);
+json_t *view_queued_json(const struct queued *q);
+
+/* What the queue knows of one analysis; found false: it never was there. Zero-initialise. */
+struct queue_view {
+	bool found, cancelling;
+	enum job_state state;
+	int64_t submitted, due;
+	char *worker, *reason;
+	struct job job;
+};
+int queue_view_load(struct queue_view *v, struct ledger *l, const char *id, struct error *err);
+void queue_view_done(struct queue_view *v);
+json_t *queue_view_json(const struct queue_view *v); /* of one that was found */
+
+/* ---- view_show.c: `show`, all that is known of one analysis ---- */
+
+struct subject {
+	struct attempt attempt; /* the ledger's, or what is known of one that has none there */
+	json_t *attempts;
+	bool in_ledger;
+	struct live live;
+	bool is_live; /* a run is going on, or a workspace is held */
+	struct queue_view queue;
+};
+void subject_init(struct subject *s);
+void subject_done(struct subject *s);
+/* attempt 0: the latest, or a first one that is queued or going on. */
+int subject_load(struct subject *s, struct hood *h, const char *id, int attempt, struct error *err);
+const char *subject_state(const struct subject *s);
+json_t *subject_json(const struct subject *s);
+int view_show(struct hood *h, const char *id, int attempt, json_t **ret, struct error *err);
+
+/* ---- view.c: parts of an attempt ---- */
+
+/* An attempt from the ledger, which stays the hood's. */
+int view_load(struct hood *h, const char *id, int attempt, struct ledger **ret_ledger, struct attempt *ret,
+	      struct error *err);
+int view_outputs(struct hood *h, const char *id, int attempt, json_t **ret, struct error *err);
+json_t *view_outputs_json(const struct attempt *a);
+int view_logs(struct hood *h, const char *id, int attempt, json_t **ret, struct error *err);
+/* Only the streams that are wanted. */
+int view_logs_load(struct ledger *l, const struct attempt *a, const bool wanted[STREAM_POST + 1],
+		   json_t **ret, struct error *err);
+
+/* ---- view.c: the house ---- */
+
+/* `gc`: 1 if something failed, which is in it. */
+int view_gc(struct hood *h, json_t **ret, struct error *err);
+/* `doctor`: 1 if something that is required is missing. */
+int view_doctor(struct hood *h, json_t **ret, struct error *err);
+
+#endif

@@ -1,0 +1,112 @@
+#include "view.h"
+
+#include <string.h>
+
+#include "record.h"
+#include "text.h"
+
+json_t *view_queued_json(const struct queued *q)
+{
+	bool ended = q->state == JOB_FINISHED || q->state == JOB_CANCELLED;
+	const struct json_entry entries[] = {
+		{"id", json_string(q->id)},
+		{"state", json_string(job_state_name(q->state))},
+		{"verdict", json_text(ended ? verdict_name(q->verdict) : NULL)},
+		{"status", ended ? json_integer(q->status) : json_null()},
+		{"attempt", q->attempt > 0 ? json_integer(q->attempt) : json_null()},
+		{"priority", json_integer(q->priority)},
+		{"submitter", json_shown(q->submitter)},
+		{"worker", json_shown(q->worker)},
+		{"reason", json_shown(q->reason)},
+		{"cancelling", json_boolean(q->cancelling)},
+		{"submitted", json_instant(q->submitted)},
+		{"due", json_instant(q->due)},
+	};
+
+	return json_from_entries(entries, ARRAY_SIZE(entries));
+}
+
+static int append(void *arg, const struct queued *q, struct error *err)
+{
+	return json_array_append_new(arg, view_queued_json(q)) < 0 ? error_memory(err) : 0;
+}
+
+int view_queue(struct hood *h, const struct view_filter *f, json_t **ret, struct error *err)
+{
+	json_t *rows = json_array();
+	struct ledger *ledger;
+	enum job_state wanted = JOB_STATES;
+	char shown[64];
+	int r = rows ? 0 : error_memory(err);
+
+	if (r == 0 && f->state && job_state_parse(f->state, &wanted) < 0)
+		r = error_set(err, ERROR_USAGE,
+			      "there is no state '%s': it is waiting, queued, running, finished or cancelled",
+			      text_escape_into(shown, sizeof shown, f->state, strlen(f->state)));
+	if (r == 0)
+		r = hood_ledger(h, LEDGER_CREATE, &ledger, err);
+	if (r == 0)
+		r = ledger_queue_list(ledger, f->state ? (int)wanted : -1, f->prefix, f->limit, append, rows,
+				      err);
+	if (r < 0)
+		json_decref(rows);
+	else
+		*ret = rows;
+	return r;
+}
+
+/* ---- one of them, as `show` has it ---- */
+
+void queue_view_done(struct queue_view *v)
+{
+	if (v->found)
+		job_done(&v->job);
+	free(v->worker);
+	free(v->reason);
+}
+
+static int take(void *arg, const struct queued *q, struct error *err)
+{
+	struct queue_view *v = arg;
+
+	v->found = true;
+	v->state = q->state;
+	v->cancelling = q->cancelling;
+	v->submitted = q->submitted;
+	v->due = q->due;
+	v->worker = q->worker ? strdup(q->worker) : NULL;
+	v->reason = q->reason ? strdup(q->reason) : NULL;
+	return (q->worker && !v->worker) || (q->reason && !v->reason) ? error_memory(err) : 0;
+}
+
+int queue_view_load(struct queue_view *v, struct ledger *l, const char *id, struct error *err)
+{
+	char *const ids[] = {(char *)id, NULL};
+	int r;
+
+	job_init(&v->job);
+	r = ledger_queue_look(l, ids, take, v, err);
+	if (r == 0 && v->found)
+		r = ledger_queue_load(l, id, &v->job, err);
+	return r;
+}
+
+json_t *queue_view_json(const struct queue_view *v)
+{
+	const struct job *j = &v->job;
+	const struct json_entry entries[] = {
+		{"state", json_string(job_state_name(v->state))},
+		{"submitter", json_shown(j->submitter)},
+		{"priority", json_integer(j->priority)},
+		{"retries", json_integer(j->retries)},
+		{"tries", json_integer(j->tries)},
+		{"after", json_text_list(j->after)},
+		{"submitted", json_instant(v->submitted)},
+		{"due", json_instant(v->due)},
+		{"worker", json_shown(v->worker)},
+		{"reason", json_shown(v->reason)},
+		{"cancelling", json_boolean(v->cancelling)},
+	};
+
+	return json_from_entries(entries, ARRAY_SIZE(entries));
+}

@@ -1,0 +1,100 @@
+#include "view.h"
+
+#include <stdio.h>
+#include <string.h>
+
+void subject_init(struct subject *s)
+{
+	*s = (struct subject){0};
+	attempt_init(&s->attempt);
+}
+
+void subject_done(struct subject *s)
+{
+	attempt_done(&s->attempt);
+	json_decref(s->attempts);
+	if (s->is_live)
+		live_done(&s->live);
+	queue_view_done(&s->queue);
+}
+
+/* As far as an attempt can say it: one that waits in the queue, or a first run that is going on. */
+static int subject_complete(struct subject *s, const char *id)
+{
+	struct attempt *a = &s->attempt;
+
+	s->attempts = json_array();
+	if (!s->attempts)
+		return -1;
+	snprintf(a->id, sizeof a->id, "%s", id);
+	if (s->queue.found) {
+		a->created = s->queue.submitted;
+		a->request = json_incref(s->queue.job.request);
+	}
+	if (!s->is_live)
+		return 0;
+	a->number = s->live.attempt;
+	a->created = s->live.created;
+	a->workspace = s->live.path ? strdup(s->live.path) : NULL;
+	return s->live.path && !a->workspace ? -1 : 0;
+}
+
+/* Any source will do: a first run that is going on is not in the ledger yet. */
+int subject_load(struct subject *s, struct hood *h, const char *id, int attempt, struct error *err)
+{
+	struct error live_err = ERROR_INIT;
+	struct ledger *ledger;
+	int r = id_check(id, err);
+
+	if (r == 0)
+		r = hood_ledger(h, LEDGER_CREATE, &ledger, err);
+	if (r < 0)
+		return r;
+	s->is_live = hood_live(h, id, &s->live, &live_err) == 0;
+	r = queue_view_load(&s->queue, ledger, id, err);
+	if (r < 0)
+		return r;
+	r = ledger_load(ledger, id, attempt, &s->attempt, err);
+	s->in_ledger = r == 0;
+	if (s->in_ledger)
+		return ledger_attempts(ledger, id, &s->attempts, err);
+	if (err->kind != ERROR_NOT_FOUND || !(s->is_live || s->queue.found) || attempt != 0)
+		return r;
+	return subject_complete(s, id) < 0 ? error_memory(err) : 0;
+}
+
+const char *subject_state(const struct subject *s)
+{
+	if (s->is_live && !s->live.held)
+		return s->live.alive ? "running" : "dead";
+	if (s->queue.found)
+		return job_state_name(s->queue.state);
+	return s->in_ledger ? "finished" : "held";
+}
+
+json_t *subject_json(const struct subject *s)
+{
+	json_t *json = attempt_to_public_json(&s->attempt, true);
+
+	if (json && (s->in_ledger || json_object_set_new(json, "verdict", json_null()) == 0) &&
+	    json_object_set_new(json, "state", json_string(subject_state(s))) == 0 &&
+	    json_object_set(json, "attempts", s->attempts) == 0 &&
+	    json_object_set_new(json, "queue", s->queue.found ? queue_view_json(&s->queue) : json_null()) ==
+		    0)
+		return json;
+	json_decref(json);
+	return NULL;
+}
+
+int view_show(struct hood *h, const char *id, int attempt, json_t **ret, struct error *err)
+{
+	_cleanup_(subject_done) struct subject s;
+	int r;
+
+	subject_init(&s);
+	r = subject_load(&s, h, id, attempt, err);
+	if (r < 0)
+		return r;
+	*ret = subject_json(&s);
+	return *ret ? 0 : error_memory(err);
+}
