@@ -16,12 +16,13 @@ static const char help[] =
 
 static void print_live(const struct cli *cli, const struct subject *s)
 {
-	char since[PRINT_ROOM];
+	char room[PRINT_ROOM];
 	_cleanup_free_ char *path = cli_escape(s->live.path);
-	const char *id = s->live.id;
+	const char *id = s->live.id, *since = print_instant(s->live.created, room);
 
-	print_instant(s->live.created, since);
-	if (s->live.held)
+	if (s->live.held && !s->live.created)
+		printf("%s has a workspace that is held: %s\n", id, path);
+	else if (s->live.held)
 		printf("%s has a workspace that is held since %s: %s\n", id, since, path);
 	else if (s->live.alive)
 		printf("%s%s attempt %d is running%s since %s: fumehood logs -f %s\n",

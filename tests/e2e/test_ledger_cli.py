@@ -96,6 +96,7 @@ def test_a_held_workspace_is_the_same_for_the_same_owner_and_cleaning_twice_is_f
     assert first == str(hood.workspace(id))
     assert os.stat(first).st_mode & 0o777 == 0o700
     assert hood.succeed('workspace', 'create', id, '--for', '1h').out.strip() == first
+    assert hood.succeed('show', id).out == f'{id} has a workspace that is held: {first}\n'
     hood.succeed('gc')
     assert os.path.isdir(first), 'it is held'
     hood.succeed('workspace', 'cleanup', id)
