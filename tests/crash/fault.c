@@ -23,7 +23,15 @@ static bool is_sentence(const char *text)
 	return strlen(text) > 10 && (!newline || !newline[1]);
 }
 
-enum expected answer_judge(const struct tracee *t, struct problems *p)
+/* The post-process could not be run, which is a verdict: the outputs are there, the rows are not. */
+static bool has_no_rows(const struct ground *g, const struct tracee *t, const json_t *json)
+{
+	return g->post && WEXITSTATUS(t->status) == 123 &&
+	       strcmp(text_of(json, "verdict"), "post_process_failed") == 0 &&
+	       is_sentence(text_of(json, "reason"));
+}
+
+enum expected answer_judge(const struct ground *g, const struct tracee *t, struct problems *p)
 {
 	_cleanup_buffer_ struct buffer out = {0}, err = {0};
 	const char *message;
@@ -37,6 +45,11 @@ enum expected answer_judge(const struct tracee *t, struct problems *p)
 		problem(p, "it hangs");
 		json_decref(json);
 		return EXPECT_ANY;
+	}
+	if (WIFEXITED(t->status) && has_no_rows(g, t, json)) {
+		count(&totals->refused, 1);
+		json_decref(json);
+		return EXPECT_POST_FAILED;
 	}
 	if (!WIFEXITED(t->status) || (WEXITSTATUS(t->status) != 0 && WEXITSTATUS(t->status) != 125)) {
 		problem(p, "it ended with status %#x: %s %s: %s", (unsigned)t->status,
@@ -83,7 +96,7 @@ static bool fault_step(struct ground *g, const struct options *o, const struct f
 	tracee_finish(&t);
 	if (n >= k)
 		count(&totals->steps, 1);
-	expected = answer_judge(&t, &p);
+	expected = answer_judge(g, &t, &p);
 	recover(g, &p);
 	remains_check(g, false, &p);
 	ledger_check(g, id, expected, 0, &p);

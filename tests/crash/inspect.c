@@ -116,7 +116,7 @@ void remains_check(const struct ground *g, bool init_noted, struct problems *p)
 {
 	char path[512];
 
-	no_process(init_noted, p);
+	no_process(init_noted && !g->post, p);
 	none_in("/tmp", g->tag, false, "workspace", p);
 	no_mount(g, p);
 	for (int i = 0; i < g->n_cgroups; i++)
@@ -243,10 +243,11 @@ static void rows_check(const struct ground *g, const char *id, bool succeeded, s
 			succeeded ? "has succeeded" : "has not succeeded", wanted);
 }
 
-static bool is_expected(enum expected expected, const char *verdict)
+static bool is_expected(const struct ground *g, enum expected expected, const char *verdict)
 {
 	bool nothing = strcmp(verdict, "none") == 0, lost = strcmp(verdict, "lost") == 0,
-	     succeeded = strcmp(verdict, "succeeded") == 0;
+	     succeeded = strcmp(verdict, "succeeded") == 0,
+	     rowless = g->post && strcmp(verdict, "post_process_failed") == 0;
 
 	switch (expected) {
 	case EXPECT_NOTHING:
@@ -259,8 +260,10 @@ static bool is_expected(enum expected expected, const char *verdict)
 		return nothing || lost;
 	case EXPECT_ENDED:
 		return lost || succeeded;
+	case EXPECT_POST_FAILED:
+		return rowless;
 	case EXPECT_ANY:
-		return nothing || lost || succeeded;
+		return nothing || lost || succeeded || rowless;
 	}
 	return false;
 }
@@ -268,8 +271,9 @@ static bool is_expected(enum expected expected, const char *verdict)
 void ledger_check(const struct ground *g, const char *id, enum expected expected, int before,
 		  struct problems *p)
 {
-	static const char *const words[] = {"nothing",		 "lost",    "succeeded", "nothing or lost",
-					    "lost or succeeded", "anything"};
+	static const char *const words[] = {
+		"nothing", "lost", "succeeded", "nothing or lost", "lost or succeeded", "post_process_failed",
+		"anything"};
 	const char *argv[] = {g->binary, "show", id, "--json", NULL};
 	json_t *shown = ask(g, argv, -1, p);
 	const json_t *list = json_object_get(shown, "attempts"), *a;
@@ -282,14 +286,14 @@ void ledger_check(const struct ground *g, const char *id, enum expected expected
 		last = verdict_of(a);
 		if (json_integer_value(json_object_get(a, "attempt")) != (json_int_t)i + 1)
 			problem(p, "attempt %zu of %s has another number", i + 1, id);
-		if (!is_expected(EXPECT_ANY, last))
+		if (!is_expected(g, EXPECT_ANY, last))
 			problem(p, "attempt %zu of %s is '%s'", i + 1, id, last);
 	}
 	if (json_array_size(list) > (size_t)before + 1)
 		problem(p, "the ledger has %zu attempts of %s", json_array_size(list), id);
-	if (!is_expected(expected, last))
+	if (!is_expected(g, expected, last))
 		problem(p, "the ledger says '%s' of %s, expected: %s", last, id, words[expected]);
-	if (strcmp(last, "succeeded") == 0)
+	if (strcmp(last, "succeeded") == 0 || is_expected(g, EXPECT_POST_FAILED, last))
 		whole_check(g, id, shown, p);
 	if (g->post)
 		rows_check(g, id, strcmp(last, "succeeded") == 0, p);

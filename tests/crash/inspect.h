@@ -47,7 +47,7 @@ struct problems {
 void problem(struct problems *p, const char *format, ...) PRINTF_LIKE(2, 3);
 
 /* No workspace, process, mount, cgroup, record or temporary object of anybody on this ground. An init that was never
- * noted dies by itself, and gets a moment for it. */
+ * noted dies by itself, and gets a moment for it; with a post-process there is a second one, of which nobody knows here. */
 void remains_check(const struct ground *g, bool init_noted, struct problems *p);
 
 /* What the ledger may say of id. */
@@ -55,9 +55,10 @@ enum expected {
 	EXPECT_NOTHING,
 	EXPECT_LOST,
 	EXPECT_SUCCEEDED,
-	EXPECT_REFUSED, /* nothing, or lost */
-	EXPECT_ENDED,	/* lost, or succeeded */
-	EXPECT_ANY,	/* nothing, lost or succeeded */
+	EXPECT_REFUSED,	    /* nothing, or lost */
+	EXPECT_ENDED,	    /* lost, or succeeded */
+	EXPECT_POST_FAILED, /* with its outputs, without its rows */
+	EXPECT_ANY,	    /* nothing, lost or succeeded; with a post-process also its failure */
 };
 enum expected sight_expects(const struct sight *s);
 /* before: how many attempts there may be before the one that is expected. All are numbered from 1, lost or succeeded,

@@ -41,7 +41,7 @@ static bool server_step(struct ground *g, const struct options *o, int k)
 	} else {
 		totals->calls = n;
 	}
-	answer_judge(&t, &p);
+	answer_judge(g, &t, &p);
 	recover(g, &p);
 	remains_check(g, true, &p);
 	ledger_check(g, id, EXPECT_SUCCEEDED, 0, &p);

@@ -34,7 +34,7 @@ void step_report(struct problems *p, const char *format, ...) PRINTF_LIKE(2, 3);
 
 /* What a run said in the end, and what the ledger must say then. */
 struct tracee;
-enum expected answer_judge(const struct tracee *t, struct problems *p);
+enum expected answer_judge(const struct ground *g, const struct tracee *t, struct problems *p);
 
 struct mode {
 	const char *name;
