@@ -316,7 +316,8 @@ int fh_delegate(const char *user, char **ret_done, fh_error *err);
 int fh_post_process(fh_hood *hood, const char *id, int attempt, const char *command, int cancel_fd,
 		    fh_result **ret, int *ret_posted, fh_error *err);
 
-/* As `db … --json`. fh_db_check: 1 if something is wrong. */
+/* As `db … --json`. fh_db_check: 1 if something is wrong. Only fh_db_upgrade changes the tables of a ledger that is there:
+ * an older one is refused by every other call. */
 int fh_db_init(fh_hood *hood, char **ret_json, fh_error *err);
 int fh_db_upgrade(fh_hood *hood, char **ret_json, fh_error *err);
 int fh_db_status(fh_hood *hood, char **ret_json, fh_error *err);
@@ -329,8 +330,8 @@ enum fh_submit_flags { FH_IF_ABSENT = 1 /* an id that is known is the same analy
 /* All of them or none. *ret_json: [{"id": …, "new": true}, …] in their order. */
 int fh_submit(fh_hood *hood, fh_request *const *requests, size_t n, unsigned flags, char **ret_json,
 	      fh_error *err);
-/* [{"id", "state", "verdict", "status", "attempt", "priority", "submitter", "worker", "reason", "cancelling",
- * "submitted", "due"}, …], the newest first. state: NULL, "waiting", "queued", "running", "finished", "cancelled". */
+/* [{"id", "state", "verdict", "status", "attempt", "priority", "owner", "submitter", "worker", "reason",
+ * "cancelling", "submitted", "due"}, …], the newest first. state: NULL, "waiting", "queued", "running", "finished", "cancelled". */
 int fh_queue(fh_hood *hood, const char *state, const char *prefix, int limit, char **ret_json, fh_error *err);
 /* Until every one of the ids (up to a NULL) is finished or cancelled: 1. 0: timeout_ms have passed (-1: no end; 0: only
  * look), or stop_fd (-1: none) became readable. *ret_json (both times): as fh_queue(), in the order of ids. -FH_NOT_FOUND:

@@ -88,7 +88,7 @@ static const struct verb {
 	{"init", LEDGER_CREATE, print_status},
 	{"status", LEDGER_READ_ONLY, print_status},
 	{"check", LEDGER_READ_ONLY, print_check},
-	{"upgrade", 0, print_status}, /* opening it for writing upgrades it */
+	{"upgrade", LEDGER_UPGRADE, print_status},
 };
 
 static int db_main(struct cli *cli, int argc, char **argv, struct error *err)

@@ -30,6 +30,7 @@ static int add_row(void *arg, const struct view_row *row)
 	struct listing *l = arg;
 	const struct terminal *t = &l->cli->out;
 	const struct attempt *a = row->attempt;
+	_cleanup_free_ char *owner = a->owner ? cli_escape(a->owner) : NULL;
 
 	snprintf(number, sizeof number, "%d", a->number);
 	snprintf(shown, sizeof shown, "%s%s%s", terminal_style(t, cli_verdict_style(a->verdict)),
@@ -37,18 +38,18 @@ static int add_row(void *arg, const struct view_row *row)
 	table_add(l->table, a->id, a->number > 0 ? number : "-", shown,
 		  print_instant(a->started ? a->started : a->created, since),
 		  print_duration(a->usage.wall_ms, wall), print_duration(a->usage.cpu_ms, cpu),
-		  print_size(a->usage.memory_peak_bytes, memory));
+		  print_size(a->usage.memory_peak_bytes, memory), owner ? owner : "-");
 	return 0;
 }
 
 static int print_table(const struct cli *cli, struct hood *hood, const struct view_filter *f,
 		       struct error *err)
 {
-	_cleanup_table_ struct table t = {.n_columns = 7, .right = 0x72};
+	_cleanup_table_ struct table t = {.n_columns = 8, .right = 0x72};
 	struct listing l = {cli, &t};
 	int r;
 
-	table_add(&t, "ID", "ATTEMPT", "VERDICT", "STARTED", "WALL", "CPU", "MEMORY");
+	table_add(&t, "ID", "ATTEMPT", "VERDICT", "STARTED", "WALL", "CPU", "MEMORY", "OWNER");
 	r = view_list_each(hood, f, add_row, &l, err);
 	return r < 0 ? r : table_print(&t, stdout, err);
 }

@@ -17,12 +17,14 @@ void show_queued(const struct cli *cli, const char *id, const struct queue_view 
 {
 	const struct job *j = &v->job;
 	_cleanup_free_ char *submitter = cli_escape(j->submitter), *worker = cli_escape(v->worker);
+	_cleanup_free_ char *owner = cli_escape(j->owner);
 	_cleanup_free_ char *reason = v->reason ? cli_escape(v->reason) : NULL;
 	char since[PRINT_ROOM], due[PRINT_ROOM];
 
 	printf("%s is %s%s%s since %s\n", id, terminal_style(&cli->out, STYLE_YELLOW),
 	       job_state_name(v->state), terminal_style(&cli->out, STYLE_RESET),
 	       print_instant(v->submitted, since));
+	printf("%-12s%s\n", "owner", owner);
 	printf("%-12s%s, priority %d\n", "submitter", submitter, j->priority);
 	if (j->after && j->after[0])
 		print_after(j->after);

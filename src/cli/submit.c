@@ -25,7 +25,7 @@ static const char help[] =
 	"Every option of run (fumehood help run) but -i. Files are stored now: you may leave and delete them.\n"
 	"the queue        --priority N (-1000 to 1000, among your own)  --after ID (must have succeeded)\n"
 	"                 --retries N (at most so many more attempts, 5)  --retry-on VERDICT[,VERDICT]\n"
-	"                 --submitter NAME (whose share of the workers it takes)\n"
+	"                 --submitter NAME (within the owner's share of the workers)\n"
 	"many             --array A-B ({task} is the number; ids are ID.A … ID.B)  --lines FILE (JSON\n"
 	"                 Lines; - is stdin)  -f FILE (.jsonl: the same)\n"
 	"the rest         --if-absent (a known id is no mistake)  --wait  --dry-run\n"

@@ -248,8 +248,7 @@ FH_PUBLIC int fh_db_check(fh_hood *hood, char **ret_json, fh_error *err)
 	return database(hood, LEDGER_READ_ONLY, ledger_check, ret_json, err);
 }
 
-/* Opening it for writing upgrades it. */
 FH_PUBLIC int fh_db_upgrade(fh_hood *hood, char **ret_json, fh_error *err)
 {
-	return database(hood, 0, ledger_status, ret_json, err);
+	return database(hood, LEDGER_UPGRADE, ledger_status, ret_json, err);
 }

@@ -27,7 +27,8 @@ static void event_done(struct event *e)
 
 void attempt_done(struct attempt *a)
 {
-	char *texts[] = {a->workspace, a->host, a->reason, a->error_stage, a->error_code, a->error_message};
+	char *texts[] = {a->owner,	 a->workspace,	a->host,	 a->reason,
+			 a->error_stage, a->error_code, a->error_message};
 
 	for (size_t i = 0; i < ARRAY_SIZE(texts); i++)
 		free(texts[i]);

@@ -51,6 +51,7 @@ struct query {
 struct attempt {
 	char id[ID_ROOM];
 	int number;
+	char *owner; /* whose it is, as the ledger says; NULL: not from there */
 	char token[TOKEN_SIZE];
 	enum verdict verdict;
 	int exit_code;			 /* -1: null */

@@ -26,7 +26,7 @@ struct config {
 	struct limits post_process_limits;
 	json_t *query;
 	json_t *slurm;
-	int queue_cap;		 /* running at once per submitter, on all workers; 0: no cap */
+	int queue_cap;		 /* running at once per owner, on all workers; 0: no cap */
 	int queue_jobs;		 /* at once in one worker; 0: one per CPU */
 	uint64_t queue_lease_ns; /* how long a worker may be silent */
 	unsigned set;		 /* private: which of the numbers were given */

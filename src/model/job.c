@@ -34,6 +34,7 @@ void job_init(struct job *j)
 
 void job_done(struct job *j)
 {
+	free(j->owner);
 	free(j->submitter);
 	strv_free(j->after);
 	json_decref(j->request);

@@ -28,7 +28,8 @@ enum { JOB_RETRIES_DEFAULT = 5, JOB_RETRIES_MAX = 100, JOB_PRIORITY_MAX = 1000 }
 
 struct job {
 	char id[ID_ROOM];
-	char *submitter; /* whose share of the workers it takes */
+	char *owner;	 /* whose it is: given by the ledger, never by who submits */
+	char *submitter; /* a name within the owner's */
 	int priority; /* among the submitter's own; -JOB_PRIORITY_MAX..JOB_PRIORITY_MAX, higher is sooner */
 	int retries;  /* at most so many more attempts, for what retrying can mend */
 	unsigned

@@ -93,6 +93,21 @@ static void go_away(struct worker *w, const struct error *why)
 	tell_systemd(w);
 }
 
+static void hand_back_all(struct worker *w);
+
+/* Not our ledger any more: whoever upgraded it has newer workers, or will have. Nothing is claimed that could only be handed
+ * back; what we hold is others' when the leases are over. */
+static void give_up(struct worker *w, const struct error *why)
+{
+	if (!w->why.message[0])
+		w->why = *why;
+	if (!w->stopping)
+		hand_back_all(w);
+	w->stopping = w->is_away = true;
+	w->try_at = clock_now() + busy_ns;
+	tell_systemd(w);
+}
+
 static void come_back(struct worker *w)
 {
 	if (w->is_away)
@@ -229,12 +244,16 @@ static int on_tick(void *arg, struct error *ignored UNUSED)
 	uint64_t now = clock_now();
 	bool was_away = w->is_away, had_unsettled = holds(w, HELD_UNSETTLED);
 	unsigned claimed = 0;
+	int r;
 
 	if (w->is_away && now < w->try_at && !w->stopping) {
 		loop_timer_set(w->tick, w->try_at);
 		return 0;
 	}
-	if (talk(w, now, &claimed, &err) < 0)
+	r = talk(w, now, &claimed, &err);
+	if (r == LEDGER_OTHER_SCHEMA)
+		give_up(w, &err);
+	else if (r < 0)
 		go_away(w, &err);
 	else if (was_away)
 		come_back(w);
@@ -451,5 +470,9 @@ int worker_run(const struct worker_options *o, struct error *err)
 	if (r == 0 && o->metrics)
 		metrics_write(&w, err);
 	worker_close(&w);
+	if (r == 0 && w.why.message[0]) {
+		*err = w.why;
+		r = LEDGER_OTHER_SCHEMA;
+	}
 	return r;
 }

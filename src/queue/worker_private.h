@@ -54,7 +54,8 @@ struct worker {
 	uint64_t heartbeat_at, heartbeat_last, expire_at, recover_at, metrics_at; /* clock_now() */
 	int64_t next_due; /* as ledger_expire said; 0: nothing is due any more */
 
-	bool is_away; /* the ledger cannot be reached */
+	struct error why; /* it gives up */
+	bool is_away;	  /* the ledger cannot be reached */
 	int tries;
 	uint64_t try_at;
 

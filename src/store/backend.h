@@ -63,12 +63,14 @@ typedef int (*query_line_fn)(void *arg, const char *line, size_t size, struct er
 
 struct backend_ops {
 	enum sql_dialect dialect;
-	struct backend *(*close)(struct backend *b);	    /* returns NULL */
-	int (*begin)(struct backend *b, struct error *err); /* for writing */
+	struct backend *(*close)(struct backend *b); /* returns NULL */
+	/* For writing. ret_version, unless NULL: the schema's version as it stays until the end of this transaction. */
+	int (*begin)(struct backend *b, int *ret_version, struct error *err);
 	int (*commit)(struct backend *b, struct error *err);
 	void (*rollback)(struct backend *b);
 	/* Before the first statement: what the database itself needs (schema, journal mode), and a lock so that two
-	 * first uses do not collide. Called between begin and commit, except prepare, which comes before begin. */
+	 * migrations do not collide, nor one with a transaction that has asked for the version. Called between begin and
+	 * commit, except prepare, which comes before begin. */
 	int (*migrate_prepare)(struct backend *b, struct error *err);
 	int (*migrate_lock)(struct backend *b, struct error *err);
 	int (*script)(struct backend *b, const char *text, struct error *err);

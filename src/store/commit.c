@@ -176,7 +176,7 @@ static int transaction(struct commit *c, struct error *err)
 static int commit_once(struct commit *c, struct error *err)
 {
 	struct backend *b = c->l->backend;
-	int r = b->ops->begin(b, err);
+	int r = ledger_begin(c->l, err);
 
 	if (r < 0)
 		return r;

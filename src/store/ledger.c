@@ -18,36 +18,70 @@ struct ledger *ledger_close(struct ledger *l)
 	return NULL;
 }
 
-/* Inside the transaction: another first use may have been faster. */
-static int migrate_locked(struct ledger *l, struct error *err)
+static int other_schema(const struct ledger *l, int version, struct error *err)
+{
+	if (version > sql_version_wanted)
+		error_set(
+			err, ERROR_LEDGER,
+			"the ledger %s was made by a newer fumehood (schema %d, this one knows %d): upgrade fumehood",
+			l->backend->name, version, sql_version_wanted);
+	else
+		error_set(
+			err, ERROR_LEDGER,
+			"the ledger %s was made by an older fumehood (schema %d, this one needs %d): stop its workers, then "
+			"upgrade it with 'fumehood db upgrade'",
+			l->backend->name, version, sql_version_wanted);
+	return LEDGER_OTHER_SCHEMA;
+}
+
+/* 1: it is to be made or upgraded. */
+static int schema_decide(const struct ledger *l, int version, unsigned flags, struct error *err)
+{
+	if (version == sql_version_wanted)
+		return 0;
+	if (version == 0 && flags & LEDGER_CREATE)
+		return 1;
+	if (version == 0)
+		return error_set(
+			err, ERROR_NOT_FOUND,
+			"there are no tables of fumehood in %s yet: the first run makes them, or 'fumehood db init'",
+			l->backend->name);
+	return version < sql_version_wanted && flags & LEDGER_UPGRADE ? 1 : other_schema(l, version, err);
+}
+
+/* Inside the transaction: another first use, or upgrade, may have been faster. */
+static int migrate_locked(struct ledger *l, unsigned flags, struct error *err)
 {
 	struct backend *b = l->backend;
 	int version = 0, r = b->ops->migrate_lock(b, err);
 
 	if (r == 0)
 		r = b->ops->version(b, &version, err);
-	for (; r == 0 && version < sql_version_wanted; version++) {
+	if (r == 0)
+		r = schema_decide(l, version, flags, err);
+	for (; r > 0 && version < sql_version_wanted; version++) {
 		struct value row[] = {value_integer(version + 1), value_time(clock_utc()),
 				      value_text(FUMEHOOD_VERSION)};
 
 		r = b->ops->script(b, sql_migrations[version].script[b->ops->dialect], err);
 		if (r == 0)
 			r = ledger_run(l, SQL_VERSION_ADD, row, ARRAY_SIZE(row), NULL, NULL, err);
+		r = r < 0 ? r : 1;
 	}
 	l->version = version;
-	return r;
+	return r < 0 ? r : 0;
 }
 
-static int migrate(struct ledger *l, struct error *err)
+static int migrate(struct ledger *l, unsigned flags, struct error *err)
 {
 	struct backend *b = l->backend;
 	int r = b->ops->migrate_prepare(b, err);
 
 	if (r == 0)
-		r = b->ops->begin(b, err);
+		r = b->ops->begin(b, NULL, err);
 	if (r < 0)
 		return r;
-	r = migrate_locked(l, err);
+	r = migrate_locked(l, flags, err);
 	if (r == 0)
 		r = b->ops->commit(b, err);
 	if (r < 0)
@@ -59,21 +93,20 @@ static int schema_check(struct ledger *l, unsigned flags, struct error *err)
 {
 	int r = l->backend->ops->version(l->backend, &l->version, err);
 
-	if (r < 0)
+	if (r == 0)
+		r = schema_decide(l, l->version, flags, err);
+	return r > 0 ? migrate(l, flags, err) : r;
+}
+
+int ledger_begin(struct ledger *l, struct error *err)
+{
+	struct backend *b = l->backend;
+	int version = 0, r = b->ops->begin(b, &version, err);
+
+	if (r < 0 || version == l->version)
 		return r;
-	if (l->version > sql_version_wanted)
-		return error_set(
-			err, ERROR_LEDGER,
-			"the ledger %s was made by a newer fumehood (schema %d, this one knows %d): upgrade fumehood",
-			l->backend->name, l->version, sql_version_wanted);
-	if (l->version == 0 && !(flags & LEDGER_CREATE))
-		return error_set(
-			err, ERROR_NOT_FOUND,
-			"there are no tables of fumehood in %s yet: the first run makes them, or 'fumehood db init'",
-			l->backend->name);
-	if (l->version == sql_version_wanted || flags & LEDGER_READ_ONLY)
-		return 0;
-	return migrate(l, err);
+	b->ops->rollback(b);
+	return other_schema(l, version, err);
 }
 
 int ledger_open(const char *url, unsigned flags, struct ledger **ret, struct error *err)

@@ -8,6 +8,7 @@
 #ifndef STORE_LEDGER_H
 #define STORE_LEDGER_H
 
+#include <errno.h>
 #include <jansson.h>
 #include <stdbool.h>
 
@@ -20,11 +21,16 @@ struct ledger;
 enum ledger_flags {
 	LEDGER_CREATE = 1, /* make it if it is not there (first use) */
 	LEDGER_READ_ONLY = 2,
+	LEDGER_UPGRADE = 4, /* bring an older one to this version's schema, which nothing else does */
 };
+
+/* What a call returns when the ledger's schema is not the one that this fumehood needs: since it was opened, too. */
+enum { LEDGER_OTHER_SCHEMA = -EPROTO };
 
 /* "sqlite:PATH" or a bare path; "postgresql://…"; parameters of ours: objects=DIR, blob_max=SIZE, busy=TIME (not
  * after a bare path). One handle is for one thread. ERROR_NOT_FOUND: it is not there, and LEDGER_CREATE was not given.
- * Newer schema: refused. Older schema: upgraded when writable. Messages never contain a password. */
+ * A schema that is older (without LEDGER_UPGRADE) or newer is refused, for reading too. Making and upgrading are one
+ * transaction, which others wait for. Messages never contain a password. */
 int ledger_open(const char *url, unsigned flags, struct ledger **ret, struct error *err);
 struct ledger *ledger_close(struct ledger *l); /* NULL is fine; returns NULL */
 DEFINE_CLEANUP(struct ledger *, ledger_close);

@@ -68,7 +68,8 @@ static int load_texts(struct attempt *a, const struct value *row, struct error *
 }
 
 /* The columns that a list has too. */
-static int load_listed(struct attempt *a, const struct value *row, struct error *err)
+static int load_listed(struct attempt *a, const struct value *row, const struct value *owner,
+		       struct error *err)
 {
 	int r;
 
@@ -88,6 +89,8 @@ static int load_listed(struct attempt *a, const struct value *row, struct error 
 	a->committed = true;
 	r = load_texts(a, row, err);
 	if (r == 0)
+		r = value_to_text(owner, &a->owner, err);
+	if (r == 0)
 		r = load_usage(&row[ATTEMPT_USAGE], &a->usage, err);
 	return r < 0 ? r : value_to_json(&row[ATTEMPT_REQUEST], &a->request, err);
 }
@@ -104,7 +107,7 @@ static int list_row(void *arg, const struct value *row, struct error *err)
 	int r;
 
 	attempt_init(&a);
-	r = load_listed(&a, row, err);
+	r = load_listed(&a, row, &row[ATTEMPT_LISTED], err);
 	return r < 0 ? r : list->fn(list->arg, &a, err);
 }
 
@@ -132,7 +135,7 @@ static int load_attempt(void *arg, const struct value *row, struct error *err)
 	struct load *load = arg;
 	struct attempt *a = &load->a;
 	int64_t interval = value_to_integer(&row[ATTEMPT_SAMPLE_INTERVAL], -1);
-	int r = load_listed(a, row, err);
+	int r = load_listed(a, row, &row[ATTEMPT_COLUMNS], err);
 
 	load->found = true;
 	if (r == 0)
@@ -314,9 +317,7 @@ static int load_parts(struct ledger *l, const struct value key[2], struct load *
 	int r = 0;
 
 	for (size_t i = 0; i < ARRAY_SIZE(parts) && r == 0 && (i == 0 || load->found); i++)
-		/* One that is only read is not upgraded. */
-		if (parts[i].which != SQL_POST_SUM || l->version >= SQL_POSTED_SINCE)
-			r = ledger_run(l, parts[i].which, key, 2, parts[i].fn, load, err);
+		r = ledger_run(l, parts[i].which, key, 2, parts[i].fn, load, err);
 	return r;
 }
 

@@ -45,17 +45,6 @@ int postgres_reconnect(struct postgres *p, struct error *err)
 	return r < 0 ? -EIO : 0;
 }
 
-static int postgres_begin(struct backend *b, struct error *err)
-{
-	struct postgres *p = postgres_of(b);
-	int r = p->q.lost ? postgres_reconnect(p, err) : 0;
-
-	if (r == 0)
-		r = pq_exec(&p->q, "BEGIN ISOLATION LEVEL READ COMMITTED", err);
-	p->in_transaction = r == 0;
-	return r;
-}
-
 static int postgres_commit(struct backend *b, struct error *err)
 {
 	int r = pq_exec(&postgres_of(b)->q, "COMMIT", err);
@@ -76,6 +65,21 @@ static void postgres_rollback(struct backend *b)
 	pq_drain(q);
 	if (!q->lost && q->PQtransactionStatus(q->conn) != PQTRANS_IDLE)
 		(void)pq_exec(q, "ROLLBACK", NULL);
+}
+
+/* Who has read the version holds a lock on its table that a migration waits for. */
+static int postgres_begin(struct backend *b, int *ret_version, struct error *err)
+{
+	struct postgres *p = postgres_of(b);
+	int r = p->q.lost ? postgres_reconnect(p, err) : 0;
+
+	if (r == 0)
+		r = pq_exec_number(&p->q, ret_version ? sql_postgres_begin : sql_postgres_begin_first,
+				   ret_version, err);
+	p->in_transaction = r == 0;
+	if (r < 0)
+		postgres_rollback(b);
+	return r;
 }
 
 static int postgres_migrate_prepare(struct backend *b UNUSED, struct error *err UNUSED)
@@ -134,7 +138,7 @@ struct rows {
 
 static int take_rows(struct pq *q, const PGresult *result, struct rows *rows, struct error *err)
 {
-	struct value row[ATTEMPT_COLUMNS];
+	struct value row[ROW_MAX];
 	int n_columns = q->PQnfields(result), r = 0;
 
 	for (int i = 0; rows->fn && i < q->PQntuples(result) && r >= 0; i++) {

@@ -255,6 +255,11 @@ int pq_error(struct pq *q, const PGresult *result, struct error *err)
 
 int pq_exec(struct pq *q, const char *text, struct error *err)
 {
+	return pq_exec_number(q, text, NULL, err);
+}
+
+int pq_exec_number(struct pq *q, const char *text, int *ret, struct error *err)
+{
 	int r = 0;
 
 	if (!q->PQsendQuery(q->conn, text))
@@ -272,6 +277,8 @@ int pq_exec(struct pq *q, const char *text, struct error *err)
 		if (r == 0 && status != PGRES_COMMAND_OK && status != PGRES_TUPLES_OK &&
 		    status != PGRES_EMPTY_QUERY)
 			r = pq_error(q, result, err);
+		if (r == 0 && ret && status == PGRES_TUPLES_OK && q->PQntuples(result) > 0)
+			*ret = atoi(q->PQgetvalue(result, 0, 0));
 		q->PQclear(result);
 	}
 }

@@ -74,8 +74,9 @@ void pq_drain(struct pq *q);
 
 /* Waits for more from the server, and reads it. */
 int pq_wait(struct pq *q, struct error *err);
-/* A whole query or script whose rows nobody wants. */
+/* A whole query or script whose rows nobody wants; or only the number in the last one (NULL: nor that). */
 int pq_exec(struct pq *q, const char *text, struct error *err);
+int pq_exec_number(struct pq *q, const char *text, int *ret, struct error *err);
 
 /* What a failed result says, as one sentence; -EAGAIN where the transaction can be tried again. */
 int pq_error(struct pq *q, const PGresult *result, struct error *err);

@@ -10,7 +10,7 @@ enum { TRANSACTION_TRIES = 5, IDS_AT_ONCE = 4096 };
 static int once(struct ledger *l, queue_body body, void *arg, struct error *err)
 {
 	struct backend *b = l->backend;
-	int r = b->ops->begin(b, err);
+	int r = ledger_begin(l, err);
 
 	if (r < 0)
 		return r;
@@ -129,6 +129,8 @@ int queue_job_load(struct job *ret, const struct value *row, struct error *err)
 	ret->submitted = value_to_integer(&row[QUEUE_SUBMITTED], 0);
 	ret->attempt = (int)value_to_integer(&row[QUEUE_ATTEMPT], 0);
 	r = value_to_text(&row[QUEUE_SUBMITTER], &ret->submitter, err);
+	if (r == 0)
+		r = value_to_text(&row[QUEUE_OWNER], &ret->owner, err);
 	if (r == 0)
 		r = value_to_json(&row[QUEUE_REQUEST], &ret->request, err);
 	return r < 0 ? r : load_inputs(&ret->inputs, &row[QUEUE_INPUTS], err);

@@ -43,8 +43,8 @@ struct queued {
 	int attempt;	      /* running or last; 0: none yet */
 	int priority;
 	bool cancelling;
-	int64_t submitted, due;			 /* UTC ns; due 0: none */
-	const char *submitter, *worker, *reason; /* last until fn returns; NULL: none */
+	int64_t submitted, due;				 /* UTC ns; due 0: none */
+	const char *owner, *submitter, *worker, *reason; /* last until fn returns; NULL: none */
 };
 typedef int (*queued_fn)(void *arg, const struct queued *q, struct error *err);
 /* state -1: all; prefix NULL: all; limit 0: all. Newest first. */
@@ -61,13 +61,14 @@ int ledger_queue_counts(struct ledger *l, uint64_t ret[JOB_STATES], struct error
 struct claim_order {
 	const char *worker; /* host, boot and a uuid */
 	uint64_t lease_ns;
-	int cap;			   /* running at once per submitter, on all workers; 0: no cap */
+	int cap;			   /* running at once per owner, on all workers; 0: no cap */
 	uint64_t memory_total, cpus_total; /* of this host: what needs more is not for it; 0: not counted */
 	uint64_t memory_free, cpus_free;   /* what is left of it now */
 };
-/* At most max of them into ret (initialized by the callee; *ret_n of them to be job_done()). The submitter with the
- * fewest running goes first, then the one who was served longest ago; within one the priority, then who came first. If
- * the next one does not fit into what is free, nobody behind it is taken: *ret_full says so. */
+/* At most max of them into ret (initialized by the callee; *ret_n of them to be job_done()). The owner with the fewest
+ * running goes first, then the one who was served longest ago; of the owner's submitters the same; within one the
+ * priority, then who came first. If the next one does not fit into what is free, nobody behind it is taken: *ret_full
+ * says so. */
 int ledger_claim(struct ledger *l, const struct claim_order *o, struct job *ret, size_t max, size_t *ret_n,
 		 bool *ret_full, struct error *err);
 

@@ -1,7 +1,7 @@
 /*
  * Claims and leases. What a claim costs grows with the submitters who have something queued and with what is running,
  * not with what is queued: it steps over the index of what is ready from one submitter to the next, and takes the first
- * of the one whose turn it is.
+ * of the one whose turn it is. It is first of all an owner's turn: more names do not make a larger share.
  *
  * In PostgreSQL claims pass by the rows that others are claiming, and so go on side by side; the shares of the
  * submitters are then as they were when the claim began. Only where there is a cap, which must hold, they take turns.
@@ -13,9 +13,17 @@
 
 enum { SERVED_STEP_NS = 1000 }; /* what PostgreSQL can tell apart */
 
-struct submitter {
-	char *name;
+/* Running and served: the fewer and the longer ago, the sooner. */
+struct share {
 	int64_t running, served;
+};
+
+/* All submitters of one owner follow each other. */
+struct submitter {
+	char *owner, *name;
+	struct share own;
+	size_t whose; /* index of the owner's first, which has its sum */
+	struct share sum;
 	bool empty;   /* has nothing for us */
 	bool touched; /* has got something */
 };
@@ -36,8 +44,10 @@ struct claim {
 
 static void submitters_done(struct claim *c)
 {
-	for (size_t i = 0; i < c->n_submitters; i++)
+	for (size_t i = 0; i < c->n_submitters; i++) {
+		free(c->submitters[i].owner);
 		free(c->submitters[i].name);
+	}
 	free(c->submitters);
 	c->submitters = NULL;
 	c->n_submitters = 0;
@@ -56,20 +66,25 @@ static void claim_done(struct claim *c)
 	free(c->tokens);
 }
 
+/* What of the owner's is running but nowhere queued counts as well. */
 static int take_submitter(void *arg, const struct value *row, struct error *err)
 {
 	struct claim *c = arg;
-	struct submitter *more = reallocarray(c->submitters, c->n_submitters + 1, sizeof *more), *s;
+	struct submitter *more = reallocarray(c->submitters, c->n_submitters + 1, sizeof *more), *s, *first;
 
 	if (!more)
 		return error_memory(err);
 	c->submitters = more;
 	s = &more[c->n_submitters];
-	*s = (struct submitter){.running = value_to_integer(&row[1], 0),
-				.served = value_to_integer(&row[2], 0)};
-	if (value_to_text(&row[0], &s->name, err) < 0)
-		return -ENOMEM;
+	*s = (struct submitter){.own = {value_to_integer(&row[2], 0), value_to_integer(&row[3], 0)},
+				.sum = {value_to_integer(&row[4], 0), value_to_integer(&row[5], 0)},
+				.whose = c->n_submitters};
 	c->n_submitters++;
+	if (value_to_text(&row[0], &s->owner, err) < 0 || value_to_text(&row[1], &s->name, err) < 0)
+		return -ENOMEM;
+	first = s > more ? &more[s[-1].whose] : s;
+	if (s > more && s->owner && first->owner && strcmp(first->owner, s->owner) == 0)
+		s->whose = s[-1].whose;
 	return 0;
 }
 
@@ -79,6 +94,13 @@ static int find_submitters(struct ledger *l, struct claim *c, struct error *err)
 	return ledger_run(l, SQL_CLAIM_SUBMITTERS, NULL, 0, take_submitter, c, err);
 }
 
+static int share_compare(const struct share *a, const struct share *b)
+{
+	if (a->running != b->running)
+		return a->running < b->running ? -1 : 1;
+	return (a->served > b->served) - (a->served < b->served);
+}
+
 /* Whose turn it is; NULL: nobody's. */
 static struct submitter *choose(const struct claim *c)
 {
@@ -86,11 +108,15 @@ static struct submitter *choose(const struct claim *c)
 
 	for (size_t i = 0; i < c->n_submitters; i++) {
 		struct submitter *s = &c->submitters[i];
+		const struct share *sum = &c->submitters[s->whose].sum;
+		int order;
 
-		if (s->empty || (c->order->cap > 0 && s->running >= c->order->cap))
+		if (s->empty || (c->order->cap > 0 && sum->running >= c->order->cap))
 			continue;
-		if (!best || s->running < best->running ||
-		    (s->running == best->running && s->served < best->served))
+		order = best ? share_compare(sum, &c->submitters[best->whose].sum) : -1;
+		if (order == 0 && s->whose == best->whose)
+			order = share_compare(&s->own, &best->own);
+		if (order < 0)
 			best = s;
 	}
 	return best;
@@ -140,16 +166,18 @@ static int take(struct ledger *l, struct claim *c, struct submitter *s, struct j
 
 	c->memory_free = less(c->memory_free, j->memory_bytes);
 	c->cpus_free = less(c->cpus_free, j->cpus_milli);
-	s->running++;
-	s->served = c->now + (int64_t)c->n * SERVED_STEP_NS;
+	s->own.running++;
+	s->own.served = c->now + (int64_t)c->n * SERVED_STEP_NS;
 	s->touched = true;
+	c->submitters[s->whose].sum.running++;
+	c->submitters[s->whose].sum.served = s->own.served;
 	return r;
 }
 
 /* The next one, if there is one and it fits: c->n counts it. */
 static int claim_next(struct ledger *l, struct claim *c, struct submitter *s, struct error *err)
 {
-	struct value params[] = {value_text(s->name), at_most(c->order->memory_total),
+	struct value params[] = {value_text(s->owner), value_text(s->name), at_most(c->order->memory_total),
 				 at_most(c->order->cpus_total)};
 	struct head h = {.job = &c->ret[c->n]};
 	int r;
@@ -173,7 +201,8 @@ static int note_served(struct ledger *l, const struct claim *c, struct error *er
 
 	for (size_t i = 0; i < c->n_submitters && r == 0; i++) {
 		const struct submitter *s = &c->submitters[i];
-		struct value params[] = {value_text(s->name), value_time(s->served)};
+		struct value params[] = {value_text(s->owner), value_text(s->name),
+					 value_time(s->own.served)};
 
 		if (s->touched)
 			r = ledger_run(l, SQL_CLAIM_SERVED, params, ARRAY_SIZE(params), NULL, NULL, err);

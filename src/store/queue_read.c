@@ -1,16 +1,11 @@
 /*
- * Looking at the queue. A ledger that is older and only read has none.
+ * Looking at the queue.
  */
 #include "queue_private.h"
 
 #include <string.h>
 
 #include "text.h"
-
-static bool has_queue(const struct ledger *l)
-{
-	return l->version >= SQL_QUEUE_SINCE;
-}
 
 struct listing {
 	queued_fn fn;
@@ -35,6 +30,7 @@ static int listing_row(void *arg, const struct value *row, struct error *err)
 		.submitter = text_or_null(&row[9]),
 		.worker = text_or_null(&row[10]),
 		.reason = text_or_null(&row[11]),
+		.owner = text_or_null(&row[12]),
 	};
 
 	value_to_fixed(&row[0], q.id, sizeof q.id);
@@ -57,8 +53,6 @@ int ledger_queue_list(struct ledger *l, int state, const char *prefix, int limit
 		value_integer(limit > 0 ? limit : INT64_MAX),
 	};
 
-	if (!has_queue(l))
-		return 0;
 	return ledger_run(l, SQL_QUEUE_LIST, params, ARRAY_SIZE(params), listing_row, &listing, err);
 }
 
@@ -72,7 +66,7 @@ int ledger_queue_look(struct ledger *l, char *const *ids, queued_fn fn, void *ar
 	for (; ids && *ids && r == 0; ids++)
 		if (id_check(*ids, NULL) == 0)
 			r = ids_add(&good, *ids, err);
-	if (r < 0 || !has_queue(l))
+	if (r < 0)
 		return r;
 	return queue_run_ids(l, SQL_QUEUE_LOOK, good.list, good.count, NULL, listing_row, &listing, err);
 }
@@ -103,7 +97,7 @@ int ledger_queue_load(struct ledger *l, const char *id, struct job *ret, struct 
 {
 	struct loading loading = {.found = false};
 	struct value key = value_text(id);
-	int r = has_queue(l) ? ledger_run(l, SQL_QUEUE_JOB, &key, 1, loading_row, &loading, err) : 0;
+	int r = ledger_run(l, SQL_QUEUE_JOB, &key, 1, loading_row, &loading, err);
 
 	if (r == 0 && !loading.found)
 		r = error_set(err, ERROR_NOT_FOUND, "'%s' is not in the queue of %s", id, l->backend->name);
@@ -129,5 +123,5 @@ static int count_row(void *arg, const struct value *row, struct error *err UNUSE
 int ledger_queue_counts(struct ledger *l, uint64_t ret[JOB_STATES], struct error *err)
 {
 	memset(ret, 0, JOB_STATES * sizeof ret[0]);
-	return has_queue(l) ? ledger_run(l, SQL_QUEUE_COUNTS, NULL, 0, count_row, ret, err) : 0;
+	return ledger_run(l, SQL_QUEUE_COUNTS, NULL, 0, count_row, ret, err);
 }

@@ -164,7 +164,7 @@ static int transaction(struct commit *c, struct error *err)
 static int post_once(struct commit *c, bool *ret_posted, struct error *err)
 {
 	struct backend *b = c->l->backend;
-	int r = b->ops->begin(b, err);
+	int r = ledger_begin(c->l, err);
 
 	if (r < 0)
 		return r;

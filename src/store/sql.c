@@ -7,26 +7,27 @@
 #define ATTEMPT_LIST                                                                                         \
 	"analysis_id, number, token, verdict, exit_code, signal, status, created_at, started_at, ended_at, " \
 	"workspace, kept, host, reason, usage, error_stage, error_code, error_message, request"
-#define ATTEMPT_ALL  \
-	ATTEMPT_LIST \
-	", plan, receipt, result, missing, present, rejected_more, sample_interval_ms, committed_at"
+#define ATTEMPT_REST \
+	"plan, receipt, result, missing, present, rejected_more, sample_interval_ms, committed_at"
+#define ATTEMPT_ALL ATTEMPT_LIST ", " ATTEMPT_REST
 #define QUEUE_ASKED                                                                                     \
 	"q.id, q.submitter, q.priority, q.retries, q.retry_on, q.again, q.tries, q.request, q.inputs, " \
 	"q.memory_bytes, q.cpus_milli, q.submitted_at"
-#define QUEUE_ALL QUEUE_ASKED ", q.attempt, q.token, q.worker"
+#define QUEUE_ALL QUEUE_ASKED ", q.attempt, q.token, q.worker, !"
 #define QUEUE_SHOWN                                                                                            \
 	"id, state, verdict, status, attempt, priority, cancelling, submitted_at, due_at, submitter, worker, " \
-	"reason"
-#define CLAIM_HEAD                                                                                        \
-	"SELECT " QUEUE_ASKED ", "                                                                        \
-	"1 + coalesce((SELECT max(t.number) FROM @attempt t WHERE t.analysis_id = q.id), 0), NULL, NULL " \
-	"FROM @queue q WHERE q.state = 'queued' AND q.submitter = $1 AND q.memory_bytes <= $2 "           \
-	"AND q.cpus_milli <= $3 ORDER BY q.priority DESC, q.seq LIMIT 1"
+	"reason, !"
+#define CLAIM_HEAD                                                                                           \
+	"SELECT " QUEUE_ASKED ", "                                                                           \
+	"1 + coalesce((SELECT max(t.number) FROM @attempt t WHERE t.analysis_id = q.id), 0), NULL, NULL, ! " \
+	"FROM @queue q WHERE q.state = 'queued' AND q.owner = $1 AND q.submitter = $2 "                      \
+	"AND q.memory_bytes <= $3 AND q.cpus_milli <= $4 ORDER BY q.priority DESC, q.seq LIMIT 1"
 #define LEASE_OVER \
 	"SELECT " QUEUE_ALL " FROM @queue q WHERE q.state = 'running' AND q.lease_until < $1 LIMIT 1"
 #define FIRST_OF(column, where) "(SELECT min(" column ") FROM @queue WHERE " where ")"
 #define FIRST_LEASE		FIRST_OF("lease_until", "state = 'running'")
 #define FIRST_DUE		FIRST_OF("due_at", "state = 'waiting' AND due_at IS NOT NULL")
+#define LOCK_IF_THERE		"ON CONFLICT (id) DO UPDATE SET id = excluded.id"
 #define ROWS_OF(columns, table) \
 	"SELECT " columns " FROM @" table " WHERE analysis_id = $1 AND attempt = $2 ORDER BY position"
 
@@ -39,8 +40,9 @@ static const struct {
 	[SQL_VERSION_ADD] =
 		{"INSERT INTO @schema_version(version, applied_at, fumehood) VALUES ($1, $2, $3)"},
 	/* An update that changes nothing takes the row's lock in PostgreSQL, which DO NOTHING would not. */
-	[SQL_ANALYSIS_LOCK] = {"INSERT INTO @analysis(id, created_at) VALUES ($1, $2) "
-			       "ON CONFLICT (id) DO UPDATE SET id = excluded.id"},
+	[SQL_ANALYSIS_LOCK] =
+		{"INSERT INTO @analysis(id, created_at, owner) VALUES ($1, $2, !) " LOCK_IF_THERE,
+		 "INSERT INTO @analysis(id, created_at) VALUES ($1, $2) " LOCK_IF_THERE},
 	[SQL_ANALYSIS_STATE] =
 		{"SELECT t.number, t.verdict, "
 		 "EXISTS (SELECT 1 FROM @attempt s WHERE s.analysis_id = $1 AND s.verdict = 'succeeded') "
@@ -55,13 +57,13 @@ static const struct {
 	[SQL_BLOB_PAGE] =
 		{"SELECT sha256, size, content FROM @blob WHERE sha256 > $1 ORDER BY sha256 LIMIT $2"},
 	[SQL_LIST] =
-		{"SELECT " ATTEMPT_LIST " FROM @attempt a "
+		{"SELECT " ATTEMPT_LIST ", ! FROM @attempt a "
 		 "WHERE number = (SELECT max(m.number) FROM @attempt m WHERE m.analysis_id = a.analysis_id) "
 		 "AND (CAST($1 AS TEXT) IS NULL OR verdict = CAST($1 AS TEXT)) "
 		 "AND (CAST($2 AS TEXT) IS NULL OR "
 		 "substr(analysis_id, 1, length(CAST($2 AS TEXT))) = CAST($2 AS TEXT)) "
 		 "ORDER BY created_at DESC, analysis_id DESC LIMIT $3"},
-	[SQL_ATTEMPT] = {"SELECT " ATTEMPT_ALL " FROM @attempt WHERE analysis_id = $1 AND number = $2"},
+	[SQL_ATTEMPT] = {"SELECT " ATTEMPT_ALL ", ! FROM @attempt WHERE analysis_id = $1 AND number = $2"},
 	[SQL_ATTEMPTS] =
 		{"SELECT number, verdict, exit_code, signal, status, created_at, started_at, ended_at "
 		 "FROM @attempt WHERE analysis_id = $1 ORDER BY number"},
@@ -116,25 +118,36 @@ static const struct {
 		       "FROM @analysis a WHERE a.id #"},
 	[SQL_QUEUE_FORGET] = {"DELETE FROM @queue WHERE id #"},
 	[SQL_AFTER_FORGET] = {"DELETE FROM @queue_after WHERE id #"},
-	[SQL_SUBMITTER_ADD] = {"INSERT INTO @queue_submitter(name) VALUES ($1) ON CONFLICT DO NOTHING"},
+	[SQL_SUBMITTER_ADD] =
+		{"INSERT INTO @queue_submitter(owner, submitter) VALUES (!, $1) ON CONFLICT DO NOTHING",
+		 "INSERT INTO @queue_submitter(submitter) VALUES ($1) ON CONFLICT DO NOTHING"},
 	[SQL_CLAIM_ANY] = {"SELECT 1 FROM @queue WHERE state = 'queued' LIMIT 1"},
 	[SQL_CLAIM_LOCK] = {NULL, "SELECT pg_advisory_xact_lock(7308620196)"},
 	/* From one submitter to the next in the index, whatever lies between them. */
 	[SQL_CLAIM_SUBMITTERS] =
-		{"WITH RECURSIVE s(name) AS (SELECT min(submitter) FROM @queue WHERE state = 'queued' UNION ALL "
-		 "SELECT (SELECT min(q.submitter) FROM @queue q WHERE q.state = 'queued' "
-		 "AND q.submitter > s.name) FROM s WHERE s.name IS NOT NULL) "
-		 "SELECT s.name, "
-		 "(SELECT count(*) FROM @queue r WHERE r.state = 'running' AND r.submitter = s.name), "
-		 "(SELECT b.served_at FROM @queue_submitter b WHERE b.name = s.name) "
-		 "FROM s WHERE s.name IS NOT NULL"},
+		{"WITH RECURSIVE o(owner) AS (SELECT min(owner) FROM @queue WHERE state = 'queued' UNION ALL "
+		 "SELECT (SELECT min(q.owner) FROM @queue q WHERE q.state = 'queued' AND q.owner > o.owner) "
+		 "FROM o WHERE o.owner IS NOT NULL), "
+		 "s(owner, submitter) AS (SELECT o.owner, (SELECT min(q.submitter) FROM @queue q "
+		 "WHERE q.state = 'queued' AND q.owner = o.owner) FROM o WHERE o.owner IS NOT NULL UNION ALL "
+		 "SELECT s.owner, (SELECT min(q.submitter) FROM @queue q WHERE q.state = 'queued' "
+		 "AND q.owner = s.owner AND q.submitter > s.submitter) FROM s WHERE s.submitter IS NOT NULL) "
+		 "SELECT s.owner, s.submitter, (SELECT count(*) FROM @queue r WHERE r.state = 'running' "
+		 "AND r.owner = s.owner AND r.submitter = s.submitter), "
+		 "(SELECT b.served_at FROM @queue_submitter b "
+		 "WHERE b.owner = s.owner AND b.submitter = s.submitter), "
+		 "(SELECT count(*) FROM @queue r WHERE r.state = 'running' AND r.owner = s.owner), "
+		 "(SELECT max(b.served_at) FROM @queue_submitter b WHERE b.owner = s.owner) "
+		 "FROM s WHERE s.submitter IS NOT NULL ORDER BY s.owner, s.submitter"},
 	[SQL_CLAIM_HEAD] = {CLAIM_HEAD, CLAIM_HEAD " FOR UPDATE OF q SKIP LOCKED"},
 	[SQL_CLAIM_TAKE] = {"UPDATE @queue SET state = 'running', worker = $2, token = $3, attempt = $4, "
 			    "lease_until = $5, reason = NULL WHERE id = $1"},
 	/* Somebody else who is serving him now will have said so. */
-	[SQL_CLAIM_SERVED] = {"UPDATE @queue_submitter SET served_at = $2 WHERE name = $1",
-			      "UPDATE @queue_submitter SET served_at = $2 WHERE name IN (SELECT s.name "
-			      "FROM @queue_submitter s WHERE s.name = $1 FOR UPDATE SKIP LOCKED)"},
+	[SQL_CLAIM_SERVED] =
+		{"UPDATE @queue_submitter SET served_at = $3 WHERE owner = $1 AND submitter = $2",
+		 "UPDATE @queue_submitter b SET served_at = $3 FROM (SELECT s.owner, s.submitter "
+		 "FROM @queue_submitter s WHERE s.owner = $1 AND s.submitter = $2 FOR UPDATE SKIP LOCKED) f "
+		 "WHERE b.owner = f.owner AND b.submitter = f.submitter"},
 	[SQL_CLAIMED] = {"SELECT " QUEUE_ALL " FROM @queue q WHERE q.state = 'running' AND q.token #"},
 	/* What is locked is being committed at this moment: nobody takes it for lost, and nobody waits for it. */
 	[SQL_LEASE_PROLONG] = {"UPDATE @queue SET lease_until = $2 WHERE state = 'running' AND worker = $1",
@@ -181,7 +194,7 @@ static const struct {
 };
 
 const struct sql_table_info sql_tables[TABLE_COUNT] = {
-	[TABLE_ATTEMPT] = {"attempt", ATTEMPT_ALL, "tittiiizzzbottjtttjjjjjjIIz"},
+	[TABLE_ATTEMPT] = {"attempt", ATTEMPT_ALL, "tittiiizzzbottjtttjjjjjjIIz", true},
 	[TABLE_BLOB] = {"blob", "sha256, size, content", "bIb"},
 	[TABLE_OUTPUT] = {"output", "analysis_id, attempt, position, path, sha256, size, media_type",
 			  "tiibbIt"},
@@ -201,7 +214,7 @@ const struct sql_table_info sql_tables[TABLE_COUNT] = {
 	[TABLE_QUEUE] = {"queue",
 			 "id, state, submitter, priority, retries, retry_on, again, tries, request, inputs, "
 			 "memory_bytes, cpus_milli, submitted_at, attempt, cancelling",
-			 "tttiiioijjIIzio"},
+			 "tttiiioijjIIzio", true},
 	[TABLE_QUEUE_AFTER] = {"queue_after", "id, after, met", "tto"},
 };
 
@@ -211,15 +224,22 @@ const char sql_postgres_session[] = "SET search_path = pg_catalog; SET statement
 				    "SELECT set_config('synchronous_commit', 'on', false) "
 				    "WHERE current_setting('synchronous_commit') = 'off'";
 
+const char sql_postgres_begin[] =
+	"BEGIN ISOLATION LEVEL READ COMMITTED; SELECT max(version) FROM fumehood.schema_version";
+const char sql_postgres_begin_first[] = "BEGIN ISOLATION LEVEL READ COMMITTED";
+
 /* CREATE SCHEMA IF NOT EXISTS wants the right to create one even if it exists. */
 const char sql_postgres_migrate_lock[] =
 	"SELECT pg_advisory_xact_lock(7308620195);"
-	"DO $$ BEGIN IF to_regnamespace('fumehood') IS NULL THEN CREATE SCHEMA fumehood; END IF; END $$";
+	"DO $$ BEGIN IF to_regnamespace('fumehood') IS NULL THEN CREATE SCHEMA fumehood; END IF; "
+	"IF to_regclass('fumehood.schema_version') IS NOT NULL THEN "
+	"LOCK TABLE fumehood.schema_version IN ACCESS EXCLUSIVE MODE; END IF; END $$";
 
 const char sql_postgres_notify[] = "NOTIFY fumehood_queue";
 const char sql_postgres_listen[] = "LISTEN fumehood_queue";
 
 static const char *const prefixes[SQL_DIALECTS] = {"fumehood_", "fumehood."};
+static const char *const owners[SQL_DIALECTS] = {"fumehood_owner()", "owner"};
 
 char *sql_expand(enum sql which, enum sql_dialect dialect)
 {
@@ -243,6 +263,8 @@ char *sql_expand(enum sql which, enum sql_dialect dialect)
 			r = buffer_puts(&b, lists[dialect]);
 		else if (*p == '^')
 			r = buffer_puts(&b, locks[dialect]);
+		else if (*p == '!')
+			r = buffer_puts(&b, owners[dialect]);
 		else
 			r = buffer_append(&b, p, 1);
 	}
@@ -254,12 +276,15 @@ char *sql_insert(enum sql_table table, enum sql_dialect dialect)
 	const struct sql_table_info *t = &sql_tables[table];
 	_cleanup_buffer_ struct buffer b = {0};
 
-	if (buffer_printf(&b, "INSERT INTO %s%s(%s) VALUES (", prefixes[dialect], t->name, t->columns) < 0)
+	if (buffer_printf(&b, "INSERT INTO %s%s(%s%s) VALUES (", prefixes[dialect], t->name, t->columns,
+			  t->owned ? ", owner" : "") < 0)
 		return NULL;
 	for (size_t i = 0; t->types[i]; i++)
 		if (buffer_printf(&b, "%s%c%zu", i ? ", " : "", dialect == SQL_SQLITE ? '?' : '$', i + 1) < 0)
 			return NULL;
-	return buffer_puts(&b, ")") == 0 ? buffer_take(&b) : NULL;
+	return buffer_printf(&b, "%s%s)", t->owned ? ", " : "", t->owned ? owners[dialect] : "") == 0
+		       ? buffer_take(&b)
+		       : NULL;
 }
 
 char *sql_copy(enum sql_table table)

@@ -4,7 +4,7 @@
  *
  * A statement is written once where both dialects agree: '@' stands for the prefix of our tables ("fumehood_" or
  * "fumehood."), "$1" for a parameter, '#' for "is one of the texts of the JSON array $1", '^' for the lock on what is read
- * that PostgreSQL needs (SQLite's writers are alone). sql_expand() makes it what the database reads.
+ * that PostgreSQL needs (SQLite's writers are alone), '!' for whose a row is (in SQLite always the file's owner's). sql_expand() makes it what the database reads.
  */
 #ifndef STORE_SQL_H
 #define STORE_SQL_H
@@ -47,19 +47,20 @@ enum sql {
 	SQL_EVENT_NEXT,	 /* id, number → position */
 	SQL_DANGLING,	 /* → id, number, path, size of the content or null, number or null */
 	/* The queue. What locks, locks until the end of the transaction. */
-	SQL_NOW,	      /* → the server's time (PostgreSQL) */
-	SQL_TOKEN_VERDICT,    /* token → verdict */
-	SQL_QUEUE_STATES,     /* ids → id, state, submitted_at; locks them */
-	SQL_KNOWN,	      /* ids → id, has its latest attempt succeeded? */
-	SQL_QUEUE_FORGET,     /* ids */
-	SQL_AFTER_FORGET,     /* ids */
-	SQL_SUBMITTER_ADD,    /* name */
-	SQL_CLAIM_ANY,	      /* → 1 if something is queued */
-	SQL_CLAIM_LOCK,	      /* one claim after the other (PostgreSQL) */
-	SQL_CLAIM_SUBMITTERS, /* → name, running, served_at: of those who have something queued */
-	SQL_CLAIM_HEAD, /* submitter, memory_bytes, cpus_milli at most → queue's columns; locks it, passes by what is locked */
-	SQL_CLAIM_TAKE,	      /* id, worker, token, attempt, lease_until */
-	SQL_CLAIM_SERVED,     /* submitter, at */
+	SQL_NOW,	   /* → the server's time (PostgreSQL) */
+	SQL_TOKEN_VERDICT, /* token → verdict */
+	SQL_QUEUE_STATES,  /* ids → id, state, submitted_at; locks them */
+	SQL_KNOWN,	   /* ids → id, has its latest attempt succeeded? */
+	SQL_QUEUE_FORGET,  /* ids */
+	SQL_AFTER_FORGET,  /* ids */
+	SQL_SUBMITTER_ADD, /* name, of who is connected */
+	SQL_CLAIM_ANY,	   /* → 1 if something is queued */
+	SQL_CLAIM_LOCK,	   /* one claim after the other (PostgreSQL) */
+	SQL_CLAIM_SUBMITTERS, /* → owner, submitter, running, served_at, both of all of the owner's: of those who have something queued,
+				 in the order of their names */
+	SQL_CLAIM_HEAD, /* owner, submitter, memory_bytes, cpus_milli at most → queue's columns; locks it, passes by what is locked */
+	SQL_CLAIM_TAKE, /* id, worker, token, attempt, lease_until */
+	SQL_CLAIM_SERVED,     /* owner, submitter, at */
 	SQL_CLAIMED,	      /* tokens → queue's columns */
 	SQL_LEASE_PROLONG,    /* worker, until */
 	SQL_LEASES,	      /* worker → id, token, cancelling */
@@ -106,10 +107,12 @@ struct sql_table_info {
 	const char *name;
 	const char *columns;
 	const char *types;
+	bool owned; /* its rows have an owner besides, which is not the caller's to say */
 };
 extern const struct sql_table_info sql_tables[TABLE_COUNT];
 
-/* The columns of an attempt, in the order of sql_tables[TABLE_ATTEMPT] and of every statement that reads one. */
+/* The columns of an attempt, in the order of sql_tables[TABLE_ATTEMPT] and of every statement that reads one, which has the
+ * owner after them. */
 enum attempt_column {
 	ATTEMPT_ID,
 	ATTEMPT_NUMBER,
@@ -141,6 +144,7 @@ enum attempt_column {
 	ATTEMPT_COMMITTED,
 	ATTEMPT_COLUMNS,
 };
+enum { ROW_MAX = ATTEMPT_COLUMNS + 1 }; /* no statement has more columns */
 
 /* The columns of a queued analysis, in the order of every statement that reads one. */
 enum queue_column {
@@ -159,6 +163,7 @@ enum queue_column {
 	QUEUE_ATTEMPT,
 	QUEUE_TOKEN,
 	QUEUE_WORKER,
+	QUEUE_OWNER,
 };
 
 /* The statement for this dialect; newly allocated, NULL if memory is out. */
@@ -190,11 +195,13 @@ struct sql_migration {
 extern const struct sql_migration sql_migrations[];
 extern const int sql_version_wanted;
 extern const char sql_version_3_sqlite[], sql_version_3_postgres[];
-enum { SQL_POSTED_SINCE = 2, SQL_QUEUE_SINCE = 3 }; /* the version that has posted_chunk, the queue */
+extern const char sql_version_4_sqlite[], sql_version_4_postgres[];
 
 /* PostgreSQL: what every connection begins with; what a migration begins with. */
 extern const char sql_postgres_session[];
 extern const char sql_postgres_migrate_lock[];
+/* A transaction: one that tells the schema's version and keeps it, one before there is any. */
+extern const char sql_postgres_begin[], sql_postgres_begin_first[];
 /* Rings the bell of those who listen, when the transaction is committed. */
 extern const char sql_postgres_notify[], sql_postgres_listen[];
 

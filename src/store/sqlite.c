@@ -4,9 +4,12 @@
  */
 #include "sqlite_private.h"
 
+#include <errno.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
 
+#include "buffer.h"
 #include "ledger.h"
 #include "sqlite_file.h"
 #include "text.h"
@@ -144,7 +147,7 @@ static struct value column_value(sqlite3_stmt *statement, int i)
 
 static int step_rows(struct sqlite *s, sqlite3_stmt *statement, row_fn fn, void *arg, struct error *err)
 {
-	struct value row[ATTEMPT_COLUMNS];
+	struct value row[ROW_MAX];
 	int n = sqlite3_column_count(statement), code, r = 0;
 
 	while (r >= 0 && (code = sqlite3_step(statement)) == SQLITE_ROW) {
@@ -171,9 +174,18 @@ static int sqlite_run(struct backend *b, enum sql which, const struct value *par
 	return r < 0 ? r : step_rows(s, s->statements[which], fn, arg, err);
 }
 
-static int sqlite_begin(struct backend *b, struct error *err)
+static int sqlite_version(struct backend *b, int *ret, struct error *err);
+
+static int sqlite_begin(struct backend *b, int *ret_version, struct error *err)
 {
-	return sqlite_exec(sqlite_of(b), "BEGIN IMMEDIATE", err);
+	int r = sqlite_exec(sqlite_of(b), "BEGIN IMMEDIATE", err);
+
+	if (r < 0 || !ret_version)
+		return r;
+	r = sqlite_version(b, ret_version, err);
+	if (r < 0)
+		sqlite3_exec(sqlite_of(b)->db, "ROLLBACK", NULL, NULL, NULL);
+	return r;
 }
 
 static int sqlite_commit(struct backend *b, struct error *err)
@@ -193,9 +205,41 @@ static void sqlite_rollback(struct backend *b)
 		sqlite3_exec(sqlite_of(b)->db, "ROLLBACK", NULL, NULL, NULL);
 }
 
+static const char *owner_of(struct sqlite *s)
+{
+	if (!s->owner)
+		s->owner = sqlite_file_owner(s->uid);
+	return s->owner;
+}
+
+static void give_owner(sqlite3_context *context, int n UNUSED, sqlite3_value **values UNUSED)
+{
+	const char *owner = owner_of(sqlite3_user_data(context));
+
+	if (owner)
+		sqlite3_result_text(context, owner, -1, SQLITE_TRANSIENT);
+	else
+		sqlite3_result_error_nomem(context);
+}
+
+/* "%owner%" in it is the file's owner, as a default of a column must have him. */
 static int sqlite_script(struct backend *b, const char *text, struct error *err)
 {
-	return sqlite_exec(sqlite_of(b), text, err);
+	static const char mark[] = "%owner%";
+	struct sqlite *s = sqlite_of(b);
+	char *quoted = owner_of(s) ? sqlite3_mprintf("%Q", s->owner) : NULL;
+	_cleanup_buffer_ struct buffer script = {0};
+	int r = quoted ? 0 : -1;
+
+	for (const char *at; r == 0 && (at = strstr(text, mark)); text = at + strlen(mark)) {
+		r = buffer_append(&script, text, (size_t)(at - text));
+		if (r == 0)
+			r = buffer_puts(&script, quoted);
+	}
+	sqlite3_free(quoted);
+	if (r < 0 || buffer_puts(&script, text) < 0)
+		return error_memory(err);
+	return sqlite_exec(s, script.data, err);
 }
 
 /* The journal mode stays with the file. To change it SQLite wants the file for itself, and its busy handler is not
@@ -332,6 +376,7 @@ static struct backend *sqlite_close(struct backend *b)
 	sqlite3_close(s->db);
 	fd_close(s->bell);
 	free(s->path);
+	free(s->owner);
 	free(b->name);
 	free(s);
 	return NULL;
@@ -378,8 +423,27 @@ static int configure(struct sqlite *s, struct error *err)
 	/* sqlite_close() decides about checkpoints. */
 	if (code == SQLITE_OK)
 		code = sqlite3_db_config(s->db, SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1, NULL);
+	/* Not for the schema's own views and triggers, which are the platform's to write. */
+	if (code == SQLITE_OK)
+		code = sqlite3_create_function_v2(s->db, "fumehood_owner", 0, SQLITE_UTF8 | SQLITE_DIRECTONLY,
+						  s, give_owner, NULL, NULL, NULL);
 	sqlite3_wal_hook(s->db, note_log, s);
 	return code == SQLITE_OK ? 0 : sqlite_error(s, code, "open", err);
+}
+
+/* Of the file that is open, not of another that has taken its place. */
+static int find_owner(struct sqlite *s, struct error *err)
+{
+	int moved = 0;
+	struct stat st;
+
+	if (stat(s->path, &st) < 0)
+		return error_system(err, errno, "cannot open the ledger %s", s->base.name);
+	s->uid = st.st_uid;
+	if (sqlite3_file_control(s->db, "main", SQLITE_FCNTL_HAS_MOVED, &moved) == SQLITE_OK && moved)
+		return error_set(err, ERROR_LEDGER,
+				 "the ledger %s was replaced while it was opened: try again", s->base.name);
+	return 0;
 }
 
 int sqlite_open(const struct ledger_url *url, unsigned flags, struct backend **ret, struct error *err)
@@ -418,6 +482,8 @@ int sqlite_open(const struct ledger_url *url, unsigned flags, struct backend **r
 					      "open", err)
 			       : error_memory(err);
 	r = configure(sqlite_of(b), err);
+	if (r == 0)
+		r = find_owner(sqlite_of(b), err);
 	if (r < 0)
 		return r;
 	*ret = TAKE_PTR(b);

@@ -1,6 +1,8 @@
 #include "sqlite_file.h"
 
 #include <errno.h>
+#include <pwd.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <sys/vfs.h>
@@ -78,6 +80,20 @@ int sqlite_file_check(const char *path, const char *name, struct error *err)
 			"on a local disk, or use PostgreSQL",
 			name, network);
 	return 0;
+}
+
+char *sqlite_file_owner(uid_t uid)
+{
+	enum { ROOM = 16384 };
+	_cleanup_free_ char *scratch = malloc(ROOM);
+	struct passwd entry, *found = NULL;
+	char *name = NULL;
+
+	if (!scratch)
+		return NULL;
+	if (getpwuid_r(uid, &entry, scratch, ROOM, &found) == 0 && found && *entry.pw_name)
+		return strdup(entry.pw_name);
+	return asprintf(&name, "%lu", (unsigned long)uid) < 0 ? NULL : name;
 }
 
 bool sqlite_file_read_only(const char *path)

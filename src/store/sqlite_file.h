@@ -6,6 +6,7 @@
 #define STORE_SQLITE_FILE_H
 
 #include <stdbool.h>
+#include <sys/types.h>
 
 #include "error.h"
 
@@ -13,6 +14,9 @@
 int sqlite_file_make(const char *path, const char *name, struct error *err);
 /* ERROR_NOT_FOUND if it is not there; refused if it is a directory, or lies on a network file system. */
 int sqlite_file_check(const char *path, const char *name, struct error *err);
+
+/* Whose the file is: the user's name, or the uid as text where there is none. NULL: memory is out. */
+char *sqlite_file_owner(uid_t uid);
 
 /* Can neither it nor its -wal beside it be written, by anybody or by us? */
 bool sqlite_file_read_only(const char *path);

@@ -13,6 +13,8 @@ struct sqlite {
 	struct backend base;
 	sqlite3 *db;
 	char *path;
+	uid_t uid;   /* of the file's owner */
+	char *owner; /* his name, once it was asked for */
 	sqlite3_stmt *statements[SQL_COUNT];
 	sqlite3_stmt *inserts[TABLE_COUNT];
 	enum sql_table filling;

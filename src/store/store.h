@@ -16,6 +16,9 @@ struct ledger {
 	int version;
 };
 
+/* A transaction, for writing, on the schema that it was opened with: until its end nobody upgrades it. */
+int ledger_begin(struct ledger *l, struct error *err);
+
 /* What the object store asks the ledger. */
 struct objects_owner ledger_owner(struct ledger *l);
 

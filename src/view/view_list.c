@@ -99,6 +99,7 @@ static int on_queued(void *arg, const struct queued *q, struct error *err)
 		return 0;
 	if (json_object_set_new(l->live, q->id, json_true()) < 0)
 		return error_memory(err);
+	a.owner = (char *)q->owner;
 	if (wants(l, state, q->id))
 		r = give(l, &a, state, q->state == JOB_CANCELLED ? state : NULL);
 	return r < 0 ? error_memory(err) : 0;
@@ -181,6 +182,7 @@ static json_t *row_json(const struct view_row *row)
 		{"state", json_string(row->state)},
 		{"verdict", json_text(row->verdict)},
 		{"attempt", a->number > 0 ? json_integer(a->number) : json_null()},
+		{"owner", json_shown(a->owner)},
 		{"created", json_instant(a->created)},
 		{"started", json_instant(a->started)},
 		{"usage", usage_to_json(&a->usage)},

@@ -15,6 +15,7 @@ json_t *view_queued_json(const struct queued *q)
 		{"status", ended ? json_integer(q->status) : json_null()},
 		{"attempt", q->attempt > 0 ? json_integer(q->attempt) : json_null()},
 		{"priority", json_integer(q->priority)},
+		{"owner", json_shown(q->owner)},
 		{"submitter", json_shown(q->submitter)},
 		{"worker", json_shown(q->worker)},
 		{"reason", json_shown(q->reason)},
@@ -96,6 +97,7 @@ json_t *queue_view_json(const struct queue_view *v)
 	const struct job *j = &v->job;
 	const struct json_entry entries[] = {
 		{"state", json_string(job_state_name(v->state))},
+		{"owner", json_shown(j->owner)},
 		{"submitter", json_shown(j->submitter)},
 		{"priority", json_integer(j->priority)},
 		{"retries", json_integer(j->retries)},

@@ -3,6 +3,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "record.h"
+
 void subject_init(struct subject *s)
 {
 	*s = (struct subject){0};
@@ -72,11 +74,17 @@ const char *subject_state(const struct subject *s)
 	return s->in_ledger ? "finished" : "held";
 }
 
+const char *subject_owner(const struct subject *s)
+{
+	return s->in_ledger ? s->attempt.owner : s->queue.found ? s->queue.job.owner : NULL;
+}
+
 json_t *subject_json(const struct subject *s)
 {
 	json_t *json = attempt_to_public_json(&s->attempt, true);
 
 	if (json && (s->in_ledger || json_object_set_new(json, "verdict", json_null()) == 0) &&
+	    json_object_set_new(json, "owner", json_shown(subject_owner(s))) == 0 &&
 	    json_object_set_new(json, "state", json_string(subject_state(s))) == 0 &&
 	    json_object_set(json, "attempts", s->attempts) == 0 &&
 	    json_object_set_new(json, "queue", s->queue.found ? queue_view_json(&s->queue) : json_null()) ==

@@ -2,6 +2,7 @@
 import contextlib
 import json
 import os
+import pwd
 import secrets
 import shutil
 import stat
@@ -22,6 +23,13 @@ class Who:
     def __init__(self, uid):
         self.uid = uid
         self.is_root = uid is None and os.geteuid() == 0
+
+    def name(self):
+        uid = os.geteuid() if self.uid is None else self.uid
+        try:
+            return pwd.getpwuid(uid).pw_name
+        except KeyError:
+            return str(uid)
 
     def popen_arguments(self):
         return {} if self.uid is None else {'user': self.uid, 'group': self.uid, 'extra_groups': []}

@@ -338,7 +338,21 @@ def test_one_users_many_do_not_starve_anothers_few(hood, ledger):
     assert max(order.index(id) for id in few) < 16, order
 
 
-def test_a_cap_holds_for_each_submitter(hood, ledger):
+def test_whose_it_is_the_ledger_says_and_not_the_submitter(hood, ledger):
+    id = submit(hood, 'true', '--submitter', 'root')
+    owner = 'owner' if ledger.name == 'postgres' else hood.who.name()
+    assert shown(hood, id)['owner'] == shown(hood, id)['queue']['owner'] == owner
+    drain(hood)
+    assert shown(hood, id)['owner'] == owner
+    assert [row['owner'] for row in hood.succeed('ls', '--json').json] == [owner]
+    assert owner in hood.succeed('ls').out.splitlines()[1]
+    assert ledger.sql(f'SELECT owner FROM {ledger.table("queue")}') == [owner]
+    assert ledger.sql(f'SELECT owner FROM {ledger.table("attempt")}') == [owner]
+    hood.run('true')
+    assert {row['owner'] for row in hood.succeed('ls', '--json').json} == {owner}
+
+
+def test_a_cap_holds_for_each_owner(hood, ledger):
     config = hood.write('capped.yaml', 'queue: {cap: 1}\n')
     ids = hood.succeed('submit', hood.id(), '--array', '1-3', '--', 'sleep', '0.3').out.split()
     drain(hood, '--config', config)

@@ -398,29 +398,113 @@ static void test_who_has_fewest_running_is_next(void **state)
 	ledger_close(l);
 }
 
-static void test_a_cap_holds_for_each_submitter_over_all_workers(void **state)
+/* Behind the ledger's back: it would not let anybody. */
+static void give_to(const struct place *p, const char *prefix, const char *owner)
+{
+	char sqlite[256], postgres[512];
+
+	snprintf(sqlite, sizeof sqlite, "UPDATE fumehood_queue SET owner = '%s' WHERE id LIKE '%s%%'", owner,
+		 prefix);
+	snprintf(postgres, sizeof postgres,
+		 "ALTER TABLE fumehood.queue DISABLE TRIGGER owner_kept;"
+		 "UPDATE fumehood.queue SET owner = '%s' WHERE id LIKE '%s%%';"
+		 "ALTER TABLE fumehood.queue ENABLE TRIGGER owner_kept",
+		 owner, prefix);
+	place_sql(p, sqlite, postgres);
+}
+
+static void test_a_cap_holds_for_an_owner_over_all_workers(void **state)
 {
 	struct ledger *l = place_open(*state);
 	struct claim_order o = {.worker = "w1", .lease_ns = LEASE_NS, .cap = 2};
-	struct job jobs[10] = {0}, first;
+	struct job jobs[20] = {0}, first;
 	size_t n = 0;
 
 	submit_many(l, "a", "ada", 5);
 	submit_many(l, "b", "bob", 5);
-	OK(ledger_claim(l, &o, jobs, 10, &n, NULL, &err));
+	submit_many(l, "c", "cyd", 5);
+	give_to(*state, "c", "else");
+	OK(ledger_claim(l, &o, jobs, 20, &n, NULL, &err));
 	assert_int_equal(n, 4);
 	first = jobs[0];
 	for (size_t i = 1; i < n; i++)
 		job_done(&jobs[i]);
 	o.worker = "w2";
-	OK(ledger_claim(l, &o, jobs, 10, &n, NULL, &err));
+	OK(ledger_claim(l, &o, jobs, 20, &n, NULL, &err));
 	assert_int_equal(n, 0);
 	assert_int_equal(finish(l, &first, VERDICT_SUCCEEDED), 1);
-	OK(ledger_claim(l, &o, jobs, 10, &n, NULL, &err));
+	OK(ledger_claim(l, &o, jobs, 20, &n, NULL, &err));
 	assert_int_equal(n, 1);
-	assert_string_equal(jobs[0].submitter, first.submitter);
+	assert_int_equal(jobs[0].id[0] == 'c', first.id[0] == 'c');
 	job_done(&jobs[0]);
 	job_done(&first);
+	ledger_close(l);
+}
+
+static void test_more_names_do_not_make_a_larger_share(void **state)
+{
+	static const char *const names[] = {"a", "b", "c", "d"};
+	struct ledger *l = place_open(*state);
+	struct job jobs[8] = {0};
+	size_t n = 0;
+	int of_e = 0;
+
+	for (size_t i = 0; i < ARRAY_SIZE(names); i++)
+		submit_many(l, names[i], names[i], 8);
+	submit_many(l, "e", "e", 8);
+	give_to(*state, "e", "else");
+	OK(ledger_claim(l, &anything, jobs, 8, &n, NULL, &err));
+	assert_int_equal(n, 8);
+	for (size_t i = 0; i < n; i++) {
+		of_e += jobs[i].id[0] == 'e';
+		job_done(&jobs[i]);
+	}
+	assert_int_equal(of_e, 4);
+	ledger_close(l);
+}
+
+static int see_owner(void *arg, const struct queued *q, struct error *e UNUSED)
+{
+	snprintf(arg, 64, "%s", q->owner ? q->owner : "");
+	return 0;
+}
+
+/* Whatever the submitter calls himself, and whatever he writes into the tables. */
+static void test_whose_it_is_the_database_says(void **state)
+{
+	const struct place *p = *state;
+	struct ledger *l = place_open(p);
+	_cleanup_attempt_ struct attempt a;
+	_cleanup_job_ struct job j = {0};
+	char *const ids[] = {(char *)"forged", NULL};
+	char me[64] = "", seen[64] = "";
+
+	attempt_init(&a);
+	submit(l, "honest", NULL);
+	assert_true(claim_by(l, "w1", LEASE_NS, &j));
+	snprintf(me, sizeof me, "%s", j.owner);
+	assert_true(me[0] && strcmp(me, "ada") != 0);
+	if (p->is_postgres)
+		assert_string_equal(me, "owner"); /* who connects, tests/support/with-postgres */
+	assert_true(finish(l, &j, VERDICT_SUCCEEDED) > 0);
+	OK(ledger_load(l, "honest", 0, &a, &err));
+	assert_string_equal(a.owner, me);
+	place_sql(
+		p,
+		"INSERT INTO fumehood_queue SELECT NULL, 'forged', 'queued', submitter, priority, retries, retry_on, again, "
+		"tries, request, inputs, memory_bytes, cpus_milli, submitted_at, due_at, 0, NULL, NULL, NULL, "
+		"cancelling, NULL, NULL, NULL, 'root' FROM fumehood_queue",
+		"INSERT INTO fumehood.queue(id, state, submitter, priority, retries, retry_on, again, tries, request, "
+		"inputs, memory_bytes, cpus_milli, submitted_at, attempt, cancelling, owner) SELECT 'forged', 'queued', "
+		"submitter, priority, retries, retry_on, again, tries, request, inputs, memory_bytes, cpus_milli, "
+		"submitted_at, 0, false, 'root' FROM fumehood.queue; UPDATE fumehood.queue SET owner = 'root'; "
+		"UPDATE fumehood.attempt SET owner = 'root'");
+	OK(ledger_queue_look(l, ids, see_owner, seen, &err));
+	assert_string_equal(seen, me);
+	job_done(&j);
+	assert_true(claim_by(l, "w1", LEASE_NS, &j));
+	assert_string_equal(j.id, "forged");
+	assert_string_equal(j.owner, me);
 	ledger_close(l);
 }
 
@@ -898,21 +982,75 @@ static void test_a_crowd_of_workers_ends_each_exactly_once(void **state)
 	ledger_close(l);
 }
 
-static void test_a_ledger_from_before_the_queue_is_upgraded(void **state)
+/* As it was before the last migration, or so many before. */
+static void make_older(const struct place *p, int version)
+{
+	char sqlite[128], postgres[128];
+
+	place_sql(p, "", "CREATE SCHEMA fumehood");
+	for (int i = 0; i < version; i++)
+		place_sql(p, sql_migrations[i].script[SQL_SQLITE], sql_migrations[i].script[SQL_POSTGRES]);
+	snprintf(sqlite, sizeof sqlite, "INSERT INTO fumehood_schema_version VALUES (%d, 0, 'x')", version);
+	snprintf(postgres, sizeof postgres, "INSERT INTO fumehood.schema_version VALUES (%d, now(), 'x')",
+		 version);
+	place_sql(p, sqlite, postgres);
+}
+
+static void test_an_older_ledger_is_refused_until_it_is_upgraded(void **state)
+{
+	static const unsigned ways[] = {0, LEDGER_CREATE, LEDGER_READ_ONLY};
+	const struct place *p = *state;
+	struct ledger *l = NULL;
+
+	make_older(p, 2);
+	for (size_t i = 0; i < ARRAY_SIZE(ways); i++) {
+		err = (struct error)ERROR_INIT;
+		assert_int_equal(ledger_open(p->url, ways[i], &l, &err), LEDGER_OTHER_SCHEMA);
+		assert_non_null(strstr(err.message, "schema 2, this one needs"));
+		assert_non_null(strstr(err.message, "'fumehood db upgrade'"));
+	}
+	OK(ledger_open(p->url, LEDGER_UPGRADE, &l, &err));
+	submit(l, "a", NULL);
+	assert_claims(l, "a");
+	ledger_close(l);
+	OK(ledger_open(p->url, LEDGER_READ_ONLY, &l, &err));
+	ledger_close(l);
+}
+
+static void test_nothing_is_claimed_of_a_ledger_that_was_upgraded_meanwhile(void **state)
+{
+	const struct place *p = *state;
+	struct ledger *l = place_open(p);
+	struct job jobs[1];
+	size_t n = 7;
+
+	submit(l, "a", NULL);
+	place_sql(p, "INSERT INTO fumehood_schema_version VALUES (99, 0, 'x')",
+		  "INSERT INTO fumehood.schema_version VALUES (99, now(), 'x')");
+	err = (struct error)ERROR_INIT;
+	assert_int_equal(ledger_claim(l, &anything, jobs, 1, &n, NULL, &err), LEDGER_OTHER_SCHEMA);
+	assert_non_null(strstr(err.message, "newer fumehood (schema 99"));
+	assert_int_equal(count(l, JOB_QUEUED), 1);
+	ledger_close(l);
+}
+
+static void test_ten_upgrades_at_once_are_one(void **state)
 {
 	const struct place *p = *state;
 	struct ledger *l = NULL;
-	_cleanup_job_ struct job j = {0};
+	pid_t pids[10];
+	int how;
 
-	place_sql(p, "", "CREATE SCHEMA fumehood");
-	for (int i = 0; i < SQL_QUEUE_SINCE - 1; i++)
-		place_sql(p, sql_migrations[i].script[SQL_SQLITE], sql_migrations[i].script[SQL_POSTGRES]);
-	place_sql(p, "INSERT INTO fumehood_schema_version VALUES (2, 0, 'x')",
-		  "INSERT INTO fumehood.schema_version VALUES (2, now(), 'x')");
-	OK(ledger_open(p->url, LEDGER_READ_ONLY, &l, &err));
-	assert_int_equal(count(l, JOB_QUEUED), 0);
-	REFUSED(ledger_queue_load(l, "a", &j, &err), "not in the queue");
-	ledger_close(l);
+	make_older(p, 1);
+	for (size_t i = 0; i < ARRAY_SIZE(pids); i++) {
+		pids[i] = fork();
+		if (pids[i] == 0)
+			_exit(ledger_open(p->url, LEDGER_UPGRADE, &l, &err) < 0);
+	}
+	for (size_t i = 0; i < ARRAY_SIZE(pids); i++) {
+		assert_int_equal(waitpid(pids[i], &how, 0), pids[i]);
+		assert_int_equal(how, 0);
+	}
 	l = place_open(p);
 	submit(l, "a", NULL);
 	assert_claims(l, "a");
@@ -1051,7 +1189,9 @@ int main(void)
 		ROW(priority_goes_before_order_and_order_before_nothing),
 		ROW(ten_do_not_wait_for_a_thousand),
 		ROW(who_has_fewest_running_is_next),
-		ROW(a_cap_holds_for_each_submitter_over_all_workers),
+		ROW(a_cap_holds_for_an_owner_over_all_workers),
+		ROW(more_names_do_not_make_a_larger_share),
+		ROW(whose_it_is_the_database_says),
 		ROW(nobody_overtakes_who_does_not_fit_now),
 		ROW(a_chain_starts_one_after_the_other),
 		ROW(one_after_two_waits_for_both),
@@ -1067,7 +1207,9 @@ int main(void)
 		ROW(a_list_is_newest_first_and_can_be_narrowed),
 		ROW(the_bell_rings_when_something_is_submitted),
 		ROW(a_crowd_of_workers_ends_each_exactly_once),
-		ROW(a_ledger_from_before_the_queue_is_upgraded),
+		ROW(an_older_ledger_is_refused_until_it_is_upgraded),
+		ROW(nothing_is_claimed_of_a_ledger_that_was_upgraded_meanwhile),
+		ROW(ten_upgrades_at_once_are_one),
 		ROW(nobody_waits_for_ever_however_others_end),
 		ROW(a_claim_among_many_takes_no_longer_than_among_few),
 	};

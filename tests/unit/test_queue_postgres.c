@@ -127,7 +127,7 @@ static void test_a_commit_under_way_keeps_nobody_waiting(void **state)
 	submit(l, "a");
 	claim(l, &j);
 	place_sql(p, NULL, "UPDATE fumehood.queue SET lease_until = '2000-01-01'");
-	OK(b->ops->begin(b, &err));
+	OK(b->ops->begin(b, NULL, &err));
 	OK(ledger_run(committing, SQL_QUEUE_ROW, &key, 1, NULL, NULL, &err));
 	OK(ledger_heartbeat(l, "w", LEASE_NS, count_lease, &leases, &err));
 	assert_int_equal(leases, 1);

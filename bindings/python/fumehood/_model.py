@@ -234,11 +234,12 @@ class Listed:
     created: Optional[datetime] = None
     started: Optional[datetime] = None
     usage: Usage = Usage()
+    owner: Optional[str] = None
 
     @staticmethod
     def of(json: Mapping[str, Any]) -> Listed:
         return Listed(json["id"], json["state"], json["verdict"], json["attempt"], instant(json["created"]),
-                      instant(json["started"]), _known(Usage, json["usage"] or {}))
+                      instant(json["started"]), _known(Usage, json["usage"] or {}), json["owner"])
 
 
 @dataclass(frozen=True)
@@ -257,6 +258,7 @@ class Job:
     cancelling: bool = False
     submitted: Optional[datetime] = None
     due: Optional[datetime] = None
+    owner: Optional[str] = None
 
     @property
     def ended(self) -> bool:
