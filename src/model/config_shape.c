@@ -148,7 +148,7 @@ int shape_query(const struct node *map, const char *file, struct error *err)
 		const struct node *n = &map->items[i];
 		const char *key = map->keys[i].text;
 
-		if (strcmp(key, "role") == 0)
+		if (strcmp(key, "role") == 0 || strcmp(key, "passfile") == 0)
 			r = shape_text(n, file, key, err);
 		else if (strcmp(key, "timeout") == 0)
 			r = shape_amount(n, file, key, duration_parse, "30s", NULL, err);

@@ -65,6 +65,7 @@ static int run_one(struct hood *h, struct ledger *l, int run_fd, size_t i, struc
 	struct ledger_query query = {
 		.sql = q->sql,
 		.role = json_string_value(json_object_get(site, "role")),
+		.passfile = json_string_value(json_object_get(site, "passfile")),
 		.timeout_ms = amount(site, "timeout", duration_parse, default_timeout_ns) / NSEC_PER_MSEC,
 		.max_bytes = amount(site, "max_bytes", size_parse, default_max_bytes),
 	};

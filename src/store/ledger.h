@@ -96,11 +96,12 @@ int ledger_post(struct ledger *l, const struct attempt *a, const struct row_sour
 /* Was this token committed? 1, 0, negative. */
 int ledger_has_token(struct ledger *l, const char *token, int *ret_number, struct error *err);
 
-/* A query of a stranger's: only read, with the rights of a role (PostgreSQL; SQLite: of tables that are not the ledger's),
- * on a connection of its own. ERROR_REFUSED says what was wrong with it. */
+/* A query of a stranger's: only read, on a connection of its own, which is a login of a role (PostgreSQL) or can see no
+ * table of the ledger's (SQLite). ERROR_REFUSED says what was wrong with it. */
 struct ledger_query {
 	const char *sql;
-	const char *role; /* NULL: none, which PostgreSQL refuses */
+	const char *role;     /* NULL: none, which PostgreSQL refuses */
+	const char *passfile; /* with its password; NULL: where libpq looks for it */
 	uint64_t timeout_ms;
 	uint64_t max_bytes;
 };

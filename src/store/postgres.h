@@ -48,6 +48,8 @@ int postgres_bell(struct backend *b, struct error *err);
 int postgres_bell_read(struct backend *b, struct error *err);
 /* Connects again, and waits a little for a server that restarts. */
 int postgres_reconnect(struct postgres *p, struct error *err);
+/* Connects q to the ledger's server as query->role, with the password of that role alone. */
+int postgres_login(struct postgres *p, struct pq *q, const struct ledger_query *query, struct error *err);
 int postgres_query(struct backend *b, const struct ledger_query *q, query_line_fn fn, void *arg,
 		   struct error *err);
 

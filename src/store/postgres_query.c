@@ -1,10 +1,10 @@
 /*
- * A stranger's query on PostgreSQL: a connection of its own, a read-only transaction, the role that the site gives to
- * queries, a timeout, and COPY … TO STDOUT, which takes one query and nothing else.
+ * A stranger's query on PostgreSQL: a connection of its own as the role that the site gives to queries
+ * (postgres_login.c), a read-only transaction, a timeout, and COPY … TO STDOUT, which takes one query and nothing else.
  *
- * A role is only lent: set_config('role', …) would give it back, in the midst of a query. So names like that are refused
- * (query_words.c), what is left is parsed by itself before it is put between the brackets of COPY, and a role that
- * could do harm is refused.
+ * The login is the wall: whatever text a function runs as a query, nothing is there but that role's rights, and a role
+ * that could do harm is refused. In front of it, names that are not for strangers are refused (query_words.c), and
+ * what is left is parsed by itself before it is put between the brackets of COPY.
  */
 #include "postgres.h"
 
@@ -17,7 +17,7 @@
 #include "query.h"
 #include "text.h"
 
-enum { SILENCE_MORE_MS = 5000 };
+enum { SILENCE_MORE_MS = 5000, ANSWER_ROW_MAX = 16 * 1024 * 1024 };
 
 /* What the server says of it: the query is at fault unless the server is. */
 static int query_fail(struct pq *q, const PGresult *result, struct error *err)
@@ -29,6 +29,10 @@ static int query_fail(struct pq *q, const PGresult *result, struct error *err)
 		return pq_error(q, result, err);
 	if (pq_state_is(q, result, "57014"))
 		return error_set(err, ERROR_REFUSED, "it took longer than query.timeout allows");
+	if (pq_state_is(q, result, "22012"))
+		return error_set(err, ERROR_REFUSED,
+				 "it divides by zero, or a row of its answer is larger than %d MiB",
+				 ANSWER_ROW_MAX >> 20);
 	return error_set(err, ERROR_REFUSED, "%s", text_escape_into(shown, sizeof shown, said, strlen(said)));
 }
 
@@ -65,28 +69,28 @@ static int ask(struct pq *q, const char *text, const char *param, bool *ret_trut
 }
 
 /* A superuser, or the ledger's own user, is no role for strangers. */
-static int check_role(struct pq *q, const char *role, struct error *err)
+static int check_role(struct pq *q, const char *role, const char *own, struct error *err)
 {
 	char shown[128];
 	bool fit;
-	int r = ask(q, sql_postgres_query_role, role, &fit, err);
+	int r = ask(q, sql_postgres_query_role, own, &fit, err);
 
 	if (r < 0 || fit)
 		return r;
 	return error_set(
 		err, ERROR_REFUSED,
-		"query.role '%s' does not exist, or is a superuser, the ledger's own user or a member of a role that may "
-		"do more than read: make one with CREATE ROLE … NOLOGIN and grant it SELECT",
+		"query.role '%s' is a superuser, the ledger's own user, a member of a role that may do more than read, or "
+		"may write into the ledger: make one with CREATE ROLE … LOGIN and grant it SELECT on what queries may see",
 		text_escape_into(shown, sizeof shown, role, strlen(role)));
 }
 
-static int begin(struct pq *q, const struct ledger_query *query, struct error *err)
+static int begin(struct pq *q, const struct ledger_query *query, const char *own, struct error *err)
 {
-	_cleanup_free_ char *text = sql_postgres_query_begin(query->role, query->timeout_ms);
+	_cleanup_free_ char *text = sql_postgres_query_begin(query->timeout_ms);
 	int r = text ? 0 : error_memory(err);
 
 	if (r == 0)
-		r = check_role(q, query->role, err);
+		r = check_role(q, query->role, own, err);
 	if (r == 0)
 		r = pq_exec(q, sql_postgres_query_session, err);
 	return r < 0 ? r : pq_exec(q, text, err);
@@ -124,7 +128,7 @@ static int read_lines(struct pq *q, query_line_fn fn, void *arg, struct error *e
 
 static int copy_out(struct pq *q, const char *sql, query_line_fn fn, void *arg, struct error *err)
 {
-	_cleanup_free_ char *text = sql_postgres_query_copy(sql);
+	_cleanup_free_ char *text = sql_postgres_query_copy(sql, ANSWER_ROW_MAX);
 	PGresult *result = NULL;
 	int r;
 
@@ -149,10 +153,10 @@ static int check_after(struct pq *q, const char *role, struct error *err)
 	return r < 0 || same ? r : error_set(err, ERROR_REFUSED, "it changed its own rights");
 }
 
-static int run(struct pq *q, const struct ledger_query *query, const char *sql, query_line_fn fn, void *arg,
-	       struct error *err)
+static int run(struct pq *q, const struct ledger_query *query, const char *own, const char *sql,
+	       query_line_fn fn, void *arg, struct error *err)
 {
-	int r = begin(q, query, err);
+	int r = begin(q, query, own, err);
 
 	if (r == 0)
 		r = parse_alone(q, sql, err);
@@ -185,9 +189,9 @@ int postgres_query(struct backend *b, const struct ledger_query *query, query_li
 		return error_memory(err);
 	r = pq_load(&q, err);
 	if (r == 0)
-		r = pq_connect(&q, p->url, err);
+		r = postgres_login(p, &q, query, err);
 	if (r == 0)
-		r = run(&q, query, sql, fn, arg, err);
+		r = run(&q, query, p->q.PQuser(p->q.conn), sql, fn, arg, err);
 	/* The connection ends with it, and so does whatever the query did to its session. */
 	pq_done(&q);
 	return r;

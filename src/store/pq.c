@@ -10,7 +10,7 @@
 #include "macros.h"
 #include "sql.h"
 
-enum { OLDEST_SERVER = 130000 };
+enum { OLDEST_SERVER = 130000, CONNECT_OPTIONS_MAX = 64 };
 
 int pq_load(struct pq *q, struct error *err)
 {
@@ -100,30 +100,38 @@ static int greet(struct pq *q, struct error *err)
 	return pq_exec(q, sql_postgres_session, err);
 }
 
+const char *pq_said(struct pq *q, char *out, size_t room)
+{
+	return one_line(q->PQerrorMessage(q->conn), out, room);
+}
+
 int pq_connect(struct pq *q, const char *url, struct error *err)
 {
-	/* What the URL says comes last, and so it wins. */
-	const char *const names[] = {"connect_timeout",
-				     "fallback_application_name",
-				     "client_encoding",
-				     "keepalives_idle",
-				     "keepalives_interval",
-				     "keepalives_count",
-				     "tcp_user_timeout",
-				     "dbname",
-				     NULL};
-	const char *timeout = getenv("PGCONNECT_TIMEOUT");
-	const char *const values[] = {
-		timeout ? timeout : "10", "fumehood", "UTF8", "10", "5", "3", "30000", url, NULL};
-	char said[512];
-	int r;
+	int r = check_url(q, url, err);
 
+	return r < 0 ? r
+		     : pq_connect_with(q, (const char *const[]){"dbname", NULL},
+				       (const char *const[]){url, NULL}, err);
+}
+
+int pq_connect_with(struct pq *q, const char *const *more_names, const char *const *more_values,
+		    struct error *err)
+{
+	const char *timeout = getenv("PGCONNECT_TIMEOUT");
+	/* What the caller says comes last, and so it wins. */
+	const char *names[CONNECT_OPTIONS_MAX + 8] = {
+		"connect_timeout",     "fallback_application_name", "client_encoding", "keepalives_idle",
+		"keepalives_interval", "keepalives_count",	    "tcp_user_timeout"};
+	const char *values[CONNECT_OPTIONS_MAX + 8] = {
+		timeout ? timeout : "10", "fumehood", "UTF8", "10", "5", "3", "30000"};
+	char said[512];
+
+	for (size_t i = 0; i < CONNECT_OPTIONS_MAX && more_names[i]; i++) {
+		names[7 + i] = more_names[i];
+		values[7 + i] = more_values[i];
+	}
 	if (q->conn)
 		q->PQfinish(q->conn);
-	q->conn = NULL;
-	r = check_url(q, url, err);
-	if (r < 0)
-		return r;
 	q->conn = q->PQconnectdbParams(names, values, 1);
 	if (!q->conn)
 		return error_memory(err);

@@ -20,6 +20,10 @@
 	X(PQconnectdbParams)    \
 	X(PQfinish)             \
 	X(PQstatus)             \
+	X(PQhost)               \
+	X(PQport)               \
+	X(PQdb)                 \
+	X(PQuser)               \
 	X(PQtransactionStatus)  \
 	X(PQserverVersion)      \
 	X(PQerrorMessage)       \
@@ -65,6 +69,10 @@ void pq_done(struct pq *q);
 
 /* Connects, or connects again. No message has a password in it. */
 int pq_connect(struct pq *q, const char *url, struct error *err);
+/* The same with these options of libpq, instead of a URL; both lists end in NULL. */
+int pq_connect_with(struct pq *q, const char *const *names, const char *const *values, struct error *err);
+/* What libpq said last, in one line. */
+const char *pq_said(struct pq *q, char *out, size_t room);
 
 /* Sends what is still to be sent, and waits for the next result; *ret is NULL at the end. -EAGAIN: lost. */
 int pq_flush(struct pq *q, struct error *err);

@@ -1,6 +1,6 @@
 /*
  * Queries that a stranger wrote, before a database sees them. Rights, a read-only transaction and limits are the wall;
- * this is the lock on its door: words by which a query could take back the role that it was given.
+ * this is the lock on its door: words that are of no use to a query that only reads.
  */
 #ifndef STORE_QUERY_H
 #define STORE_QUERY_H

@@ -142,14 +142,14 @@ static bool is_forbidden(const char *name, size_t size)
 {
 	static const char *const prefixes[] = {
 		"pg_",		"lo_",		 "dblink",	    "query_to_xml",   "cursor_to_xml",
-		"table_to_xml", "schema_to_xml", "database_to_xml", "binary_upgrade", "fumehood"};
+		"table_to_xml", "schema_to_xml", "database_to_xml", "binary_upgrade", "fumehood",
+		"crosstab"};
 	static const char *const words[] = {"set_config",
 					    "ts_stat",
 					    "ts_rewrite",
 					    "setval",
 					    "nextval",
 					    "xpath_table",
-					    "crosstab",
 					    "connectby",
 					    "loread",
 					    "lowrite",

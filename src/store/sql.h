@@ -182,11 +182,15 @@ char *sql_post_move(const struct row_table *t);
 char *sql_post_name(const struct row_table *t);
 extern const char sql_postgres_post_path[], sql_postgres_own_path[];
 
-/* PostgreSQL, around a stranger's query: its session, whether the role $1 is fit for it, its transaction, the query as a
- * COPY, and whether it has left its rights alone. */
-extern const char sql_postgres_query_session[], sql_postgres_query_role[], sql_postgres_query_after[];
-char *sql_postgres_query_begin(const char *role, uint64_t timeout_ms);
-char *sql_postgres_query_copy(const char *sql);
+/* PostgreSQL, around a stranger's query: may the role $1 log in, its session, whether the session's role is fit for it
+ * ($1: the ledger's own user), its transaction, the query as a COPY, and whether it has left its rights alone. */
+extern const char sql_postgres_query_login[], sql_postgres_query_session[], sql_postgres_query_role[],
+	sql_postgres_query_after[];
+char *sql_postgres_query_begin(uint64_t timeout_ms);
+/* A row of more than row_max bytes as text is a division by zero: it is not to be sent at all. */
+char *sql_postgres_query_copy(const char *sql, uint64_t row_max);
+/* "name", its quotes doubled. */
+char *sql_quote_name(const char *name);
 
 /* migrations[n] makes version n + 1 out of version n. A script of several statements. */
 struct sql_migration {

@@ -13,37 +13,59 @@ const char sql_postgres_query_session[] =
 	"SET idle_in_transaction_session_timeout = '1min'; SET DateStyle = 'ISO, YMD'; SET TimeZone = 'UTC'; "
 	"SET extra_float_digits = 1; SET bytea_output = 'hex'";
 
-/* Not a superuser, not us, nor with the rights of one of the server's own roles but those that only read tables. */
+const char sql_postgres_query_login[] = "SELECT rolcanlogin FROM pg_roles WHERE rolname = $1";
+
+/* Not a superuser, not the ledger's user, nor with the rights of one of the server's own roles but those that only read
+ * tables; and nothing of the ledger's is its to write. */
 const char sql_postgres_query_role[] =
 	"SELECT NOT r.rolsuper AND NOT r.rolreplication AND NOT r.rolbypassrls AND NOT r.rolcreaterole "
-	"AND r.rolname <> session_user AND NOT EXISTS (SELECT 1 FROM pg_roles m WHERE m.oid <> r.oid AND "
-	"pg_has_role(r.oid, m.oid, 'MEMBER') AND (m.rolsuper OR m.rolname = session_user OR m.rolname IN "
+	"AND NOT r.rolcreatedb AND r.rolname <> $1 AND NOT EXISTS (SELECT 1 FROM pg_roles m WHERE m.oid <> r.oid AND "
+	"pg_has_role(r.oid, m.oid, 'MEMBER') AND (m.rolsuper OR m.rolname = $1 OR m.rolname IN "
 	"('pg_read_server_files', 'pg_write_server_files', 'pg_execute_server_program', 'pg_signal_backend', "
-	"'pg_write_all_data'))) FROM pg_roles r WHERE r.rolname = $1";
+	"'pg_write_all_data'))) AND NOT EXISTS (SELECT 1 FROM pg_class c WHERE c.relnamespace = "
+	"to_regnamespace('fumehood') AND c.relkind IN ('r', 'p', 'v') AND (has_table_privilege(r.oid, c.oid, "
+	"'INSERT, UPDATE, DELETE, TRUNCATE, TRIGGER') OR has_any_column_privilege(r.oid, c.oid, 'INSERT, UPDATE'))) "
+	"FROM pg_roles r WHERE r.rolname = session_user";
 
-const char sql_postgres_query_after[] =
-	"SELECT current_user = $1 AND current_setting('transaction_read_only') = 'on'";
+const char sql_postgres_query_after[] = "SELECT session_user = $1 AND current_user = $1 AND "
+					"current_setting('transaction_read_only') = 'on'";
 
-char *sql_postgres_query_begin(const char *role, uint64_t timeout_ms)
+/* The path of the role or the database, not ours. */
+char *sql_postgres_query_begin(uint64_t timeout_ms)
 {
 	_cleanup_buffer_ struct buffer b = {0};
-	int r = buffer_printf(&b,
-			      "START TRANSACTION ISOLATION LEVEL REPEATABLE READ READ ONLY; "
-			      "SET LOCAL statement_timeout = %" PRIu64 "; "
-			      "SELECT set_config('search_path', reset_val, true) FROM pg_settings "
-			      "WHERE name = 'search_path'; SET LOCAL ROLE \"",
-			      timeout_ms);
 
-	for (; *role && r == 0; role++)
-		r = *role == '"' ? buffer_puts(&b, "\"\"") : buffer_append(&b, role, 1);
-	return r < 0 || buffer_puts(&b, "\"") < 0 ? NULL : buffer_take(&b);
+	return buffer_printf(&b,
+			     "START TRANSACTION ISOLATION LEVEL REPEATABLE READ READ ONLY; "
+			     "SET LOCAL statement_timeout = %" PRIu64 "; "
+			     "SELECT set_config('search_path', reset_val, true) FROM pg_settings "
+			     "WHERE name = 'search_path'",
+			     timeout_ms) < 0
+		       ? NULL
+		       : buffer_take(&b);
 }
 
 /* The line break ends a comment with which the query may end. */
-char *sql_postgres_query_copy(const char *sql)
+char *sql_postgres_query_copy(const char *sql, uint64_t row_max)
 {
 	_cleanup_buffer_ struct buffer b = {0};
 
-	return buffer_printf(&b, "COPY (%s\n) TO STDOUT (FORMAT csv, HEADER)", sql) < 0 ? NULL
-											: buffer_take(&b);
+	return buffer_printf(&b,
+			     "COPY (SELECT fumehood_row.* FROM (%s\n) AS fumehood_row WHERE CASE WHEN "
+			     "octet_length(fumehood_row::text) <= %" PRIu64
+			     " THEN true ELSE octet_length(fumehood_row::text) / "
+			     "(octet_length(fumehood_row::text) * 0) = 0 END) TO STDOUT (FORMAT csv, HEADER)",
+			     sql, row_max) < 0
+		       ? NULL
+		       : buffer_take(&b);
+}
+
+char *sql_quote_name(const char *name)
+{
+	_cleanup_buffer_ struct buffer b = {0};
+	int r = buffer_puts(&b, "\"");
+
+	for (; *name && r == 0; name++)
+		r = *name == '"' ? buffer_puts(&b, "\"\"") : buffer_append(&b, name, 1);
+	return r < 0 || buffer_puts(&b, "\"") < 0 ? NULL : buffer_take(&b);
 }

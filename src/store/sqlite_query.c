@@ -18,7 +18,7 @@ enum { TICK = 10000, VALUE_MAX = 16 * 1024 * 1024, SQL_MAX = 1024 * 1024 };
 
 struct asking {
 	sqlite3 *db;
-	uint64_t deadline;
+	uint64_t deadline, max_bytes;
 	char refused[160]; /* what the authorizer would not let it do */
 };
 
@@ -149,13 +149,14 @@ static int put_column(struct buffer *b, sqlite3_stmt *statement, int i)
 	}
 }
 
-static int give_line(struct buffer *b, sqlite3_stmt *statement, bool header, query_line_fn fn, void *arg,
-		     struct error *err)
+/* A line that is longer than the whole answer may be is cut: it is refused all the same. */
+static int give_line(struct asking *a, struct buffer *b, sqlite3_stmt *statement, bool header,
+		     query_line_fn fn, void *arg, struct error *err)
 {
 	int n = sqlite3_column_count(statement), r = 0;
 
 	b->size = 0;
-	for (int i = 0; i < n && r == 0; i++) {
+	for (int i = 0; i < n && r == 0 && b->size <= a->max_bytes; i++) {
 		const char *name = header ? sqlite3_column_name(statement, i) : "";
 
 		if (i)
@@ -172,10 +173,10 @@ static int give_line(struct buffer *b, sqlite3_stmt *statement, bool header, que
 static int give_all(struct asking *a, sqlite3_stmt *statement, query_line_fn fn, void *arg, struct error *err)
 {
 	_cleanup_buffer_ struct buffer line = {0};
-	int code, r = give_line(&line, statement, true, fn, arg, err);
+	int code, r = give_line(a, &line, statement, true, fn, arg, err);
 
 	while (r == 0 && (code = sqlite3_step(statement)) == SQLITE_ROW)
-		r = give_line(&line, statement, false, fn, arg, err);
+		r = give_line(a, &line, statement, false, fn, arg, err);
 	if (r < 0)
 		return r;
 	return code == SQLITE_DONE ? 0 : query_fail(a, code, err);
@@ -200,7 +201,8 @@ int sqlite_query(struct backend *b, const struct ledger_query *query, query_line
 		 struct error *err)
 {
 	struct sqlite *s = sqlite_of(b);
-	struct asking a = {.deadline = clock_now() + query->timeout_ms * NSEC_PER_MSEC};
+	struct asking a = {.deadline = clock_now() + query->timeout_ms * NSEC_PER_MSEC,
+			   .max_bytes = query->max_bytes};
 	size_t size = 0;
 	int r = query_trim(query->sql, &size, err);
 

@@ -42,8 +42,9 @@ def test_the_platform(hood, ledger):
     if ledger.name == 'sqlite':
         command = script.format(more='', client=f"sqlite3 '{ledger.path}'")
     else:
-        command = script.format(more='reader.sql', client=f"psql -q -v ON_ERROR_STOP=1 '{ledger.plain}'")
+        command = script.format(more='reader.sql', client=f"psql -q -v password=PASSWORD -v ON_ERROR_STOP=1 '{ledger.plain}'")
     subprocess.run(['sh', '-ec', command], cwd=place, check=True, stdout=subprocess.DEVNULL, **hood.who.popen_arguments())
+    hood.write(hood.home / '.pgpass', '*:*:*:platform_reader:PASSWORD\n', 0o600)
     arguments = ['--config', 'config.yaml', '--json']
     result = hood.cli('run', hood.id(), '-f', 'request.yaml', *arguments, cwd=place)
     assert result.status == 0 and result.json['rows'] == 3, (result, hood.log(result.json['id']))

@@ -1,5 +1,6 @@
 """Tables into files: --query on both ledgers, and what a query can do besides reading (nothing)."""
 import json
+import os
 
 import pytest
 
@@ -10,8 +11,14 @@ TABLES = '''
     INSERT INTO secrets VALUES ('hunter2');
 '''
 ROLE = '''
-    DO $$ BEGIN CREATE ROLE reader NOLOGIN; EXCEPTION WHEN duplicate_object THEN NULL; END $$;
+    DO $$ BEGIN CREATE ROLE reader; EXCEPTION WHEN duplicate_object THEN NULL; END $$;
+    ALTER ROLE reader LOGIN PASSWORD 'read:me';
     GRANT SELECT ON genes TO reader;
+    CREATE EXTENSION tablefunc; CREATE EXTENSION dblink; CREATE EXTENSION xml2;
+    CREATE FUNCTION pivot(text) RETURNS TABLE(row_name text, category_1 text, category_2 text)
+        LANGUAGE c STRICT AS '$libdir/tablefunc', 'crosstab';
+    CREATE FUNCTION execute(what text) RETURNS text LANGUAGE plpgsql
+        AS $$ DECLARE found text; BEGIN EXECUTE what INTO found; RETURN found; END $$;
     CREATE FUNCTION write_it() RETURNS integer LANGUAGE sql AS $$ INSERT INTO genes VALUES ('x') RETURNING 1 $$;
     CREATE FUNCTION write_as_owner() RETURNS integer LANGUAGE sql SECURITY DEFINER
         AS $$ INSERT INTO public.genes VALUES ('x') RETURNING 1 $$;
@@ -24,6 +31,7 @@ def site(hood, ledger):
     ledger.sql(TABLES % ('char(10)' if ledger.name == 'sqlite' else 'chr(10)'))
     if ledger.name == 'postgres':
         ledger.sql(ROLE)
+        hood.env['PGPASSFILE'] = str(hood.write('pgpass', '*:*:*:reader:read\\:me\n', 0o600))
     hood.site = hood.write('site.yaml', 'query: {role: reader, timeout: 3s, max_bytes: 1M}\n')
     return hood
 
@@ -158,3 +166,116 @@ def test_a_name_is_a_file_of_the_workspace(site, ledger):
     both = site.cli('run', site.id(), '--json', '--config', site.site, '--query', 'a.csv=SELECT 1', '--query',
                     'a.csv=SELECT 2', '--', 'true')
     assert both.status == 125 and 'two queries' in both.json['error']['message']
+
+
+# With pivot() and execute() any text is run as a query, whatever its words are: what holds is that there is no session of
+# the ledger's to go back to.
+
+TEXTS = [
+    'SELECT secret, secret, secret FROM secrets', 'SELECT token, token, token FROM fumehood.attempt',
+    'RESET ROLE', 'SET ROLE owner', 'SET ROLE NONE', 'RESET SESSION AUTHORIZATION', 'SET SESSION AUTHORIZATION owner',
+    "SELECT set_config('role', 'owner', false)", "SELECT set_config('session_authorization', 'owner', false)",
+    "SELECT set_config('transaction_read_only', 'off', false)", 'SET TRANSACTION READ WRITE',
+    "SELECT pg_read_file('/etc/passwd')", "SELECT pg_ls_dir('/')", "COPY genes TO PROGRAM 'touch /tmp/owned'",
+    "COPY genes TO '/tmp/owned'", "COPY genes FROM '/etc/passwd'", "SELECT lo_import('/etc/passwd')",
+    "SELECT lo_from_bytea(0, 'x')", "INSERT INTO genes VALUES ('x')", 'DELETE FROM genes', 'TRUNCATE genes',
+    'CREATE TABLE public.x(a int)', 'CREATE TEMP TABLE x(a int)', 'DROP TABLE genes', 'ALTER ROLE reader SUPERUSER',
+    'CREATE ROLE another SUPERUSER', 'GRANT SELECT ON secrets TO reader', "DO 'BEGIN DELETE FROM genes; END'",
+    'SELECT write_it()', 'SELECT write_as_owner()', "SELECT nextval('counter')",
+    "SELECT dblink_connect('dbname=postgres user=owner')", "SELECT dblink('dbname=postgres', 'SELECT 1')",
+    "SELECT query_to_xml('SELECT secret FROM secrets', true, true, '')",
+    "SELECT xpath_table('secret', 'secret', 'secrets', '/', 'true')", "SELECT pg_reload_conf()",
+    "ALTER SYSTEM SET log_statement = 'all'", 'SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE usename = \'owner\'',
+]
+
+
+@pytest.mark.only('user')
+@pytest.mark.parametrize('ledger', ['postgres'], indirect=True)
+def test_text_that_a_function_runs_has_the_rights_of_the_role_and_no_more(site, ledger):
+    """Behind each, what only the ledger may read: should the first have worked, this would."""
+    secret = 'SELECT secret, secret, secret FROM secrets'
+    for around, texts in [("SELECT execute('%s')", [f'{text}; {secret}' for text in TEXTS] + TEXTS[:2]),
+                          ("SELECT * FROM pivot('%s')", [secret, f'RESET ROLE; {secret}'])]:
+        for text in texts:
+            result = ask(site, around % text.replace("'", "''"))
+            assert result.status == 125, (text, result)
+            assert 'hunter2' not in result.out and 'root:' not in result.out, (text, result.out)
+    ask(site, "SELECT execute('SELECT lo_from_bytea(0, ''x'')')")
+    assert ledger.sql('SELECT count(*) FROM genes') == ['3'] and ledger.sql('SELECT secret FROM secrets') == ['hunter2']
+    assert ledger.sql("SELECT rolsuper, rolcanlogin FROM pg_roles WHERE rolname IN ('reader', 'another')") == ['f|t']
+    assert ledger.sql('SELECT count(*) FROM pg_largeobject_metadata') == ['0']
+    assert ledger.sql("SELECT count(*) FROM pg_class WHERE relname = 'x'") == ['0']
+    assert not os.path.exists('/tmp/owned')
+
+
+@pytest.mark.parametrize('ledger', ['postgres'], indirect=True)
+def test_crosstab_is_refused_by_name_and_pivots_what_the_role_may_read(site, ledger):
+    assert_refused(site, ledger, "SELECT * FROM crosstab2('SELECT secret, secret, secret FROM secrets')", 'crosstab2')
+    sql = "SELECT * FROM pivot('SELECT gene, 1, value::text FROM genes WHERE gene = ''TP53''')"
+    assert answer(site, ask(site, sql)) == 'row_name,category_1,category_2\nTP53,0.5,\n'
+
+
+@pytest.mark.parametrize('ledger', ['postgres'], indirect=True)
+def test_a_query_is_a_session_of_the_role_itself(site, ledger):
+    assert answer(site, ask(site, 'SELECT session_user, current_user')) == 'session_user,current_user\nreader,reader\n'
+
+
+@pytest.mark.parametrize('ledger', ['postgres'], indirect=True)
+def test_what_a_query_locks_ends_with_it(site, ledger):
+    ask(site, "SELECT execute('SELECT pg_advisory_lock(1)'), execute('NOTIFY fumehood; SELECT 1'), execute('LISTEN fumehood; SELECT 1')")
+    assert ledger.sql("SELECT count(*) FROM pg_locks WHERE locktype = 'advisory'") == ['0']
+    assert ledger.sql("SELECT count(*) FROM pg_stat_activity WHERE usename = 'reader'") == ['0']
+    assert_refused(site, ledger, "SELECT execute('SELECT pg_sleep(100)')", 'query.timeout')
+    assert_refused(site, ledger, "SELECT execute('SET statement_timeout = 0; SELECT pg_sleep(100)')", 'query.timeout')
+
+
+@pytest.mark.parametrize('ledger', ['postgres'], indirect=True)
+def test_one_enormous_row_is_refused_before_it_is_sent(site, ledger):
+    site.write('site.yaml', 'query: {role: reader, timeout: 60s, max_bytes: 1G}\n')
+    assert_refused(site, ledger, "SELECT repeat('x', 100000000)", 'row')
+    assert len(answer(site, ask(site, "SELECT repeat('x', 10000000) AS x"))) == 10000003
+
+
+@pytest.mark.parametrize('ledger', ['postgres'], indirect=True)
+def test_a_role_that_cannot_log_in_is_refused_with_the_sentence_that_mends_it(site, ledger):
+    name = 'no"login'
+    ledger.sql('''DO $$ BEGIN CREATE ROLE "no""login" NOLOGIN; EXCEPTION WHEN duplicate_object THEN NULL; END $$''')
+    site.write('site.yaml', f"query: {{role: '{name}'}}\n")
+    message = ask(site, 'SELECT 1').json['error']['message']
+    assert 'ALTER ROLE "no""login" LOGIN PASSWORD' in message and 'PGPASSFILE' in message, message
+    ledger.sql('ALTER ROLE "no""login" LOGIN PASSWORD \'x\'')
+    try:
+        message = ask(site, 'SELECT 1').json['error']['message']
+        assert 'password' in message and 'PGPASSFILE' in message, message
+        path = site.write('other', '*:*:*:no"login:x\n', 0o600)
+        site.write('site.yaml', f"query: {{role: '{name}', passfile: {path}}}\n")
+        assert ask(site, 'SELECT 1').status == 0
+    finally:
+        ledger.sql('ALTER ROLE "no""login" NOLOGIN')
+
+
+@pytest.mark.parametrize('ledger', ['postgres'], indirect=True)
+def test_the_ledgers_own_password_is_not_offered_for_the_role(site, ledger):
+    """Neither the URL's nor PGPASSWORD's: the role has the same one here, and still has no line in the file."""
+    ledger.sql("ALTER ROLE reader PASSWORD 's3cret'")
+    site.write('pgpass', '', 0o600)
+    assert ask(site, 'SELECT 1').status == 125
+    site.env['PGPASSWORD'] = 's3cret'
+    assert ask(site, 'SELECT 1').status == 125
+    site.env['FUMEHOOD_DB'] = ledger.url.replace(':s3cret', '')
+    site.write('pgpass', '# the reader\n127.0.0.1:1:*:reader:wrong\n127.0.0.1:*:*:reader:s3cret\n', 0o600)
+    assert ask(site, 'SELECT 1').status == 0
+
+
+@pytest.mark.parametrize('ledger', ['postgres'], indirect=True)
+def test_a_role_that_may_write_into_the_ledger_is_refused(site, ledger):
+    ledger.sql('GRANT USAGE ON SCHEMA fumehood TO reader; GRANT INSERT ON fumehood.event TO reader')
+    assert_refused(site, ledger, 'SELECT 1', 'query.role')
+    ledger.sql('REVOKE INSERT ON fumehood.event FROM reader; GRANT INSERT (text) ON fumehood.event TO reader')
+    assert_refused(site, ledger, 'SELECT 1', 'query.role')
+
+
+@pytest.mark.parametrize('ledger', ['sqlite'], indirect=True)
+def test_one_line_of_sqlite_is_bounded_by_what_the_answer_may_be(site, ledger):
+    columns = ', '.join('hex(zeroblob(4000000))' for _ in range(100))
+    assert_refused(site, ledger, f'SELECT {columns}', 'query.max_bytes')

@@ -24,7 +24,8 @@ def platform(program, hood, server):
     ledger = ledgers.Postgres(hood, server)
     place = copy_of(hood, 'platform')
     subprocess.run(['sh', '-ec', '(cat tables.sql before/tables.sql reader.sql; /usr/bin/python3 load.py) | '
-                    f"psql -q -v ON_ERROR_STOP=1 '{ledger.plain}'"], cwd=place, check=True, stdout=subprocess.DEVNULL)
+                    f"psql -q -v password=PASSWORD -v ON_ERROR_STOP=1 '{ledger.plain}'"], cwd=place, check=True, stdout=subprocess.DEVNULL)
+    hood.write(hood.home / '.pgpass', '*:*:*:platform_reader:PASSWORD\n', 0o600)
     hood.env['DATABASE_URL'] = ledger.plain
 
     class Platform:

@@ -53,7 +53,7 @@ static void test_every_key_of_a_configuration_is_read(void **state)
 		"  tables:\n"
 		"    hypotheses: [title, score]\n"
 		"    scores: {columns: [gene, value], fill: {analysis_id: '{id}'}, key: [gene, analysis_id], on_conflict: update}\n"
-		"query: {role: reader, timeout: 30s, max_bytes: 100M}\n"
+		"query: {role: reader, passfile: /etc/fumehood/pgpass, timeout: 30s, max_bytes: 100M}\n"
 		"slurm: {partition: short, nodes: 3, extra: [a, 1.5, true, null]}\n",
 		false);
 	assert_string_equal(c.ledger, "sqlite:/var/lib/fumehood/ledger.db");
@@ -185,6 +185,7 @@ static void test_errors_point_at_line_and_column(void **state)
 	assert_fails("post_process: {tables: {a: {columns: [b], on_conflict: explode}}}\n", "1:56", "update");
 	assert_fails("post_process: {tables: {a: {columns: [b], colour: red}}}\n", "1:43", "unknown key");
 	assert_fails("query: {role: [a]}\n", "1:15", "text");
+	assert_fails("query: {passfile: 1}\n", "1:19", "text");
 	assert_fails("query: {timeout: x}\n", "1:18", "30s");
 	assert_fails("slurm: short\n", "1:8", "map");
 }

@@ -71,6 +71,7 @@ static void test_what_could_take_back_the_role_is_refused(void **state)
 		"SELECT lo_import('/etc/passwd')",
 		"SELECT dblink('x', 'y')",
 		"SELECT nextval('s')",
+		"SELECT * FROM crosstab2('x')",
 		"SELECT * FROM fumehood.attempt",
 		"SELECT /* /* */ set_config('role', 'none', true) -- */",
 		"SELECT 1 --\rset_config",
