@@ -4,10 +4,10 @@
 #include "mechanism.h"
 
 const struct attack_family *const attack_families[] = {
-	&inputs_change,	    &inputs_lock,   &inputs_read,      &inputs_mount,	    &services_unix,
-	&services_net,	    &services_fifo, &processes_victim, &processes_leak,	    &processes_terminal,
-	&processes_survive, &kernel_calls,  &kernel_surface,   &collection_outputs, &collection_state,
-	&strangers,	    &limits_sums,
+	&inputs_change,	     &inputs_lock,	&inputs_read,	   &inputs_mount,   &services_unix,
+	&services_net,	     &services_fifo,	&processes_victim, &processes_leak, &processes_terminal,
+	&processes_survive,  &processes_init,	&kernel_calls,	   &kernel_ioctl,   &kernel_surface,
+	&collection_outputs, &collection_state, &strangers,	   &limits_sums,
 };
 const size_t attack_family_count = ARRAY_SIZE(attack_families);
 

@@ -206,6 +206,20 @@ ACT(exhaust_timers)
 	return count ? 0 : -errno;
 }
 
+/* The same count, in the queue of somebody who blocks them: under the hood PID 1, which must not let itself be filled. */
+ACT(exhaust_signals)
+{
+	sigset_t all;
+	long count = 0;
+	pid_t whom = targets_text(t, "only")[0] ? getpid() : 1;
+	sigfillset(&all);
+	sigprocmask(SIG_SETMASK, &all, NULL);
+	for (; !sigqueue(whom, SIGRTMIN, (union sigval){0}) && count < 1000000; count++)
+		;
+	linger(HOLD_MS);
+	return count ? 0 : -errno;
+}
+
 ACT(exhaust_queues)
 {
 	struct mq_attr attributes = {.mq_maxmsg = 10, .mq_msgsize = 8192};
@@ -323,6 +337,11 @@ static const struct attack table[] = {
 	{.name = "timers",
 	 .mechanism = "all pending signals of the user, by timers",
 	 .run = exhaust_timers,
+	 .effect = EFFECT_HIT,
+	 .during = try_timer},
+	{.name = "pending-signals",
+	 .mechanism = "all pending signals of the user, in the queue of who keeps the time",
+	 .run = exhaust_signals,
 	 .effect = EFFECT_HIT,
 	 .during = try_timer},
 	{.name = "message-queues",

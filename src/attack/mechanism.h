@@ -70,7 +70,8 @@ extern const size_t attack_family_count;
 
 extern const struct attack_family inputs_change, inputs_lock, inputs_read, inputs_mount, services_unix,
 	services_net, services_fifo, processes_victim, processes_leak, processes_terminal, processes_survive,
-	kernel_calls, kernel_surface, collection_outputs, collection_state, strangers, limits_sums;
+	processes_init, kernel_calls, kernel_ioctl, kernel_surface, collection_outputs, collection_state,
+	strangers, limits_sums;
 
 /* The attacker's side of a row by its name; NULL if there is none. */
 const struct attack *attack_find(const char *name);

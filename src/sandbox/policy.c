@@ -4,25 +4,31 @@
  * system call which a later kernel adds is refused until somebody has thought about it.
  *
  * The program is a binary search over ranges of numbers, then the checks of the one call: about ten instructions for
- * most calls. Arguments are compared by their lower half, as the kernel itself truncates them: a flag hidden with
- * high bits set (TIOCSTI | 1 << 32) is the same flag.
+ * most calls. Numbers are compared by their lower half, as the kernel itself truncates them: a flag hidden with
+ * high bits set (TIOCSTI | 1 << 32) is the same flag. Only a pointer needs both halves.
  */
 #include <errno.h>
+#include <asm/termbits.h>
 #include <linux/audit.h>
 #include <linux/filter.h>
+#include <linux/fs.h>
 #include <linux/seccomp.h>
+#include <linux/sockios.h>
 #include <seccomp.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/ioctl.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 
 #define ALLOW	  SECCOMP_RET_ALLOW
 #define REFUSE(e) (SECCOMP_RET_ERRNO | (e))
+#define PRETEND	  REFUSE(0) /* it says that it was done, and does nothing */
 
-/* arg & mask == value; negated by `unless`. */
+/* arg & mask == value. UPPER(arg) is the upper half. */
 struct check {
 	int arg;
 	uint32_t mask, value;
@@ -32,7 +38,13 @@ struct check {
 struct clause {
 	uint32_t action;
 	int n;
-	struct check checks[3];
+	struct check checks[4];
+};
+
+/* Numbers of which an argument may be any: allowed. */
+struct list {
+	int arg;
+	const uint32_t *numbers; /* the last is 0 */
 };
 
 struct row {
@@ -40,6 +52,7 @@ struct row {
 	const char *reason;
 	uint32_t action;
 	struct clause clauses[12]; /* before `action`; the first with n = -1 ends them */
+	struct list any;	   /* after the clauses, before `action`; numbers NULL: none */
 };
 
 #define END                             \
@@ -55,9 +68,28 @@ struct row {
 	{                               \
 		arg, 0xffffffffU, value \
 	}
-#define SUID	   (S_ISUID | S_ISGID)
-#define NAMESPACES 0x7e020000U /* every CLONE_NEW* that clone() knows */
-#define TMPFILE	   020000000U
+#define UPPER(arg)   ((arg) + 6)
+#define NOTHING(arg) INT(arg, 0), INT(UPPER(arg), 0) /* a pointer that is NULL */
+#define SUID	     (S_ISUID | S_ISGID)
+#define NAMESPACES   0x7e020000U /* every CLONE_NEW* that clone() knows */
+#define TMPFILE	     020000000U
+
+/* What an ioctl may ask. The most frequent first: is it a terminal? */
+static const uint32_t questions[] = {
+	/* a terminal: its settings, size, queues and foreground group; not its input, its discipline, its session */
+	TCGETS, TIOCGWINSZ, TCSETS, TCSETSW, TCSETSF, TCGETS2, TCSETS2, TCSETSW2, TCSETSF2, TIOCSWINSZ,
+	TIOCGPGRP, TIOCSPGRP, TIOCGSID, TIOCNOTTY, TIOCOUTQ, TIOCGETD, TIOCEXCL, TIOCNXCL, TCSBRK, TCSBRKP,
+	TCXONC, TCFLSH,
+	/* a pseudo-terminal of its own */
+	TIOCGPTN, TIOCSPTLCK, TIOCGPTLCK, TIOCGPTPEER, TIOCPKT, TIOCGPKT,
+	/* any descriptor */
+	FIONREAD, FIONBIO, FIOASYNC, FIOCLEX, FIONCLEX, FIOQSIZE,
+	/* files: block size, flags to look at, copies that share their blocks, as copy_file_range() */
+	FIGETBSZ, FS_IOC_GETFLAGS, FS_IOC_FSGETXATTR, FS_IOC_GETVERSION, FICLONE, FICLONERANGE,
+	/* sockets, and the interfaces of its own network namespace, to look at */
+	SIOCATMARK, FIOGETOWN, FIOSETOWN, SIOCGPGRP, SIOCSPGRP, SIOCGIFCONF, SIOCGIFNAME, SIOCGIFINDEX,
+	SIOCGIFFLAGS, SIOCGIFADDR, SIOCGIFDSTADDR, SIOCGIFBRDADDR, SIOCGIFNETMASK, SIOCGIFMETRIC, SIOCGIFMTU,
+	SIOCGIFHWADDR, SIOCGIFTXQLEN, 0};
 
 static const struct row policy[] = {
 	{"read write readv writev pread64 pwrite64 preadv pwritev preadv2 pwritev2 lseek close close_range dup dup2 dup3 "
@@ -112,15 +144,11 @@ static const struct row policy[] = {
 	  {ALLOW, 1, {{2, S_IFMT | SUID, S_IFSOCK}}},
 	  END}},
 	{"ioctl",
-	 "no typing into terminals, no inode flags, no line disciplines",
-	 ALLOW,
-	 {{REFUSE(EPERM), 1, {INT(1, 0x5412) /* TIOCSTI */}},
-	  {REFUSE(EPERM), 1, {INT(1, 0x541c) /* TIOCLINUX */}},
-	  {REFUSE(EPERM), 1, {INT(1, 0x5423) /* TIOCSETD */}},
-	  {REFUSE(EPERM), 1, {INT(1, 0x40086602) /* FS_IOC_SETFLAGS */}},
-	  {REFUSE(EPERM), 1, {INT(1, 0x401c5820) /* FS_IOC_FSSETXATTR */}},
-	  {REFUSE(EPERM), 1, {INT(1, 0x40806685) /* FS_IOC_ENABLE_VERITY */}},
-	  END}},
+	 "each driver and file system has calls of its own behind it (subvolumes, inode flags, typing into terminals): "
+	 "what is not on the list is unknown to everything",
+	 REFUSE(ENOTTY),
+	 {{REFUSE(EPERM), 1, {INT(1, TIOCSTI)}}, END},
+	 {1, questions}},
 	{"file_setattr:469", "inode flags, as ioctl", REFUSE(EPERM), {END}},
 
 	{"mprotect munmap mremap brk madvise mincore msync mlock mlock2 munlock mlockall munlockall remap_file_pages "
@@ -143,11 +171,10 @@ static const struct row policy[] = {
 
 	{"fork vfork execve execveat exit exit_group wait4 waitid getpid getppid gettid getpgid setpgid getpgrp getsid "
 	 "setsid getuid geteuid getgid getegid getresuid getresgid getgroups setuid setgid setreuid setregid setresuid "
-	 "setresgid setfsuid setfsgid setgroups capget capset getrlimit setrlimit getrusage times getpriority "
-	 "setpriority ioprio_get ioprio_set sched_yield sched_getaffinity sched_setaffinity sched_getparam "
-	 "sched_setparam sched_getscheduler sched_setscheduler sched_getattr sched_setattr sched_get_priority_max "
+	 "setresgid setfsuid setfsgid setgroups capget capset getrlimit getrusage times getpriority ioprio_get "
+	 "sched_yield sched_getaffinity sched_getparam sched_getscheduler sched_getattr sched_get_priority_max "
 	 "sched_get_priority_min sched_rr_get_interval arch_prctl set_tid_address set_robust_list get_robust_list rseq "
-	 "getcpu prctl seccomp landlock_create_ruleset landlock_add_rule landlock_restrict_self pidfd_open "
+	 "getcpu seccomp landlock_create_ruleset landlock_add_rule landlock_restrict_self pidfd_open "
 	 "pidfd_send_signal restart_syscall",
 	 "processes: without rights, in a namespace of their own; more walls may always be added",
 	 ALLOW,
@@ -157,10 +184,36 @@ static const struct row policy[] = {
 	 REFUSE(EPERM),
 	 {{ALLOW, 1, {{0, NAMESPACES, 0}}}, END}},
 	{"clone3", "its flags lie in memory; the C library falls back to clone", REFUSE(ENOSYS), {END}},
-	{"prlimit64",
-	 "its own limits; PID 1 has the same uid and must keep its own",
+	{"prctl",
+	 "no core scheduling: it would keep others off the other half of a core",
+	 ALLOW,
+	 {{REFUSE(EINVAL), 1, {INT(0, 62) /* PR_SCHED_CORE */}}, END}},
+	{"sched_setscheduler sched_setparam sched_setattr sched_setaffinity",
+	 "PID 1 keeps the time and has the same uid: nobody slows it down; threads and children by their own ids",
+	 ALLOW,
+	 {{REFUSE(EPERM), 1, {INT(0, 1)}}, END}},
+	{"setpriority",
+	 "as sched_setscheduler; groups and users may have PID 1 among them",
 	 REFUSE(EPERM),
-	 {{ALLOW, 1, {INT(0, 0)}}, END}},
+	 {{REFUSE(EPERM), 1, {INT(1, 1)}}, {ALLOW, 1, {INT(0, PRIO_PROCESS)}}, END}},
+	{"ioprio_set",
+	 "as setpriority",
+	 REFUSE(EPERM),
+	 {{REFUSE(EPERM), 1, {INT(1, 1)}}, {ALLOW, 1, {INT(0, 1) /* IOPRIO_WHO_PROCESS */}}, END}},
+	{"setrlimit",
+	 "its own limits, but RLIMIT_CORE stays 1: at 0 a crash would start the host's core handler. Who asks wants no "
+	 "cores, has none, and need not fail",
+	 ALLOW,
+	 {{PRETEND, 1, {INT(0, RLIMIT_CORE)}}, END}},
+	{"prlimit64",
+	 "as setrlimit, and reading; where the old value is wanted too it would not be filled in. PID 1 has the same uid "
+	 "and must keep its own",
+	 REFUSE(EPERM),
+	 {{ALLOW, 2, {NOTHING(2)}},
+	  {PRETEND, 4, {INT(0, 0), INT(1, RLIMIT_CORE), NOTHING(3)}},
+	  {REFUSE(EPERM), 1, {INT(1, RLIMIT_CORE)}},
+	  {ALLOW, 1, {INT(0, 0)}},
+	  END}},
 	{"personality",
 	 "only what debuggers and old programs ask: standard, no randomisation, a question",
 	 REFUSE(EPERM),
@@ -292,6 +345,25 @@ static void emit_return(uint32_t action)
 	emit(BPF_RET | BPF_K, action, 0, 0);
 }
 
+/* One half of an argument; both architectures are little-endian. */
+static void emit_load(int arg)
+{
+	uint32_t half = (uint32_t)arg % UPPER(0) * 8 + (arg < UPPER(0) ? 0 : 4);
+
+	emit(BPF_LD | BPF_W | BPF_ABS, (uint32_t)offsetof(struct seccomp_data, args) + half, 0, 0);
+}
+
+static void emit_list(const struct list *any)
+{
+	unsigned n = 0;
+
+	while (any->numbers[n])
+		n++;
+	emit_load(any->arg);
+	for (unsigned i = 0; i < n; i++)
+		emit(BPF_JMP | BPF_JEQ | BPF_K, any->numbers[i], n - i, 0);
+}
+
 /* Each check jumps to the next clause when it does not hold; the length of a clause is known beforehand. */
 static void emit_row(const struct row *row)
 {
@@ -300,14 +372,17 @@ static void emit_row(const struct row *row)
 			const struct check *k = &c->checks[i];
 			unsigned rest = (unsigned)(c->n - i - 1) * 3 + 1;
 
-			emit(BPF_LD | BPF_W | BPF_ABS,
-			     (uint32_t)offsetof(struct seccomp_data, args) + 8 * (uint32_t)k->arg, 0, 0);
+			emit_load(k->arg);
 			emit(BPF_ALU | BPF_AND | BPF_K, k->mask, 0, 0);
 			emit(BPF_JMP | BPF_JEQ | BPF_K, k->value, 0, rest);
 		}
 		emit_return(c->action);
 	}
+	if (row->any.numbers)
+		emit_list(&row->any);
 	emit_return(row->action);
+	if (row->any.numbers)
+		emit_return(ALLOW);
 }
 
 struct range {
@@ -319,7 +394,8 @@ static int same_action(const struct row *a, const struct row *b)
 {
 	if (a == b)
 		return 1;
-	return a && b && a->clauses[0].n < 0 && b->clauses[0].n < 0 && a->action == b->action;
+	return a && b && a->clauses[0].n < 0 && b->clauses[0].n < 0 && !a->any.numbers && !b->any.numbers &&
+	       a->action == b->action;
 }
 
 /* The calls from ranges[low] to ranges[high - 1]: a comparison, then the lower half, then the upper. */

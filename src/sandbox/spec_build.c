@@ -132,9 +132,12 @@ static uint64_t below_hard(int resource, uint64_t value)
 static int put_rlimits(struct buffer *b, const struct limits *limits, struct spec *spec)
 {
 	/* 1, not 0: where the host pipes core dumps to a program, only 1 keeps that program from being started. */
-	struct spec_rlimit list[6] = {{.resource = RLIMIT_CORE, .value = 1}};
+	struct spec_rlimit list[8] = {{.resource = RLIMIT_CORE, .value = 1},
+				      /* nobody gets before PID 1, whatever the host grants this user */
+				      {.resource = RLIMIT_RTPRIO, .value = 0},
+				      {.resource = RLIMIT_NICE, .value = 0}};
 	uint64_t pids = limits->value[LIMIT_PIDS];
-	uint32_t n = 1;
+	uint32_t n = 3;
 
 	/* A second lock behind the cgroup's, which must be the first to be reached: its counter is the evidence. In a
 	 * user namespace of its own only this analysis counts. */

@@ -8,6 +8,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
+#include <sched.h>
 #include <signal.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -336,6 +337,65 @@ static int do_deaf(void)
 	return do_sleep();
 }
 
+/* --- PID 1, which keeps the time --- */
+
+/* As slow as this user can make it, while the right to do so may still come. */
+static void slow_down(pid_t pid)
+{
+	struct sched_param none = {0};
+	cpu_set_t first;
+
+	CPU_ZERO(&first);
+	CPU_SET(0, &first);
+	for (int i = 0; i < 100; i++) {
+		sched_setaffinity(pid, sizeof first, &first);
+		setpriority(PRIO_PROCESS, (id_t)pid, 19);
+		if (sched_setscheduler(pid, SCHED_IDLE, &none) == 0)
+			break;
+		usleep(1000);
+	}
+}
+
+/* So many busy ones, each in a session of its own, over a PID 1 that gets no CPU: says so once they run. */
+static int do_smother(void)
+{
+	int start[2];
+	char c;
+
+	ignore_signals();
+	slow_down(1);
+	if (pipe(start) < 0)
+		return 1;
+	for (int i = 1; i < argument; i++)
+		if (fork() == 0) {
+			setsid();
+			close(start[1]);
+			(void)!read(start[0], &c, 1);
+			burn(60000);
+			return NOT_STOPPED;
+		}
+	close(start[1]);
+	(void)!write(1, "ready\n", 6);
+	burn(60000);
+	return NOT_STOPPED;
+}
+
+/* Orphans, which come as fast as they can be made and are dead at once: somebody must reap them all. */
+static int do_orphans(void)
+{
+	ignore_signals();
+	for (int i = 1; i < argument && fork() > 0; i++)
+		;
+	while (nanoseconds_left(CLOCK_PROCESS_CPUTIME_ID, 60000000000LL))
+		if (vfork() == 0) {
+			for (int i = 0; i < 8; i++)
+				if (fork() == 0)
+					_exit(0);
+			_exit(0);
+		}
+	return NOT_STOPPED;
+}
+
 /* --- known use --- */
 
 static long long charged_ns(void)
@@ -410,6 +470,8 @@ static const struct {
 	{"stop", do_stop},
 	{"daemons", do_daemons},
 	{"deaf", do_deaf},
+	{"smother", do_smother},
+	{"orphans", do_orphans},
 };
 
 int main(int argc, char **argv)

@@ -289,10 +289,13 @@ static uint64_t later(uint64_t start, uint64_t duration)
 	return duration > UINT64_MAX - start ? UINT64_MAX : start + duration;
 }
 
-/* Reaps whatever has died; returns 1 once that was the command. */
-static int reap(int command)
+/* What is dead is reaped a few at a time: those who come faster than that must not keep us from looking at the clock. */
+enum { REAP_TURN = 64 };
+enum reaped { REAPED_ALL, REAPED_SOME, REAPED_COMMAND };
+
+static enum reaped reap(int command)
 {
-	for (;;) {
+	for (int i = 0; i < REAP_TURN; i++) {
 		struct {
 			struct {
 				int64_t seconds, micro;
@@ -304,7 +307,7 @@ static int reap(int command)
 		struct report r = {.kind = REPORT_ENDED};
 
 		if (pid <= 0)
-			return 0;
+			return REAPED_ALL;
 		if (pid != command)
 			continue;
 		r.value = status;
@@ -312,8 +315,19 @@ static int reap(int command)
 		r.cpu_system_us = (uint64_t)(usage.system.seconds * 1000000 + usage.system.micro);
 		r.maxrss_kib = (uint64_t)usage.maxrss;
 		report(&r);
-		return 1;
+		return REAPED_COMMAND;
 	}
+	return REAPED_SOME;
+}
+
+/* Nothing but SIGCHLD is blocked while we wait: a blocked signal is queued, and the queue is the user's; without a handler
+ * PID 1 ignores what comes from inside. */
+static long children_watch(void)
+{
+	uint64_t mask = 1UL << (SIGCHLD - 1);
+
+	SYS4(__NR_rt_sigprocmask, 2 /* SIG_SETMASK */, &mask, 0, 8);
+	return SYS4(__NR_signalfd4, -1, &mask, 8, 02000000 | 04000 /* CLOEXEC | NONBLOCK */);
 }
 
 /*
@@ -324,8 +338,8 @@ static int reap(int command)
 static void command_await(int command, uint64_t started)
 {
 	uint64_t deadline = later(started, spec->wall_ns);
-	uint64_t mask = 1UL << (SIGCHLD - 1);
-	long children = SYS4(__NR_signalfd4, -1, &mask, 8, 02000000 | 04000 /* CLOEXEC | NONBLOCK */);
+	long children = children_watch();
+	enum reaped reaped = REAPED_ALL;
 	int terminated = 0;
 
 	for (;;) {
@@ -336,8 +350,10 @@ static void command_await(int command, uint64_t started)
 		};
 		struct signalfd_siginfo discard;
 		uint64_t t = now(), left = deadline > t ? deadline - t : 0;
-		struct __kernel_timespec wait = {.tv_sec = (long long)(left / 1000000000),
-						 .tv_nsec = (long long)(left % 1000000000)};
+		uint64_t pause = reaped == REAPED_SOME ? 0 : left;
+		int forever = deadline == UINT64_MAX && reaped == REAPED_ALL;
+		struct __kernel_timespec wait = {.tv_sec = (long long)(pause / 1000000000),
+						 .tv_nsec = (long long)(pause % 1000000000)};
 		int terminate = 0;
 		char c;
 
@@ -349,11 +365,12 @@ static void command_await(int command, uint64_t started)
 			report(&r);
 			terminate = 1;
 		} else {
-			SYS5(__NR_ppoll, fds, 3, deadline == UINT64_MAX ? NULL : &wait, NULL, 8);
+			SYS5(__NR_ppoll, fds, 3, forever ? NULL : &wait, NULL, 8);
 		}
-		while (SYS3(__NR_read, children, &discard, sizeof discard) > 0)
-			;
-		if (reap(command))
+		/* Once: it is pending or not, however many have died. */
+		SYS3(__NR_read, children, &discard, sizeof discard);
+		reaped = reap(command);
+		if (reaped == REAPED_COMMAND)
 			return;
 		if (fds[2].revents)
 			return;
