@@ -20,7 +20,7 @@
 #include <sys/syscall.h>
 #include <sys/vfs.h>
 
-enum { PROCS_TEXT_MAX = 1 << 20, BATCH = 64, RETRY_MS = 1 };
+enum { PROCS_TEXT_MAX = 1 << 20, BATCH = 64, RETRY_MS = 1, LOOK_AGAIN_MS = 20 };
 
 static int milliseconds_until(uint64_t deadline)
 {
@@ -42,6 +42,8 @@ static bool is_populated(int events)
 	return strstr(text, "populated 1") != NULL;
 }
 
+/* The kernel tells of emptiness at most every 10 ms and takes back what it has not told yet when the cgroup is removed:
+ * if somebody else removes it (systemd does, as soon as it is empty), nothing is told. So we look, too. */
 static int v2_await_empty(int dirfd, uint64_t deadline)
 {
 	_cleanup_close_ int events = openat(dirfd, "cgroup.events", O_RDONLY | O_CLOEXEC);
@@ -54,7 +56,7 @@ static int v2_await_empty(int dirfd, uint64_t deadline)
 
 		if (left == 0)
 			return -ETIMEDOUT;
-		if (poll(&p, 1, left) < 0 && errno != EINTR)
+		if (poll(&p, 1, left < LOOK_AGAIN_MS ? left : LOOK_AGAIN_MS) < 0 && errno != EINTR)
 			return -errno;
 	}
 	return 0;
@@ -188,15 +190,15 @@ int cgroup_dir_remove(const char *path, uint64_t deadline, struct error *err)
 		if (dir < 0)
 			dir = open(path, O_PATH | O_DIRECTORY | O_CLOEXEC);
 		r = dir < 0 ? -errno : cgroup_dir_kill(dir, path, deadline);
-		if (r == -ETIMEDOUT || milliseconds_until(deadline) == 0)
-			return error_set(err, ERROR_BUSY,
-					 "cgroup '%s' still has processes that cannot be killed", shown);
-		if (r < 0 && r != -ENOENT)
-			return error_system(err, -r, "cannot empty cgroup '%s'", shown);
 		if (dir >= 0)
 			children_remove(dir);
 		if (rmdir(path) == 0 || errno == ENOENT)
 			return 0;
+		if (r == -ETIMEDOUT || milliseconds_until(deadline) == 0)
+			return error_set(err, ERROR_BUSY,
+					 "cgroup '%s' still has processes that cannot be killed", shown);
+		if (r < 0 && r != -ENOENT && r != -ENODEV)
+			return error_system(err, -r, "cannot empty cgroup '%s'", shown);
 		/* Empty, but the last task has not been unlinked yet; there is no event for that moment. */
 		if (errno == EBUSY) {
 			poll(NULL, 0, RETRY_MS);

@@ -713,6 +713,75 @@ static void test_what_a_killed_supervisor_left_can_be_removed(void **state)
 	close(p[1]);
 }
 
+/* Below our own cgroup of v2, which root has beside v1 too; false where systemd makes the place, or there is none. */
+static bool v2_place(const struct cgroup_host *host, char out[512])
+{
+	char line[512];
+	FILE *f;
+
+	out[0] = 0;
+	if (host->way == CGROUP_V2) {
+		snprintf(out, 512, "%s", host->v2_parent);
+		return true;
+	}
+	f = host->way == CGROUP_V1 ? fopen("/proc/self/cgroup", "re") : NULL;
+	while (f && fgets(line, sizeof line, f))
+		if (strncmp(line, "0::", 3) == 0) {
+			line[strcspn(line, "\n")] = 0;
+			snprintf(out, 512, "/sys/fs/cgroup/unified%.400s", line + 3);
+		}
+	if (f)
+		fclose(f);
+	return out[0] && access(out, W_OK) == 0;
+}
+
+/* A process that has joined the cgroup, and one that removes it as soon as nobody is in it, as systemd does. */
+static void join_and_rival(const char *dir, pid_t *ret_member, pid_t *ret_rival)
+{
+	char procs[700], c;
+	int joined[2];
+
+	snprintf(procs, sizeof procs, "%s/cgroup.procs", dir);
+	assert_int_equal(pipe2(joined, O_CLOEXEC), 0);
+	*ret_member = fork();
+	if (*ret_member == 0) {
+		int fd = open(procs, O_WRONLY | O_CLOEXEC);
+
+		if (write(fd, "0", 1) != 1 || write(joined[1], "j", 1) != 1)
+			_exit(98);
+		_exit(sleep_for_ever(NULL));
+	}
+	assert_int_equal(read(joined[0], &c, 1), 1);
+	close(joined[0]);
+	close(joined[1]);
+	*ret_rival = fork();
+	if (*ret_rival == 0) {
+		while (rmdir(dir) < 0 && errno == EBUSY)
+			;
+		_exit(0);
+	}
+}
+
+/* The kernel tells of emptiness at most every 10 ms, and of a removal never: who waits for the first may miss both. */
+static void test_a_cgroup_that_another_removes_at_the_same_time_is_gone(void **state)
+{
+	struct fixture *f = *state;
+	char parent[512], dir[600];
+	pid_t member, rival;
+
+	assert_true(v2_place(&f->host, parent));
+	for (int i = 0; i < 30; i++) {
+		snprintf(dir, sizeof dir, "%s/fumehood-%s-%d", parent, f->name, i);
+		assert_int_equal(mkdir(dir, 0755), 0);
+		join_and_rival(dir, &member, &rival);
+		if (cgroup_remove_path(dir, &f->err) < 0)
+			fail_msg("%s", f->err.message);
+		assert_false(directory_exists(dir));
+		assert_int_equal(wait_for(member), 128 + SIGKILL);
+		assert_int_equal(wait_for(rival), 0);
+	}
+}
+
 static void test_recovery_refuses_what_is_not_ours(void **state)
 {
 	struct fixture *f = *state;
@@ -772,6 +841,10 @@ static const struct CMUnitTest with_v1[] = {
 	T(test_removing_without_pids_controller_freezes_first),
 };
 
+static const struct CMUnitTest with_v2[] = {
+	T(test_a_cgroup_that_another_removes_at_the_same_time_is_gone),
+};
+
 #define RUN(tests, title) _cmocka_run_group_tests(title, tests, ARRAY_SIZE(tests), NULL, NULL)
 
 /* Where FUMEHOOD_EXPECT_WAY says what this host has, anything else is a failure; else, without cgroups, what needs them
@@ -780,7 +853,7 @@ static int run_all(const char *user)
 {
 	const char *expected = getenv("FUMEHOOD_EXPECT_WAY");
 	struct cgroup_host host;
-	char title[64];
+	char title[64], place[512];
 	int failed;
 
 	if (cgroup_host_probe(&host, NULL) < 0)
@@ -798,6 +871,9 @@ static int run_all(const char *user)
 	snprintf(title, sizeof title, "cgroup_v1%s", user);
 	if (host.way == CGROUP_V1)
 		failed += RUN(with_v1, title);
+	snprintf(title, sizeof title, "cgroup_v2%s", user);
+	if (v2_place(&host, place))
+		failed += RUN(with_v2, title);
 	return failed;
 }
 
