@@ -79,5 +79,8 @@ struct recovery {
 	struct gc_report report;
 };
 int recover_workspace(void *arg, struct workspace *w, struct error *err);
+/* Removes the cgroups that the record names, whether or not somebody has tried before; those that are left stay in it, and
+ * the record must stay then too, for gc: nothing else names them. */
+int cgroups_remove(struct record *r, struct error *err);
 
 #endif

@@ -15,15 +15,22 @@
 #include <string.h>
 #include <sys/utsname.h>
 
-static int cgroups_remove(const struct record *r, struct error *err)
+int cgroups_remove(struct record *r, struct error *err)
 {
+	size_t left = 0;
 	int first = 0;
 
 	for (size_t i = 0; r->cgroups && r->cgroups[i]; i++) {
 		int e = cgroup_remove_path(r->cgroups[i], first ? NULL : err);
 
+		if (e < 0)
+			r->cgroups[left++] = r->cgroups[i];
+		else
+			free(r->cgroups[i]);
 		first = first ? first : e;
 	}
+	if (r->cgroups)
+		r->cgroups[left] = NULL;
 	return first;
 }
 

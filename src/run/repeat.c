@@ -165,8 +165,10 @@ int hood_post_process(struct hood *h, const char *id, int number, const char *co
 	if (r == 0)
 		r = whole(&p, command, cancel_fd, ret_posted, err);
 	if (p.workspace.run_fd >= 0) {
-		int e = workspace_remove(&p.workspace, r < 0 ? NULL : err);
+		int e = cgroups_remove(&p.workspace.record, r < 0 ? NULL : err);
 
+		if (e == 0)
+			e = workspace_remove(&p.workspace, r < 0 ? NULL : err);
 		r = r < 0 ? r : e;
 		workspace_close(&p.workspace);
 	}

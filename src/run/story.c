@@ -302,8 +302,11 @@ static int clean_up(struct story *s, bool has_verdict, struct error *err)
 	s->loop = fd_close(s->loop);
 	sandbox_free(s->sandbox);
 	s->sandbox = NULL;
-	if (s->cgroup) {
-		int e = cgroup_remove(TAKE_PTR(s->cgroup), r < 0 ? NULL : err);
+	if (s->cgroup)
+		cgroup_remove(TAKE_PTR(s->cgroup), NULL);
+	/* Its own and the post-process's, made or half made: what could not be removed then is tried once more. */
+	if (s->has_workspace) {
+		int e = cgroups_remove(&s->workspace.record, r < 0 ? NULL : err);
 
 		cgroup_left = e < 0;
 		r = r < 0 ? r : e;
@@ -323,14 +326,14 @@ static int clean_up(struct story *s, bool has_verdict, struct error *err)
 
 		if (has_verdict && !s->attempt->committed) {
 			e = story_save(s, true, err);
+		} else if (!has_verdict && s->workspace.adopted) {
+			e = workspace_give_back(&s->workspace, err);
 		} else if (cgroup_left) {
 			/* Only the record names it: with all the rest it is left to gc, which tries again. */
 		} else if (keep) {
 			e = workspace_keep(&s->workspace, clock_utc() + (int64_t)s->hood->config.keep_for_ns,
 					   err);
 			s->attempt->kept = e == 0;
-		} else if (!has_verdict && s->workspace.adopted) {
-			e = workspace_give_back(&s->workspace, err);
 		} else {
 			e = workspace_remove(&s->workspace, err);
 		}

@@ -216,16 +216,25 @@ int story_workspace(struct story *s, struct error *err)
 
 /* ---- limits ---- */
 
+/* Beside what the record of an adopted workspace names already: what is left of an earlier run there. */
+static int record_add_cgroups(struct record *r, char *const *paths, struct error *err)
+{
+	for (size_t i = 0; paths[i]; i++)
+		if (strv_append(&r->cgroups, paths[i]) < 0)
+			return error_memory(err);
+	return 0;
+}
+
 /* The record names the cgroups before they are made. */
 static int note_cgroups(struct story *s, const struct cgroup_host *host, struct error *err)
 {
-	struct record *record = &s->workspace.record;
+	_cleanup_strv_ char **foreseen = NULL;
+	int r = cgroup_foresee(host, s->plan.token, &foreseen, err);
 
-	strv_free(record->cgroups);
-	record->cgroups = NULL;
-	if (cgroup_foresee(host, s->plan.token, &record->cgroups, err) < 0)
-		return -EINVAL;
-	return strv_length(record->cgroups) ? workspace_save(&s->workspace, err) : 0;
+	if (r < 0 || !foreseen[0])
+		return r;
+	r = record_add_cgroups(&s->workspace.record, foreseen, err);
+	return r < 0 ? r : workspace_save(&s->workspace, err);
 }
 
 /* CPU time is counted by the cgroup and by nobody else. */
@@ -285,11 +294,12 @@ int story_limits(struct story *s, struct error *err)
 	s->attempt->plan = plan_to_json(&s->plan);
 	if (!s->attempt->plan)
 		return error_memory(err);
-	strv_free(record->cgroups);
-	record->cgroups = s->cgroup ? strv_copy(cgroup_paths(s->cgroup)) : NULL;
+	/* Where systemd makes the place, nobody could foresee it. */
+	if (host->way == CGROUP_SYSTEMD && record_add_cgroups(record, cgroup_paths(s->cgroup), err) < 0)
+		return -ENOMEM;
 	free(record->ledger);
 	record->ledger = strdup(s->hood->ledger_url);
-	if ((s->cgroup && !record->cgroups) || !record->ledger)
+	if (!record->ledger)
 		return error_memory(err);
 	return note_extra(s, err);
 }

@@ -240,6 +240,7 @@ static int adopt(struct workspace *w, const char *token, uid_t uid, gid_t gid, s
 	r = record_begin(w, held.id, token, err);
 	w->record.device = st.st_dev;
 	w->record.inode = st.st_ino;
+	w->record.cgroups = held.cgroups;
 	if (r == 0)
 		r = folder_save(w, false, err);
 	if (r == 0 && geteuid() == 0)
@@ -247,12 +248,14 @@ static int adopt(struct workspace *w, const char *token, uid_t uid, gid_t gid, s
 	if (r == 0)
 		r = make_scratch(w, uid, gid, err);
 	if (r < 0) {
+		w->record.cgroups = NULL;
 		record_done(&w->record);
 		w->record = held;
 		(void)folder_save(w, true, &ignored);
 		return r;
 	}
 	w->held = held;
+	w->held.cgroups = NULL;
 	w->adopted = true;
 	return 0;
 }
@@ -268,6 +271,7 @@ int workspace_give_back(struct workspace *w, struct error *err)
 		r = tree_chown(w->fd, geteuid(), getegid(), err);
 	if (r < 0)
 		return r;
+	w->held.cgroups = TAKE_PTR(w->record.cgroups);
 	record_done(&w->record);
 	w->record = w->held;
 	record_init(&w->held);

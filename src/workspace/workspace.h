@@ -99,7 +99,8 @@ int workspace_save(struct workspace *w, struct error *err);
 
 /* Removes scratch and workspace (the directory itself included), then runs/{id}. Idempotent. */
 int workspace_remove(struct workspace *w, struct error *err);
-/* A run in an adopted workspace that was refused: it is held again as before, by whom it was. */
+/* A run in an adopted workspace that was refused: it is held again as before, by whom it was; the cgroups that its record
+ * still names stay named. */
 int workspace_give_back(struct workspace *w, struct error *err);
 /* Removes only scratch; the workspace stays as OWNER_KEPT until `until`; chowned back to the caller as root. */
 int workspace_keep(struct workspace *w, int64_t until, struct error *err);

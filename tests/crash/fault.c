@@ -87,7 +87,7 @@ static bool fault_step(struct ground *g, const struct options *o, const struct f
 	ground_run_argv(g, id, false, argv);
 	tracee_start(&t, g, argv);
 	while ((n < k || o->lasting) && tracee_next(&t)) {
-		if (!fault_applies(f, &t, &make) || ++n < k)
+		if ((o->removals && !call_removes(&t)) || !fault_applies(f, &t, &make) || ++n < k)
 			continue;
 		if (n == k)
 			call_describe(&t, call, sizeof call);

@@ -11,14 +11,15 @@ const struct fault faults[] = {{ENOSPC, "ENOSPC"}, {EIO, "EIO"}, {EINTR, "EINTR"
 const int n_faults = ARRAY_SIZE(faults);
 
 enum {
-	SPACE = 1,	/* ENOSPC: makes a name or takes a block */
-	DISK = 2,	/* EIO: reads or writes a disk */
-	INTERRUPT = 4,	/* EINTR: may wait, on some file system at least */
-	MEMORY = 8,	/* ENOMEM: the kernel allocates for it */
-	CREATES = 16,	/* as SPACE, if its third argument says O_CREAT */
-	ON_DISK = 32,	/* as SPACE, if its first argument is a file on a disk */
-	ANYWAY = 64,	/* it is made even if it says otherwise */
-	WAIT_LOCK = 128 /* as INTERRUPT, if it is F_SETLKW or F_OFD_SETLKW */
+	SPACE = 1,	 /* ENOSPC: makes a name or takes a block */
+	DISK = 2,	 /* EIO: reads or writes a disk */
+	INTERRUPT = 4,	 /* EINTR: may wait, on some file system at least */
+	MEMORY = 8,	 /* ENOMEM: the kernel allocates for it */
+	CREATES = 16,	 /* as SPACE, if its third argument says O_CREAT */
+	ON_DISK = 32,	 /* as SPACE, if its first argument is a file on a disk */
+	ANYWAY = 64,	 /* it is made even if it says otherwise */
+	WAIT_LOCK = 128, /* as INTERRUPT, if it is F_SETLKW or F_OFD_SETLKW */
+	REMOVES = 256	 /* a name */
 };
 
 #define CALL(name) SYS_##name, #name
@@ -59,9 +60,9 @@ static const struct {
 	{CALL(linkat), SPACE | DISK | MEMORY},
 	{CALL(symlink), SPACE | DISK | MEMORY},
 	{CALL(symlinkat), SPACE | DISK | MEMORY},
-	{CALL(unlink), DISK | MEMORY},
-	{CALL(unlinkat), DISK | MEMORY},
-	{CALL(rmdir), DISK | MEMORY},
+	{CALL(unlink), DISK | MEMORY | REMOVES},
+	{CALL(unlinkat), DISK | MEMORY | REMOVES},
+	{CALL(rmdir), DISK | MEMORY | REMOVES},
 	{CALL(chmod), DISK | MEMORY},
 	{CALL(fchmod), DISK},
 	{CALL(fchmodat), DISK | MEMORY},
@@ -132,14 +133,24 @@ static bool is_on_disk(pid_t pid, int fd)
 	return true;
 }
 
+static int kinds_of(const struct call *c)
+{
+	for (size_t i = 0; i < ARRAY_SIZE(table); i++)
+		if (table[i].number == (long)c->number)
+			return table[i].kinds;
+	return 0;
+}
+
+bool call_removes(const struct tracee *t)
+{
+	return kinds_of(&t->call) & REMOVES;
+}
+
 bool fault_applies(const struct fault *f, const struct tracee *t, bool *ret_make)
 {
 	const struct call *c = &t->call;
-	int kinds = 0;
+	int kinds = kinds_of(c);
 
-	for (size_t i = 0; i < ARRAY_SIZE(table); i++)
-		if (table[i].number == (long)c->number)
-			kinds = table[i].kinds;
 	*ret_make = kinds & ANYWAY;
 	switch (f->error) {
 	case ENOSPC:

@@ -26,6 +26,7 @@ static const char usage[] =
 	"kill:   --by-run         the next run of the same id recovers, not gc\n"
 	"fault:  --error NAME     only this one\n"
 	"        --lasting        every later call that can fails as well\n"
+	"        --removals       only calls that remove a file or a directory\n"
 	"server: --hurt COMMAND --heal COMMAND\n"
 	"storm:  --rounds N --at-once N\n"
 	"all:    --every N --offset M  only the calls M+1, M+1+N, …\n"
@@ -163,7 +164,7 @@ static const struct row {
 	{"hurt", WORD, TO(hurt)},	   {"heal", WORD, TO(heal)},	     {"db", WORD, TO(wish.db)},
 	{"error", ERROR_NAME, TO(error)},  {"lasting", FLAG, TO(lasting)},   {"fresh", FLAG, TO(fresh)},
 	{"disk", FLAG, TO(wish.own_disk)}, {"post", FLAG, TO(wish.post)},    {"by-run", FLAG, TO(by_run)},
-	{"verbose", FLAG, TO(verbose)},
+	{"verbose", FLAG, TO(verbose)},	   {"removals", FLAG, TO(removals)},
 };
 
 static void option_set(struct options *o, const struct row *row, const char *value)

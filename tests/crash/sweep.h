@@ -13,6 +13,7 @@ struct options {
 	int error;		 /* fault: an errno; 0: all that are known */
 	const char *hurt, *heal; /* server: commands of a shell */
 	bool lasting;		 /* fault: every later call of its kind fails too */
+	bool removals;		 /* fault: only calls that remove something */
 	bool fresh;		 /* each run finds no ledger */
 	bool by_run;		 /* kill: not gc recovers, but the next run of the same id */
 	bool verbose;

@@ -41,6 +41,16 @@ def test_a_call_that_fails_leaves_rows_and_outputs_together_or_not_at_all(sweep)
     sweep('fault', '--post')
 
 
+@sample(sqlite=(1, 0), postgresql=None)
+def test_what_cannot_be_removed_is_tried_again_or_left_to_gc(sweep):
+    sweep('fault', '--post', '--removals')
+
+
+@sample(sqlite=(1, 0), postgresql=None)
+def test_a_run_that_can_remove_nothing_from_some_call_on_leaves_all_of_it_to_gc(sweep):
+    sweep('fault', '--post', '--removals', '--lasting')
+
+
 @sample(postgresql=(89, 3), full=4)
 def test_a_server_killed_while_rows_are_committed(sweep, server_command):
     sweep('server', '--post', '--workers', '1', '--hurt', server_command('kill'), '--heal', server_command('start'))

@@ -1,4 +1,5 @@
 #include "test_workspace_site.h"
+#include "text.h"
 
 #include <poll.h>
 #include <pthread.h>
@@ -345,6 +346,33 @@ static void test_a_run_adopts_what_its_caller_holds(void **state)
 	bench_close(&b);
 }
 
+/* What a refused run could not remove is named by the record of the held workspace, and by the next run's. */
+static void test_what_is_given_back_still_names_the_cgroups_that_are_left(void **state)
+{
+	static const char left[] = "/sys/fs/cgroup/fumehood-left";
+	struct error err = ERROR_INIT;
+	struct workspace w;
+	char *path = NULL;
+	struct bench b;
+
+	(void)state;
+	bench_open(&b);
+	assert_int_equal(workspace_hold(&b.site, "a", NULL, INT64_MAX, &path, &err), 0);
+	assert_int_equal(open_plain(&b, "a", &w, &err), 0);
+	assert_int_equal(strv_append(&w.record.cgroups, left), 0);
+	assert_int_equal(workspace_give_back(&w, &err), 0);
+	workspace_close(&w);
+	assert_int_equal(open_plain(&b, "a", &w, &err), 0);
+	assert_true(w.adopted);
+	assert_int_equal(strv_length(w.record.cgroups), 1);
+	assert_string_equal(w.record.cgroups[0], left);
+	assert_int_equal(workspace_remove(&w, &err), 0);
+	workspace_close(&w);
+	assert_nothing_left(&b);
+	free(path);
+	bench_close(&b);
+}
+
 static int hold_for_self(void *arg)
 {
 	struct error err = ERROR_INIT;
@@ -658,6 +686,7 @@ int main(void)
 		cmocka_unit_test(test_holding_twice_gives_the_same_path),
 		cmocka_unit_test(test_holding_again_after_it_was_removed_by_hand_makes_it_anew),
 		cmocka_unit_test(test_a_run_adopts_what_its_caller_holds),
+		cmocka_unit_test(test_what_is_given_back_still_names_the_cgroups_that_are_left),
 		cmocka_unit_test(test_what_a_dead_process_held_is_collected),
 		cmocka_unit_test(test_what_is_held_until_an_instant_lives_until_then),
 		cmocka_unit_test(test_what_is_kept_is_in_the_way_until_it_expires),
