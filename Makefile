@@ -5,7 +5,7 @@ PREFIX  ?= /usr/local
 DESTDIR ?=
 
 .DEFAULT_GOAL := build
-.PHONY: help deps build demo test test-all test-crash test-vm bench install clean lint format
+.PHONY: help deps build demo test test-all test-crash test-vm test-bare bench install clean lint format
 
 help:
 	@sed -n 's/^##  //p' Makefile
@@ -41,6 +41,10 @@ test-vm:
 	@scripts/deps build test
 	@scripts/test $(BUILD) --all --only vm
 
+##  make test-bare   demo and test once more, on a bare Debian 12 made for it (as root)
+test-bare:
+	@tests/bare
+
 ##  make bench       what it costs, beside bubblewrap
 bench:
 	@scripts/deps build bench
@@ -63,7 +67,7 @@ format:
 
 ##  make deps        install everything that any of these needs
 deps:
-	@scripts/deps build demo test bench
+	@scripts/deps build demo test bench bare
 
 ##  make install     PREFIX=/usr/local DESTDIR=
 install: build
