@@ -51,7 +51,7 @@ struct plan {
 	int attempt;
 	char token[TOKEN_SIZE];
 	char *workspace; /* /tmp/scidex-analysis-{id} */
-	char *scratch;	 /* the private /tmp's directory on the host */
+	char *scratch;	 /* the directory on the host that the private /tmp lies in */
 	char **command;	 /* as asked */
 	char *program;	 /* what is executed: an absolute path inside */
 	char **env;

@@ -49,12 +49,12 @@ static int note_identities(struct plan *plan, const char *scratch, struct error 
 	return 0;
 }
 
-/* A directory with exactly this mode, open. */
-static int make_directory(int dirfd, const char *name, mode_t mode, struct error *err)
+/* A directory with exactly this mode, open. May it be there already? */
+static int make_directory(int dirfd, const char *name, mode_t mode, bool again, struct error *err)
 {
 	_cleanup_close_ int fd = -1;
 
-	if (mkdirat(dirfd, name, 0700) < 0 && errno != EEXIST)
+	if (mkdirat(dirfd, name, 0700) < 0 && (errno != EEXIST || !again))
 		return error_system(err, errno, "cannot make '%s' for the post-process", name);
 	fd = openat(dirfd, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 	if (fd < 0 || fchmod(fd, mode) < 0)
@@ -64,7 +64,7 @@ static int make_directory(int dirfd, const char *name, mode_t mode, struct error
 
 static int make_writable(const struct post_job *job, int scratch, const char *name, struct error *err)
 {
-	_cleanup_close_ int fd = make_directory(scratch, name, 0700, err);
+	_cleanup_close_ int fd = make_directory(scratch, name, 0700, false, err);
 
 	if (fd >= 0 && geteuid() == 0 && fchown(fd, job->uid, job->gid) < 0)
 		return error_system(err, errno, "cannot give '%s' to the post-process", name);
@@ -81,7 +81,7 @@ static int open_parent(int outputs, const char *path, const char **ret_name, str
 		return error_system(err, errno, "cannot open the directory of outputs");
 	for (; (slash = strchr(path, '/')); path = slash + 1) {
 		_cleanup_free_ char *part = strndup(path, (size_t)(slash - path));
-		int next = part ? make_directory(at, part, 0755, err) : error_memory(err);
+		int next = part ? make_directory(at, part, 0755, true, err) : error_memory(err);
 
 		if (next < 0)
 			return next;
@@ -152,15 +152,15 @@ int post_scene_make(const struct post_job *job, struct plan *plan, struct error 
 
 	if (scratch < 0)
 		return error_system(err, -scratch, "cannot open '%s'", scratch_path);
+	/* Ours alone before anything is made in it: nobody else may come between. */
+	if ((geteuid() == 0 && fchown(scratch, 0, 0) < 0) || fchmod(scratch, 0700) < 0)
+		return error_system(err, errno, "cannot take '%s'", scratch_path);
 	r = tree_empty(scratch, err);
 	if (r < 0)
 		return r;
-	/* What the analysis owned is ours now: nobody may change what lies below it. */
-	if (geteuid() == 0 && fchown(scratch, 0, 0) < 0)
-		return error_system(err, errno, "cannot take '%s'", scratch_path);
 	tmp = make_writable(job, scratch, "tmp", err);
 	work = tmp < 0 ? tmp : make_writable(job, scratch, "work", err);
-	outputs = work < 0 ? work : make_directory(scratch, "outputs", 0755, err);
+	outputs = work < 0 ? work : make_directory(scratch, "outputs", 0755, false, err);
 	if (outputs < 0)
 		return outputs;
 	for (size_t i = 0; r == 0 && i < m->n_outputs; i++)

@@ -65,25 +65,57 @@ static bool is_absent(int errnum)
 	return errnum == ENOENT || errnum == ENOTDIR || errnum == EACCES || errnum == ELOOP;
 }
 
+/* May everybody on this host enter each directory on the way to it? */
+static bool is_reachable(const char *path)
+{
+	_cleanup_free_ char *at = strdup(path);
+	struct stat st;
+	char *slash;
+
+	while (at && (slash = strrchr(at, '/')) && slash > at) {
+		*slash = 0;
+		if (stat(at, &st) < 0 || !(st.st_mode & S_IXOTH))
+			return false;
+	}
+	return at != NULL;
+}
+
+/* What everybody may read is no secret of root's, or of a group that the caller is in. */
+static bool is_public(const char *path, int fd)
+{
+	_cleanup_free_ char *real = fd_path(fd);
+	struct stat st;
+
+	return real && fstat(fd, &st) == 0 && st.st_mode & S_IROTH &&
+	       (!S_ISDIR(st.st_mode) || st.st_mode & S_IXOTH) && is_reachable(path) && is_reachable(real);
+}
+
 /* A small file of the host as a copy: its inode, and so its locks, stay the host's own. Missing: passed over. */
 static int add_copy(struct plan *p, const char *path, struct error *err)
 {
+	_cleanup_close_ int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
 	_cleanup_buffer_ struct buffer b = {0};
-	struct error why = ERROR_INIT;
-	int r = file_load(AT_FDCWD, path, COPY_MAX, &b, &why);
+	struct stat st;
+	int r;
 
-	if (r < 0 && (is_absent(-r) || why.kind == ERROR_REFUSED)) /* too large for it, or no file */
+	if (fd < 0 && is_absent(errno))
 		return 0;
-	if (r < 0) {
-		*err = why;
-		return r;
-	}
+	if (fd < 0 || fstat(fd, &st) < 0)
+		return error_system(err, errno, "cannot open '%s'", path);
+	if (!S_ISREG(st.st_mode) || !is_public(path, fd))
+		return 0;
+	r = file_read_all(fd, &b, COPY_MAX);
+	if (r == -EFBIG)
+		return 0;
+	if (r < 0)
+		return error_system(err, -r, "cannot read '%s'", path);
 	return add_file(p, path, b.data ? b.data : "", b.size, err);
 }
 
 /* A directory of the host's own: real directories through an overlay, links as links, missing ones not at all. */
 static int add_system(struct plan *p, const char *path, struct error *err)
 {
+	_cleanup_close_ int fd = -1;
 	char text[PATH_MAX];
 	struct mount *m;
 	struct stat st;
@@ -98,9 +130,10 @@ static int add_system(struct plan *p, const char *path, struct error *err)
 		text[n] = 0;
 		return add_link(p, text, path, err);
 	}
-	m = S_ISDIR(st.st_mode) ? plan_add_mount(p, MOUNT_OVERLAY, path, path) : NULL;
-	if (!S_ISDIR(st.st_mode))
+	fd = S_ISDIR(st.st_mode) ? open(path, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC) : -1;
+	if (fd < 0 || !is_public(path, fd))
 		return 0;
+	m = plan_add_mount(p, MOUNT_OVERLAY, path, path);
 	if (!m)
 		return error_memory(err);
 	m->system = true;
@@ -228,8 +261,11 @@ static int add_sys(struct plan *p, struct error *err)
 /* Scratch and workspace exist only when the story has made them: their identity is noted there. */
 static int add_workspace(struct plan *p, struct error *err)
 {
+	_cleanup_free_ char *tmp = path_join(p->scratch, SCRATCH_TMP);
 	struct mount *scratch, *workspace;
 
+	if (!tmp)
+		return error_memory(err);
 	if (p->own_disk) {
 		struct mount *disk = plan_add_mount(p, MOUNT_DISK, NULL, p->workspace);
 
@@ -241,7 +277,7 @@ static int add_workspace(struct plan *p, struct error *err)
 		disk->writable = true;
 		return 0;
 	}
-	scratch = plan_add_mount(p, MOUNT_BIND, p->scratch, "/tmp");
+	scratch = plan_add_mount(p, MOUNT_BIND, tmp, "/tmp");
 	if (!scratch)
 		return error_memory(err);
 	scratch->writable = true;

@@ -146,6 +146,9 @@ static int stage_collect(struct story *s, struct error *err)
 	if (s->plan.docs)
 		ours[n_ours++] = "docs";
 	story_tell(s, "collecting");
+	/* Whatever mode the analysis gave it: from here on nobody else changes what lies there. */
+	if (fchmod(s->workspace.fd, 0700) < 0)
+		return error_system(err, errno, "cannot make '%s' private", s->plan.workspace);
 	story_note_disk_use(s);
 	r = collect(s->workspace.fd, &rules, put_object, s, &s->attempt->manifest, err);
 	s->evidence.output_missing = s->attempt->manifest.missing && s->attempt->manifest.missing[0];

@@ -80,14 +80,18 @@ static int make_directory(struct workspace *w, const struct names *n, uid_t uid,
 	return 0;
 }
 
+/* Only what lies in it is the analysis's: whatever modes it gives its /tmp, nobody else comes as far as that. */
 static int make_scratch(struct workspace *w, uid_t uid, gid_t gid, struct error *err)
 {
 	struct names n;
-	_cleanup_close_ int fd = -1;
+	_cleanup_close_ int fd = -1, tmp = -1;
 
 	names_make(&n, w->site, w->record.id, w->record.token);
-	fd = directory_make(w->site->root_fd, n.scratch, uid, gid);
-	return fd < 0 ? error_system(err, -fd, "cannot make '%s'", w->record.scratch) : 0;
+	fd = directory_make(w->site->root_fd, n.scratch, geteuid(), getegid());
+	if (fd < 0)
+		return error_system(err, -fd, "cannot make '%s'", w->record.scratch);
+	tmp = directory_make(fd, SCRATCH_TMP, uid, gid);
+	return tmp < 0 ? error_system(err, -tmp, "cannot make '%s/%s'", w->record.scratch, SCRATCH_TMP) : 0;
 }
 
 /* Writes the record, makes what it names. On failure all is as before. */

@@ -8,10 +8,10 @@
  *   finished.json  the attempt, once its verdict is known (written by run)
  * and the workspace root has
  *   scidex-analysis-{id}          the workspace, 0700
- *   .scidex-analysis-{id}.MARK    the private /tmp of the run (scratch), and, for a moment while it is being made,
- *                                 .scidex-analysis-{id}.MARK.new: the workspace before its atomic rename. MARK comes
- *                                 from the attempt's token by a hash: the analysis can read its mount table, and
- *                                 the token is not for its eyes.
+ *   .scidex-analysis-{id}.MARK    scratch, 0700 and ours: its tmp is the private /tmp of the run. And, for a moment
+ *                                 while it is being made, .scidex-analysis-{id}.MARK.new: the workspace before its
+ *                                 atomic rename. MARK comes from the attempt's token by a hash: the analysis can
+ *                                 read its mount table, and the token is not for its eyes.
  * The record is written before the thing that it names is made, so that whatever a crash leaves is named.
  *
  * Order: workspace_open (takes the lock, makes or adopts) … workspace_remove or workspace_keep, workspace_close.
@@ -72,7 +72,8 @@ struct site {
 int site_open(struct site *s, const char *state_dir, const char *root, const char *prefix, struct error *err);
 void site_close(struct site *s);
 
-/* ".scidex-analysis-{id}.MARK" */
+/* ".scidex-analysis-{id}.MARK", and what lies in it */
+#define SCRATCH_TMP "tmp"
 void workspace_scratch_name(const char *prefix, const char *id, const char *token, char *out, size_t room);
 
 struct workspace {

@@ -67,6 +67,8 @@ def pytest_collection_modifyitems(config, items):
     if any({'caged', 'bare'}.intersection(item.fixturenames) for item in items):
         wrong = 'caged' if not limits_can_be_held(config.getoption('binary')) else 'bare' if os.geteuid() else None
         items[:] = [item for item in items if wrong not in item.fixturenames]
+    if os.geteuid():  # nobody else can be played
+        items[:] = [item for item in items if 'stranger' not in item.fixturenames]
 
 
 @pytest.fixture(scope='session')
@@ -105,6 +107,20 @@ def caged(hood):
 def bare(hood):
     """The hood of an ordinary user to whom nothing is delegated. For tests that are only('user')."""
     return hood
+
+
+@pytest.fixture
+def stranger(hood):
+    """Another user of this host, beside the one who calls: `stranger('sh', '-c', …)` runs as him, and gives what it said."""
+    who = Who(TEST_UID_FIRST + 3000 + os.getpid() % 1000)
+
+    def run(*command, **others):
+        done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, cwd='/',
+                              env={'PATH': os.environ['PATH']}, **who.popen_arguments(), **others)
+        return done.returncode, done.stdout
+
+    run.who = who
+    return run
 
 
 @pytest.fixture(scope='session')

@@ -63,7 +63,11 @@ static void test_root_gives_the_workspace_to_the_slot(void **state)
 	assert_int_equal(workspace_open(&b.site, "a", TOKEN, 70000, 70001, NULL, NULL, &w, &err), 0);
 	assert_int_equal(fstatat(b.place.fd, "root/hood-a", &st, 0), 0);
 	assert_int_equal(st.st_uid, 70000);
+	/* Of scratch only what lies in it: its mode is not the slot's to change. */
 	assert_int_equal(fstatat(b.place.fd, scratch_of("a"), &st, 0), 0);
+	assert_int_equal(st.st_uid, 0);
+	assert_int_equal(fstatat(b.place.fd, tmp_of("a"), &st, 0), 0);
+	assert_int_equal(st.st_uid, 70000);
 	assert_int_equal(st.st_gid, 70001);
 	put_file(w.fd, "f", "x");
 	assert_int_equal(fchownat(w.fd, "f", 70000, 70001, 0), 0);

@@ -56,6 +56,7 @@ enum stop {
 	AFTER_SECOND_RECORD,
 	AFTER_RENAME,
 	AFTER_SCRATCH,
+	AFTER_TMP,
 	REMOVED_SCRATCH,
 	EMPTIED_WORKSPACE,
 	REMOVED_WORKSPACE,
@@ -65,6 +66,9 @@ enum stop {
 static void leave_half_done(struct bench *b, enum stop stop)
 {
 	leave_dead_run(b, "a");
+	if (stop == AFTER_TMP)
+		return;
+	assert_int_equal(unlinkat(b->place.fd, tmp_of("a"), AT_REMOVEDIR), 0);
 	if (stop == AFTER_SCRATCH)
 		return;
 	assert_int_equal(unlinkat(b->place.fd, scratch_of("a"), AT_REMOVEDIR), 0);

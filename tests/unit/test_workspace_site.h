@@ -64,6 +64,14 @@ static inline const char *scratch_of(const char *id)
 	return path;
 }
 
+static inline const char *tmp_of(const char *id)
+{
+	static char path[600];
+
+	snprintf(path, sizeof path, "%s/" SCRATCH_TMP, scratch_of(id));
+	return path;
+}
+
 static inline int open_plain(struct bench *b, const char *id, struct workspace *w, struct error *err)
 {
 	return workspace_open(&b->site, id, TOKEN, geteuid(), getegid(), NULL, NULL, w, err);
