@@ -80,6 +80,8 @@ static int resolve_places(struct hood *h, const struct hood_options *o, struct e
 	if (!url)
 		return error_set(err, ERROR_USAGE,
 				 "no ledger is named and HOME is not set: give --db sqlite:PATH");
+	if (ledger_url_check(url, err) < 0)
+		return -EINVAL;
 	h->ledger_url = ledger_normal(url, h->directory);
 	h->state_dir = h->config.state_dir ? strdup(h->config.state_dir)
 					   : xdg_path("XDG_STATE_HOME", ".local/state", "fumehood");

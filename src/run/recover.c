@@ -34,15 +34,24 @@ int cgroups_remove(struct record *r, struct error *err)
 	return first;
 }
 
-/* The ledger that the attempt was meant for, which need not be the one that gc was given. */
+/* The ledger that the attempt was meant for, which need not be the one that gc was given. The record has no password:
+ * for its own ledger gc has one, for another libpq finds it or not (PGPASSFILE). */
 static int recovery_ledger(struct recovery *rec, const struct record *r, struct ledger **ret,
 			   struct ledger **owned, struct error *err)
 {
+	_cleanup_free_ char *url = r->ledger ? ledger_url_redacted(r->ledger) : NULL;
+	int same = r->ledger ? ledger_url_same(r->ledger, rec->hood->ledger_url) : 1;
+
 	*owned = NULL;
-	if (!r->ledger || strcmp(r->ledger, rec->hood->ledger_url) == 0)
+	if (same < 0 || (r->ledger && !url))
+		return error_memory(err);
+	if (same)
 		return hood_ledger(rec->hood, LEDGER_CREATE, ret, err);
-	if (ledger_open(r->ledger, LEDGER_CREATE, owned, err) < 0)
-		return -EINVAL;
+	if (ledger_open(url, LEDGER_CREATE, owned, err) < 0)
+		return error_prefix(err, -EINVAL,
+				    "its results are for another ledger, '%s' (name that with --db, with its "
+				    "password there or in PGPASSFILE)",
+				    url);
 	*ret = *owned;
 	return 0;
 }

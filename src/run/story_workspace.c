@@ -298,7 +298,7 @@ int story_limits(struct story *s, struct error *err)
 	if (host->way == CGROUP_SYSTEMD && record_add_cgroups(record, cgroup_paths(s->cgroup), err) < 0)
 		return -ENOMEM;
 	free(record->ledger);
-	record->ledger = strdup(s->hood->ledger_url);
+	record->ledger = ledger_url_redacted(s->hood->ledger_url);
 	if (!record->ledger)
 		return error_memory(err);
 	return note_extra(s, err);

@@ -38,6 +38,10 @@ DEFINE_CLEANUP(struct ledger *, ledger_close);
 
 /* The URL as it may be shown and stored: no password. Newly allocated. */
 char *ledger_url_redacted(const char *url);
+/* Do they name the same ledger, whoever connects? 1, 0, -ENOMEM. */
+int ledger_url_same(const char *a, const char *b);
+/* What a user wrote: another scheme, or libpq's words with '=', would else become the name of a file. */
+int ledger_url_check(const char *url, struct error *err);
 
 struct analysis_state {
 	bool known;

@@ -170,9 +170,8 @@ int ledger_url_parse(const char *url, struct ledger_url *ret, struct error *err)
 	if (*location == 0)
 		return error_set(err, ERROR_USAGE,
 				 "the ledger has no path: write sqlite:PATH or postgresql://…");
-	if (!has_scheme && !u.is_postgres && strstr(url, "://"))
-		return error_set(err, ERROR_USAGE,
-				 "no ledger is spoken to like that: write sqlite:PATH or postgresql://…");
+	if (ledger_url_check(url, err) < 0)
+		return -EINVAL;
 	u.location = strdup(location);
 	if (!u.location)
 		return error_memory(err);
@@ -193,31 +192,59 @@ int ledger_url_parse(const char *url, struct ledger_url *ret, struct error *err)
 	return 0;
 }
 
-static bool is_secret(const char *word)
+/* A parameter's name as libpq reads it: decoded. Too long or senseless ones are no name that it knows. */
+static const char *parameter_name(const char *word, char out[32])
 {
-	size_t name = strcspn(word, "=&");
+	size_t n = strcspn(word, "=&");
 
-	return (name == 8 && strncasecmp(word, "password", 8) == 0) ||
-	       (name == 11 && strncasecmp(word, "sslpassword", 11) == 0);
+	out[0] = 0;
+	if (n < 32) {
+		memcpy(out, word, n);
+		out[n] = 0;
+		if (percent_decode(out) < 0)
+			out[0] = 0;
+	}
+	return out;
 }
 
-/* The last '@' before the query ends what may hold a password, even in a URL that libpq would not understand. */
-static int redact(const char *url, struct buffer *b)
+/* password, sslpassword, oauth_client_secret, scram_client_key … */
+static bool is_secret(const char *word)
 {
-	const char *authority = strstr(url, "://") + 3;
-	const char *query = authority + strcspn(authority, "?");
-	const char *at = memrchr(authority, '@', (size_t)(query - authority));
-	const char *colon = at ? memchr(authority, ':', (size_t)(at - authority)) : NULL;
-	const char *cut = colon ? colon : query;
-	char before = '?';
-	int r = buffer_append(b, url, (size_t)(cut - url));
+	static const char *const parts[] = {"password", "secret", "_key"};
+	char name[32];
 
-	if (r == 0 && colon)
-		r = buffer_append(b, at, (size_t)(query - at));
+	parameter_name(word, name);
+	for (size_t i = 0; i < ARRAY_SIZE(parts); i++)
+		if (strcasestr(name, parts[i]))
+			return true;
+	return *name == 0;
+}
+
+static bool is_credential(const char *word)
+{
+	char name[32];
+
+	return is_secret(word) || strcasecmp(parameter_name(word, name), "user") == 0;
+}
+
+/* Where the query part begins. What comes before an '@' in the authority may hold a '?', as libpq reads it. */
+static const char *query_of(const char *authority)
+{
+	size_t n = strcspn(authority, "@/");
+	const char *from = authority[n] == '@' ? authority + n : authority;
+
+	return from + strcspn(from, "?");
+}
+
+static int copy_parameters(const char *query, bool (*leave_out)(const char *word), struct buffer *b)
+{
+	char before = '?';
+	int r = 0;
+
 	for (const char *word = *query ? query + 1 : NULL; word && r == 0;) {
 		size_t size = strcspn(word, "&");
 
-		if (!is_secret(word)) {
+		if (size && !leave_out(word)) {
 			r = buffer_append(b, &before, 1);
 			if (r == 0)
 				r = buffer_append(b, word, size);
@@ -228,6 +255,21 @@ static int redact(const char *url, struct buffer *b)
 	return r;
 }
 
+/* The last '@' before the query ends what may hold a password, even in a URL that libpq would not understand. */
+static int redact(const char *url, struct buffer *b)
+{
+	const char *authority = strstr(url, "://") + 3;
+	const char *query = query_of(authority);
+	const char *at = memrchr(authority, '@', (size_t)(query - authority));
+	const char *colon = at ? memchr(authority, ':', (size_t)(at - authority)) : NULL;
+	const char *cut = colon ? colon : query;
+	int r = buffer_append(b, url, (size_t)(cut - url));
+
+	if (r == 0 && colon)
+		r = buffer_append(b, at, (size_t)(query - at));
+	return r < 0 ? r : copy_parameters(query, is_secret, b);
+}
+
 char *ledger_url_redacted(const char *url)
 {
 	_cleanup_buffer_ struct buffer b = {0};
@@ -235,4 +277,55 @@ char *ledger_url_redacted(const char *url)
 	if (!is_postgres(url))
 		return strdup(url);
 	return redact(url, &b) == 0 ? buffer_take(&b) : NULL;
+}
+
+/* Host, database and parameters: neither who connects nor with what. */
+static int place_of(const char *url, struct buffer *b)
+{
+	const char *authority = strstr(url, "://") + 3;
+	const char *query = query_of(authority);
+	const char *at = memrchr(authority, '@', (size_t)(query - authority));
+	const char *host = at ? at + 1 : authority;
+	int r = buffer_append(b, host, (size_t)(query - host));
+
+	return r < 0 ? r : copy_parameters(query, is_credential, b);
+}
+
+int ledger_url_same(const char *a, const char *b)
+{
+	_cleanup_buffer_ struct buffer x = {0}, y = {0};
+
+	if (!is_postgres(a) || !is_postgres(b))
+		return strcmp(a, b) == 0;
+	if (place_of(a, &x) < 0 || place_of(b, &y) < 0)
+		return -ENOMEM;
+	return x.size == y.size && (x.size == 0 || memcmp(x.data, y.data, x.size) == 0);
+}
+
+/* "host=db dbname=lab password=…": libpq's other form, which would else be the name of a file with a password in it. */
+static bool is_connection_string(const char *url)
+{
+	static const char *const names[] = {"host",	"hostaddr", "port",    "dbname",  "user",
+					    "password", "passfile", "service", "sslmode", "application_name"};
+
+	for (const char *word = url + strspn(url, " \t\n"); *word; word += strspn(word, " \t\n")) {
+		size_t n = strcspn(word, "= \t\n");
+		const char *sign = word + n + strspn(word + n, " \t\n");
+
+		for (size_t i = 0; *sign == '=' && i < ARRAY_SIZE(names); i++)
+			if (strlen(names[i]) == n && strncasecmp(word, names[i], n) == 0)
+				return true;
+		word += n + strcspn(word + n, " \t\n");
+	}
+	return false;
+}
+
+int ledger_url_check(const char *url, struct error *err)
+{
+	if (is_postgres(url) || strncmp(url, "sqlite:", 7) == 0)
+		return 0;
+	if (strstr(url, "://") || is_connection_string(url))
+		return error_set(err, ERROR_USAGE,
+				 "no ledger is spoken to like that: write sqlite:PATH or postgresql://…");
+	return 0;
 }

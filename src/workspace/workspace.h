@@ -50,7 +50,7 @@ struct record {
 	char *path;		   /* the workspace */
 	uint64_t device, inode;	   /* of the workspace; inode 0: not yet made */
 	char *scratch;
-	char *ledger;  /* URL as given by the user (the file is 0600) */
+	char *ledger;  /* its URL without a password; who recovers it has his own */
 	json_t *extra; /* run's own notes: request, plan, attempt number, created; or NULL */
 };
 

@@ -1,10 +1,14 @@
 """What the hood shows, copies and writes on an analysis's behalf, and what it does not: links, homes, secrets, dot-files,
 and what another user of this host does meanwhile."""
+import contextlib
 import glob
-import os
+import re
 import subprocess
+from pathlib import Path
 
 import pytest
+
+import ledgers
 
 
 # Files of /etc.
@@ -64,3 +68,99 @@ done 2>/dev/null
     other.communicate()
     rows = subprocess.run(['sqlite3', ledger, 'SELECT gene FROM scores'], stdout=subprocess.PIPE, text=True).stdout.split()
     assert rows == ['TRUE'], rows
+
+
+# The ledger's password.
+
+SECRET = 'S3cretOfTheLedger'
+
+
+@pytest.fixture(params=['userinfo', 'parameter'])
+def guarded(request, hood, server):
+    """A PostgreSQL ledger whose URL has a password in it, one way or the other."""
+    ledger = ledgers.Postgres(hood, server)
+    role = f'role_{hood.tag}'
+    ledger.psql(server.url, f"CREATE ROLE {role} LOGIN SUPERUSER PASSWORD '{SECRET}'")
+    who = f'{role}:{SECRET}' if request.param == 'userinfo' else role
+    hood.env['FUMEHOOD_DB'] = re.sub('//[^@/]*@', f'//{who}@', ledger.url)
+    if request.param == 'parameter':
+        hood.env['FUMEHOOD_DB'] += f'&password={SECRET}'
+    assert SECRET in hood.env['FUMEHOOD_DB']
+    yield ledger
+    ledger.close()
+    ledger.psql(server.url, f'DROP ROLE {role}')
+
+
+def files_with(secret, *places):
+    found = subprocess.run(['grep', '-rlaF', '--devices=skip', secret, *map(str, places)], stdout=subprocess.PIPE, text=True)
+    return found.stdout.splitlines()
+
+
+def look_for_the_password(hood, id, *said):
+    """In every file of ours, in the names of files, in what was said."""
+    places = [hood.home, *glob.glob(f'/tmp/*scidex-analysis-{id}*'), *glob.glob(f'/tmp/.scidex-analysis-{id}*')]
+    assert files_with(SECRET, *places) == []
+    assert SECRET not in '\n'.join(str(path) for path in hood.base.rglob('*'))
+    for text in said:
+        assert SECRET not in text, text
+
+
+def children(pid):
+    for stat in glob.glob('/proc/[0-9]*/stat'):
+        with contextlib.suppress(OSError):
+            words = Path(stat).read_text().rpartition(')')[2].split()
+            if int(words[1]) == pid:
+                child = int(stat.split('/')[2])
+                yield child
+                yield from children(child)
+
+
+def test_the_ledgers_password_is_in_no_file_of_ours(hood, guarded):
+    process, id = hood.start('echo ready; read go; echo done > out', '-i', '--keep', 'always', stdin=subprocess.PIPE)
+    look_for_the_password(hood, id)
+    below = list(children(process.pid))
+    assert below
+    for child in below:
+        for name in ('cmdline', 'environ'):
+            assert SECRET not in (Path('/proc') / str(child) / name).read_text(errors='replace')
+    out, err = process.communicate('go\n')
+    assert process.returncode == 0, err
+    look_for_the_password(hood, id, out, err, hood.succeed('show', id, '--json').out, hood.succeed('doctor', '--json').out)
+    assert SECRET not in '\n'.join(guarded.sql(f'SELECT a::text FROM {guarded.table("attempt")} a'))
+    hood.succeed('workspace', 'cleanup', id)
+
+
+def test_a_killed_supervisor_leaves_no_password_and_gc_uses_todays(hood, guarded):
+    process, id = hood.start('echo ready; exec sleep 1000')
+    process.kill()
+    process.communicate()
+    look_for_the_password(hood, id)
+    gc = hood.succeed('gc')
+    look_for_the_password(hood, id, gc.out, gc.err)
+    assert hood.verdict(id) == 'lost'
+
+
+def test_what_waits_for_its_commit_has_no_password_and_is_committed_with_todays(hood, guarded):
+    process, id = hood.start('echo ready; read go; echo done > out', '-i', stdin=subprocess.PIPE)
+    guarded.psql(guarded.server.url, f'ALTER DATABASE {guarded.database} ALLOW_CONNECTIONS false')
+    guarded.psql(guarded.server.url, f"SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = '{guarded.database}'")
+    out, err = process.communicate('go\n')
+    assert process.returncode == 125, err
+    look_for_the_password(hood, id, out, err)
+    later = hood.cli('gc')
+    assert later.status != 0
+    look_for_the_password(hood, id, later.out, later.err)
+    # Another ledger is today's: the record's own is tried without what is not written down.
+    elsewhere = hood.cli('gc', '--db', f'sqlite:{hood.home}/other.db')
+    assert elsewhere.status != 0 and guarded.database in elsewhere.err, elsewhere
+    look_for_the_password(hood, id, elsewhere.out, elsewhere.err)
+    guarded.psql(guarded.server.url, f'ALTER DATABASE {guarded.database} ALLOW_CONNECTIONS true')
+    hood.succeed('gc')
+    assert hood.verdict(id) == 'succeeded'
+
+
+@pytest.mark.parametrize('url', [f'host=127.0.0.1 dbname=x password={SECRET}', f'mysql://u:{SECRET}@h/db'], ids=['words', 'scheme'])
+def test_a_ledger_that_is_not_ours_is_no_name_of_a_file(hood, url):
+    result = hood.cli('run', hood.id(), '--db', url, '--', 'true')
+    assert result.status == 125 and 'postgresql://' in result.err, result
+    look_for_the_password(hood, hood.tag, result.out, result.err)

@@ -18,6 +18,11 @@ static void test_a_password_is_never_shown(void **state)
 	assert_redacted("postgresql://h/db?user=u&PASSWORD=s3cret", "postgresql://h/db?user=u");
 	assert_redacted("postgresql://h/db?sslpassword=s3cret", "postgresql://h/db");
 	assert_redacted("postgresql://:s3cret@/db", "postgresql://@/db");
+	/* As libpq reads them: a '?' in a password, a name with escapes, what later versions call a secret. */
+	assert_redacted("postgresql://u:s3?cret@h/db?port=1", "postgresql://u@h/db?port=1");
+	assert_redacted("postgresql://h/db?p%61ssword=s3cret&port=1", "postgresql://h/db?port=1");
+	assert_redacted("postgresql://h/db?port=1&oauth_client_secret=s3cret", "postgresql://h/db?port=1");
+	assert_redacted("postgresql://h/db?scram_client_key=s3cret&port=1", "postgresql://h/db?port=1");
 }
 
 static void test_what_holds_no_password_is_shown_as_it_is(void **state)
@@ -34,6 +39,22 @@ static void test_what_holds_no_password_is_shown_as_it_is(void **state)
 	(void)state;
 	for (size_t i = 0; i < ARRAY_SIZE(urls); i++)
 		assert_redacted(urls[i], urls[i]);
+}
+
+static void test_the_same_ledger_whoever_connects(void **state)
+{
+	(void)state;
+	assert_int_equal(ledger_url_same("postgresql://u:s3cret@h/db?port=1", "postgres://h/db?port=1"), 1);
+	assert_int_equal(
+		ledger_url_same("postgresql://h/db?user=u&password=s&port=1", "postgresql://v@h/db?port=1"),
+		1);
+	assert_int_equal(ledger_url_same("postgresql://u:s@h/db", "postgresql://u:s@h/other"), 0);
+	assert_int_equal(ledger_url_same("postgresql://u:s@h/db", "postgresql://u:s@g/db"), 0);
+	assert_int_equal(ledger_url_same("postgresql://h/db?objects=/a", "postgresql://h/db?objects=/b"), 0);
+	assert_int_equal(ledger_url_same("postgresql://", "postgresql://u:s@"), 1);
+	assert_int_equal(ledger_url_same("sqlite:/a", "sqlite:/a"), 1);
+	assert_int_equal(ledger_url_same("sqlite:/a", "sqlite:/b"), 0);
+	assert_int_equal(ledger_url_same("sqlite:/a", "postgresql:///a"), 0);
 }
 
 static void test_our_parameters_are_taken_out(void **state)
@@ -90,6 +111,9 @@ static void test_nonsense_is_refused_with_an_example(void **state)
 	REFUSED(ledger_url_parse("sqlite:", &u, &err), "sqlite:PATH or postgresql://");
 	REFUSED(ledger_url_parse("mysql://u:s3cret@h/db", &u, &err), "sqlite:PATH or postgresql://");
 	assert_null(strstr(err.message, "s3cret"));
+	REFUSED(ledger_url_parse("host=h password=s3cret", &u, &err), "sqlite:PATH or postgresql://");
+	assert_null(strstr(err.message, "s3cret"));
+	REFUSED(ledger_url_parse(" dbname = x", &u, &err), "sqlite:PATH or postgresql://");
 	REFUSED(ledger_url_parse("sqlite:/x?blob_max=1G", &u, &err), "such as 64K");
 	REFUSED(ledger_url_parse("sqlite:/x?objects=", &u, &err), "a directory");
 	REFUSED(ledger_url_parse("sqlite:/x?objects=%zz", &u, &err), "a directory");
@@ -101,6 +125,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_a_password_is_never_shown),
 		cmocka_unit_test(test_what_holds_no_password_is_shown_as_it_is),
+		cmocka_unit_test(test_the_same_ledger_whoever_connects),
 		cmocka_unit_test(test_our_parameters_are_taken_out),
 		cmocka_unit_test(test_the_object_store_follows_the_environment),
 		cmocka_unit_test(test_nonsense_is_refused_with_an_example),
