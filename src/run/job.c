@@ -33,6 +33,7 @@ static int choose_input(char **field, const char *site, const char *name, const 
 			struct error *err)
 {
 	_cleanup_free_ char *path = NULL;
+	char real[PATH_MAX];
 	struct stat st;
 
 	if (*field || site)
@@ -40,8 +41,11 @@ static int choose_input(char **field, const char *site, const char *name, const 
 	path = path_join(directory, name);
 	if (!path)
 		return error_memory(err);
-	if (stat(path, &st) == 0 && S_ISDIR(st.st_mode))
-		*field = TAKE_PTR(path);
+	if (!realpath(path, real) || stat(real, &st) < 0 || !S_ISDIR(st.st_mode))
+		return 0;
+	if (default_check(directory, name, real, err) < 0)
+		return -EINVAL;
+	*field = TAKE_PTR(path);
 	return 0;
 }
 

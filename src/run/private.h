@@ -46,6 +46,9 @@ int plan_add_stages(const struct request *r, struct plan *plan, struct error *er
 /* Where an input may not lie or what it may not contain: the state directory, the ledger, the workspace root. */
 int input_check(const struct hood *h, const char *path, const char *option, struct error *err);
 
+/* ./data and ./docs are shown unasked only if they lie in the directory, not if they lead out of it. */
+int default_check(const char *directory, const char *name, const char *real, struct error *err);
+
 /* query.c: may there be queries? Then they are run, and their answers staged. */
 int queries_check(const struct hood *h, const struct request *request, struct error *err);
 int queries_run(struct hood *h, struct ledger *l, const struct request *request, int run_fd,

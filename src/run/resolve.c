@@ -76,6 +76,18 @@ int input_check(const struct hood *h, const char *path, const char *option, stru
 	return 0;
 }
 
+int default_check(const char *directory, const char *name, const char *real, struct error *err)
+{
+	char base[PATH_MAX];
+
+	if (realpath(directory, base) && path_is_below(real, base))
+		return 0;
+	return error_set(
+		err, ERROR_REFUSED,
+		"'%s' in '%s' is a link that leads out, to '%s': say --%s %s to show that to the analysis",
+		name, directory, real, name, real);
+}
+
 /* A directory of the request: canonical. Missing: an error if it was asked for, NULL if it was only a default. */
 static int resolve_directory(struct hood *h, const char *base, const char *asked, const char *fallback,
 			     const char *option, char **ret, struct error *err)
@@ -98,7 +110,9 @@ static int resolve_directory(struct hood *h, const char *base, const char *asked
 		return error_system(err, errno, "cannot look at %s '%s'", option, path);
 	if (!S_ISDIR(st.st_mode))
 		return asked ? error_set(err, ERROR_REFUSED, "%s '%s' is not a directory", option, path) : 0;
-	r = input_check(h, real, option, err);
+	r = asked ? 0 : default_check(base, fallback, real, err);
+	if (r == 0)
+		r = input_check(h, real, option, err);
 	if (r < 0)
 		return r;
 	*ret = strdup(real);

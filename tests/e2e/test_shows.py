@@ -11,6 +11,40 @@ import pytest
 import ledgers
 
 
+# Inputs that nobody named.
+
+@pytest.fixture
+def elsewhere(hood):
+    """A platform whose data/ and docs/ are links to another's; inside/ is its own."""
+    place = hood.directory('elsewhere')
+    for name in ('data', 'docs'):
+        hood.write(place / name / 'file', 'not yours\n')
+        (hood.dir / name).rename(hood.dir / f'own-{name}')
+        (hood.dir / name).symlink_to(place / name)
+    hood.platform_changed_on_purpose()
+    return place
+
+
+@pytest.mark.parametrize('name', ['data', 'docs'])
+@pytest.mark.parametrize('command', [['run'], ['run', '--dry-run'], ['submit']], ids=['run', 'dry run', 'submit'])
+def test_a_link_out_of_the_directory_is_shown_only_if_somebody_says_so(hood, elsewhere, command, name):
+    other = {'data': 'docs', 'docs': 'data'}[name]
+    result = hood.cli(*command, hood.id(), f'--{other}', elsewhere / other, '--', 'cat', f'{name}/file')
+    assert result.status == 125 and 'not yours' not in result.out, result
+    assert f'--{name} {elsewhere / name}' in result.err, result.err
+    shown = hood.cli(*command, hood.id(), '--data', elsewhere / 'data', '--docs', 'docs', '--', 'cat', f'{name}/file')
+    assert shown.status == 0, shown
+
+
+def test_a_link_that_stays_in_the_directory_is_shown(hood):
+    hood.write('versions/3/genes', 'TP53\n')
+    (hood.dir / 'docs').rename(hood.dir / 'old')
+    (hood.dir / 'docs').symlink_to('versions/3')
+    hood.platform_changed_on_purpose()
+    result = hood.run('cat docs/genes')
+    assert result.status == 0 and hood.log(result.json['id']) == 'TP53\n', result
+
+
 # Files of /etc.
 
 def run_with_etc_file(hood, path, file):
