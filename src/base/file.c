@@ -2,9 +2,11 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <linux/openat2.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/sendfile.h>
 #include <sys/syscall.h>
 
 int fd_close(int fd)
@@ -54,10 +56,24 @@ int file_write_all(int fd, const void *data, size_t size)
 
 		if (n < 0 && errno == EINTR)
 			continue;
-		if (n < 0)
-			return -errno;
+		if (n <= 0)
+			return n < 0 ? -errno : -EIO;
 		p += n;
 		size -= (size_t)n;
+	}
+	return 0;
+}
+
+int file_send(int from, int to, uint64_t size)
+{
+	while (size > 0) {
+		ssize_t n = sendfile(to, from, NULL, size < INT_MAX ? (size_t)size : INT_MAX);
+
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n <= 0)
+			return n < 0 ? -errno : -ENODATA;
+		size -= (uint64_t)n;
 	}
 	return 0;
 }

@@ -21,6 +21,8 @@ int file_open_beneath(int dirfd, const char *path, int flags, mode_t mode);
 int file_open_nolinks(int dirfd, const char *path, int flags);
 
 int file_write_all(int fd, const void *data, size_t size); /* -errno */
+/* Exactly size bytes from where from stands to where to does, by the kernel. -ENODATA if there are fewer; -errno. */
+int file_send(int from, int to, uint64_t size);
 int file_read_all(int fd, struct buffer *b,
 		  size_t max); /* appends; -EFBIG if there is more than max; -errno */
 

@@ -12,8 +12,8 @@ static int write_patiently(int fd, const char *data, size_t size)
 
 		if (n < 0 && errno == EAGAIN)
 			(void)poll(&p, 1, -1);
-		else if (n < 0 && errno != EINTR)
-			return -errno;
+		else if (n == 0 || (n < 0 && errno != EINTR))
+			return n < 0 ? -errno : -EIO;
 		if (n > 0) {
 			data += n;
 			size -= (size_t)n;

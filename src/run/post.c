@@ -163,13 +163,13 @@ static int job_measure(void *arg, uint64_t *ret_bytes, uint64_t *ret_files)
 {
 	struct post *p = arg;
 	const char *name = strrchr(p->job->workspace->record.scratch, '/') + 1;
-	struct tree_size most = {UINT64_MAX, UINT64_MAX}, size = {0};
+	struct tree_size size = {0};
 	_cleanup_close_ int fd = tree_open_directory(p->job->workspace->site->root_fd, name);
-	int r = fd < 0 ? fd : tree_measure(fd, &most, &size);
+	int r = fd < 0 ? fd : tree_measure(fd, NULL, &size);
 
 	*ret_bytes = size.bytes;
 	*ret_files = size.files;
-	return r;
+	return r < 0 ? r : size.hidden ? 1 : size.lost ? -ESTALE : 0;
 }
 
 /* Rows as they come. The first bad line ends it: nothing that follows could be committed. */

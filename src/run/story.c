@@ -16,10 +16,8 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <limits.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/sendfile.h>
 #include <sys/utsname.h>
 
 void story_tell(const struct story *s, const char *stage)
@@ -161,19 +159,12 @@ static int copy_output(void *arg, const struct output *o, int to, struct error *
 {
 	struct story *s = arg;
 	_cleanup_close_ int from = collect_open(s->workspace.fd, o, err);
-	uint64_t left = o->size;
+	int r;
 
 	if (from < 0)
 		return from;
-	while (left > 0) {
-		ssize_t n = sendfile(to, from, NULL, left < INT_MAX ? (size_t)left : INT_MAX);
-
-		if (n <= 0 && errno != EINTR)
-			return error_system(err, n < 0 ? errno : EIO,
-					    "cannot copy an output for the post-process");
-		left -= n > 0 ? (uint64_t)n : 0;
-	}
-	return 0;
+	r = file_send(from, to, o->size);
+	return r < 0 ? error_system(err, -r, "cannot copy an output for the post-process") : 0;
 }
 
 static int stage_post(struct story *s, struct error *err)

@@ -36,6 +36,8 @@ struct story {
 	struct tree_size disk_empty;	   /* what it holds before anything is in it */
 	bool disk_was_full, files_were_up; /* no byte, no file more */
 	struct tree_size disk_most;	   /* in use, at the most that was seen */
+	struct tree_look *look;		   /* at plain directories, under way */
+	bool disk_was_hidden;		   /* it was ended for what could not be looked into */
 	struct sandbox *sandbox;
 	struct evidence evidence;
 	struct attempt *attempt; /* what it all ends in */

@@ -69,6 +69,12 @@ static int reason_disk(const struct story *s, struct buffer *b)
 	uint64_t used = which == LIMIT_DISK ? s->disk_most.bytes : s->disk_most.files;
 	char limit[LIMIT_TEXT_SIZE], most[LIMIT_TEXT_SIZE];
 
+	if (s->disk_was_hidden)
+		return buffer_printf(
+			b,
+			"a directory of it cannot be looked into, or was moved away under every look, which "
+			"counts as over the limit of %s",
+			limit_format(LIMIT_DISK, l->value[LIMIT_DISK], limit));
 	limit_format(which, l->value[which], limit);
 	if (s->plan.own_disk)
 		return buffer_printf(b, "the limit is %s%s, and it was full", limit,

@@ -13,6 +13,8 @@
 #include <string.h>
 #include <sys/statvfs.h>
 
+static const uint64_t LOOK_SLICE_NS = 10 * NSEC_PER_MSEC;
+
 /* ---- sandbox ---- */
 
 /* PID 1 exists and waits: from now on a crash leaves somebody to be killed, so the record names it first. */
@@ -133,21 +135,42 @@ static int job_disk_measure(void *arg, uint64_t *ret_bytes, uint64_t *ret_files)
 	return disk_measure(arg, ret_bytes, ret_files);
 }
 
+/* The workspace and the private /tmp, which the analysis may have locked: neither is out of our sight for that. */
+static int look_begin(struct story *s)
+{
+	const struct limits *l = &s->plan.limits;
+	struct tree_size most = {.bytes = l->value[LIMIT_DISK], .files = l->value[LIMIT_FILES]};
+	const char *name = strrchr(s->plan.scratch, '/') + 1;
+	_cleanup_close_ int scratch = tree_open_directory(s->workspace.site->root_fd, name);
+	_cleanup_close_ int tmp = scratch < 0 ? scratch : tree_open_directory(scratch, SCRATCH_TMP);
+
+	if (tmp < 0 && tmp != -ENOENT)
+		return tmp;
+	return tree_look_open((const int[]){s->workspace.fd, tmp}, 2, &most, &s->look);
+}
+
+/* A slice of a look, so that whoever cancels is heard in between. */
+static int look_on(struct story *s, uint64_t until, struct tree_size *ret)
+{
+	int r = s->look ? 0 : look_begin(s);
+
+	if (r == 0)
+		r = tree_look_on(s->look, until, ret);
+	if (r == 1)
+		return -EINPROGRESS;
+	tree_look_free(s->look);
+	s->look = NULL;
+	return r;
+}
+
 static int job_measure(void *arg, uint64_t *ret_bytes, uint64_t *ret_files)
 {
-	struct story *s = arg;
-	struct tree_size most = {s->plan.limits.value[LIMIT_DISK], s->plan.limits.value[LIMIT_FILES]},
-			 workspace, scratch;
-	_cleanup_close_ int fd = open(s->plan.scratch, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-	int r = tree_measure(s->workspace.fd, &most, &workspace);
+	struct tree_size size = {0};
+	int r = look_on(arg, clock_now() + LOOK_SLICE_NS, &size);
 
-	if (r == 0 && fd >= 0)
-		r = tree_measure(fd, &most, &scratch);
-	else
-		scratch = (struct tree_size){0};
-	*ret_bytes = workspace.bytes + scratch.bytes;
-	*ret_files = workspace.files + scratch.files;
-	return r;
+	*ret_bytes = size.bytes;
+	*ret_files = size.files;
+	return r < 0 ? r : size.hidden ? 1 : size.lost ? -ESTALE : 0;
 }
 
 static void job_output(void *arg, int stream, const char *data, size_t size)
@@ -188,7 +211,8 @@ static int note_watched_limits(struct story *s)
 	if (r == 0 && l->value[LIMIT_DISK] != LIMIT_NONE && !s->plan.own_disk)
 		r = receipt_add(
 			&s->attempt->receipt, "limit disk", true,
-			"%s, watched: what is written between two looks (0.2 to 5 s apart) may exceed it, %s was seen",
+			"%s, watched: what is written between two looks (0.2 to 5 s apart) may exceed it, files without a name are not seen; "
+			"%s was seen",
 			limit_format(LIMIT_DISK, l->value[LIMIT_DISK], text),
 			limit_format(LIMIT_DISK, s->disk_most.bytes, seen));
 	return r;
@@ -245,7 +269,11 @@ int story_supervise(struct story *s, struct error *err)
 		a->usage = result.usage;
 		a->timeline = TAKE_PTR(result.timeline);
 		memcpy(a->logs, result.logs, sizeof a->logs);
-		s->disk_most = (struct tree_size){result.disk_bytes_seen, result.disk_files_seen};
+		s->disk_most =
+			(struct tree_size){.bytes = result.disk_bytes_seen, .files = result.disk_files_seen};
+		s->disk_was_hidden = result.disk_was_hidden;
+		tree_look_free(s->look);
+		s->look = NULL;
 	}
 	a->ended = clock_utc();
 	sandbox_reap(s->sandbox);
@@ -257,15 +285,14 @@ int story_supervise(struct story *s, struct error *err)
 /* At the most that was seen, with a last look now that nothing moves any more. */
 void story_note_disk_use(struct story *s)
 {
-	struct tree_size *most = &s->disk_most;
-	uint64_t bytes = 0, files = 0;
+	struct tree_size *most = &s->disk_most, now = {0};
 
-	if ((s->plan.own_disk ? job_disk_measure : job_measure)(s, &bytes, &files) < 0)
+	if ((s->plan.own_disk ? disk_measure(s, &now.bytes, &now.files) : look_on(s, UINT64_MAX, &now)) < 0)
 		return;
 	if (s->plan.own_disk)
 		s->evidence.disk_hits = s->disk_was_full || s->files_were_up;
-	most->bytes = bytes > most->bytes ? bytes : most->bytes;
-	most->files = files > most->files ? files : most->files;
+	most->bytes = now.bytes > most->bytes ? now.bytes : most->bytes;
+	most->files = now.files > most->files ? now.files : most->files;
 	s->attempt->usage.disk_bytes = (int64_t)most->bytes;
 	s->attempt->usage.disk_files = (int64_t)most->files;
 }

@@ -18,8 +18,8 @@ static void write_at(struct capture *c, const char *data, size_t size, uint64_t 
 
 		if (n < 0 && errno == EINTR)
 			continue;
-		if (n < 0) {
-			c->write_errno = errno;
+		if (n <= 0) {
+			c->write_errno = n < 0 ? errno : EIO;
 			return;
 		}
 		data += n;

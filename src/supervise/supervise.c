@@ -8,6 +8,7 @@
 #include <signal.h>
 #include <string.h>
 #include <sys/epoll.h>
+#include <sys/ioctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -20,6 +21,7 @@ enum {
 	DISK_IDLE_MS = 20,     /* … and on which nothing happens */
 	DISK_BYTES_PER_NS = 8, /* twice as fast as any analysis fills one */
 	DISK_NS_PER_FILE = 1000,
+	DISK_BLIND_MAX = 3, /* looks in a row that did not see all: somebody moves things under them */
 	BACKSTOP_MS = 2000, /* how long after the deadline init gets before we kill it ourselves */
 	READ_SIZE = 65536,
 };
@@ -33,6 +35,8 @@ struct watch {
 	struct supervise_report last; /* what the command itself used, where there is no cgroup */
 	uint64_t progress_at;
 	uint64_t disk_bytes, disk_files, disk_wait; /* at the last look */
+	uint64_t disk_cost;			    /* of the look that is under way */
+	int disk_blind;				    /* looks that did not see all, in a row */
 	bool cancelled;
 };
 
@@ -262,27 +266,46 @@ static uint64_t held_disk_wait(struct watch *w, uint64_t bytes, uint64_t files)
 	return w->disk_wait;
 }
 
+/* A look that found a closed door, or one of several in a row under which things were moved. What we lack ourselves,
+ * memory or descriptors, is nobody's fault. */
+static bool is_hidden(struct watch *w, int r)
+{
+	if (w->job->disk_is_held || r == -ENOMEM || r == -EMFILE || r == -ENFILE)
+		return false;
+	w->disk_blind = r < 0 ? w->disk_blind + 1 : 0;
+	return r > 0 || w->disk_blind >= DISK_BLIND_MAX;
+}
+
 static int on_disk(void *arg, UNUSED struct error *err)
 {
 	struct watch *w = arg;
 	struct supervise_result *result = w->result;
 	const struct limits *l = w->job->limits;
 	uint64_t start = clock_now(), bytes = 0, files = 0;
+	int r = w->job->measure(w->job->arg, &bytes, &files);
 
-	if (w->job->measure(w->job->arg, &bytes, &files) < 0)
+	w->disk_cost += clock_now() - start;
+	if (r == -EINPROGRESS) {
+		loop_timer_set(w->disk, clock_now());
+		return 0;
+	}
+	if (is_hidden(w, r))
+		result->disk_was_hidden = true;
+	if (r < 0)
 		bytes = files = 0;
 	if (bytes > result->disk_bytes_seen)
 		result->disk_bytes_seen = bytes;
 	if (files > result->disk_files_seen)
 		result->disk_files_seen = files;
-	if (!w->job->disk_is_held && (bytes > l->value[LIMIT_DISK] || files > l->value[LIMIT_FILES])) {
+	if (!w->job->disk_is_held &&
+	    (result->disk_was_hidden || bytes > l->value[LIMIT_DISK] || files > l->value[LIMIT_FILES])) {
 		if (!has_cause(&result->evidence))
 			result->evidence.disk_killed = true;
 		w->job->kill(w->job->arg);
 	}
-	loop_timer_set(w->disk,
-		       clock_now() + (w->job->disk_is_held ? held_disk_wait(w, bytes, files)
-							   : watched_disk_wait(clock_now() - start)));
+	loop_timer_set(w->disk, clock_now() + (w->job->disk_is_held ? held_disk_wait(w, bytes, files)
+								    : watched_disk_wait(w->disk_cost)));
+	w->disk_cost = 0;
 	return 0;
 }
 
@@ -335,6 +358,19 @@ static int watch_everything(struct watch *w, struct error *err)
 	return r;
 }
 
+/* What lies in the pipe now, and no more: it may have been passed on to somebody who still lives, and writes. */
+static void drain_rest(struct watch *w, int stream)
+{
+	uint64_t until = w->capture[stream].total;
+	int left = 0;
+
+	if (ioctl(w->job->out_fd[stream], FIONREAD, &left) < 0)
+		return;
+	until += (uint64_t)left;
+	while (w->capture[stream].total < until && drain_once(w, stream) == 1)
+		;
+}
+
 /* Everything is dead: the last bytes, the last report, the counters as they stand for good. */
 static void finish_usage(struct watch *w)
 {
@@ -379,8 +415,8 @@ static int finish(struct watch *w, struct error *err)
 	int r = 0;
 
 	for (int i = 0; i < STREAM_COUNT; i++)
-		while (w->job->out_fd[i] >= 0 && w->out[i] && drain_once(w, i) == 1)
-			;
+		if (w->job->out_fd[i] >= 0 && w->out[i])
+			drain_rest(w, i);
 	if (w->report)
 		read_reports(w);
 	if (e->exit_code < 0 && !e->signal)

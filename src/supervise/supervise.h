@@ -38,7 +38,9 @@ struct supervise_job {
 	int (*read_report)(void *arg, struct supervise_report *ret); /* 1, 0 at the end, -EAGAIN */
 	void (*terminate)(void *arg);				     /* SIGTERM, grace, then the end */
 	void (*kill)(void *arg);				     /* the end */
-	/* Bytes and files in use, stopping early beyond the limits; NULL: not watched. */
+	/* Bytes and files in use, stopping early beyond the limits; NULL: not watched. 1: there is more that cannot be looked
+	 * into, which counts as over the limit; -EINPROGRESS: not done, to be called again soon; -ESTALE and other
+	 * failures: what was seen is not all. */
 	int (*measure)(void *arg, uint64_t *ret_bytes, uint64_t *ret_files);
 	bool disk_is_held; /* by the file system itself: looked at, but nothing is ended for it */
 	void (*output)(void *arg, int stream, const char *data, size_t size); /* NULL: log only */
@@ -52,6 +54,7 @@ struct supervise_result {
 	struct captured logs[STREAM_COUNT];
 	struct timeline *timeline;
 	uint64_t disk_bytes_seen, disk_files_seen; /* at the most, when measured */
+	bool disk_was_hidden;			   /* it was ended for what could not be looked into */
 };
 
 void supervise_result_done(struct supervise_result *r);

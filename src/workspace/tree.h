@@ -6,6 +6,7 @@
 #ifndef WORKSPACE_TREE_H
 #define WORKSPACE_TREE_H
 
+#include <stdbool.h>
 #include <stdint.h>
 #include <sys/types.h>
 
@@ -21,11 +22,20 @@ int tree_empty(int fd, struct error *err);
 struct tree_size {
 	uint64_t bytes; /* allocated: st_blocks × 512, each inode once */
 	uint64_t files; /* entries below the top */
+	bool hidden; /* there is more that cannot be looked into: a directory of mode 0300 to an ordinary user */
+	bool lost; /* there is or was more, which was moved away while we looked */
 };
 /* Stops early, with what it has, once either exceeds stop_at (UINT64_MAX: never; NULL likewise). May be called while
- * the analysis is alive: it changes nothing but the mode of a top that the analysis has locked, and what it cannot look into (mode 000 to an ordinary user, a branch that
- * is moved away under it) is counted only as far as it got. 0 or -errno. */
+ * the analysis is alive: it changes nothing but the mode of a top that the analysis has locked. 0 or -errno. */
 int tree_measure(int fd, const struct tree_size *stop_at, struct tree_size *ret);
+
+/* The same over several directories together, in slices: however wide they are, the caller has its hands free now and
+ * then. One of fds that is negative is passed over. They may be closed as soon as tree_look_open returns. */
+struct tree_look;
+int tree_look_open(const int *fds, size_t n, const struct tree_size *stop_at, struct tree_look **ret);
+/* Goes on until clock_now() is `until`. 1: there is more to look at; 0: done, and *ret is filled; or -errno. */
+int tree_look_on(struct tree_look *l, uint64_t until, struct tree_size *ret);
+void tree_look_free(struct tree_look *l);
 
 /* Gives the directory and all below it to uid and gid. Links are given themselves, never what they point to; files
  * with a second name, which may lie elsewhere, are left as they are. */

@@ -15,7 +15,21 @@ enum { WALK_OPEN = 64 };
 /* Called for each entry below the top, a directory before what is in it. 0: go on, 1: stop, negative: stop with it. */
 typedef int (*walk_fn)(void *arg, int dirfd, const char *name, const struct stat *st);
 
-/* unlock: directories that cannot be read are made so; else they are only passed over. 0, or -errno. */
+/* What the walk has not seen, though it is or was there. */
+struct walk_gaps {
+	bool hidden; /* a directory that cannot be read or searched, or more names of directories than we hold */
+	bool lost; /* a branch that was moved away while the walk was in it */
+};
+
+/* In pieces: a step is at most one chunk of a directory, some thousand entries. 1: there is more, 0: it is done, or
+ * -errno. The walk has a description of its own of the directory fd. */
+struct walk;
+int walk_open(int fd, bool unlock, walk_fn fn, void *arg, struct walk **ret);
+int walk_step(struct walk *w);
+const struct walk_gaps *walk_gaps(const struct walk *w);
+void walk_free(struct walk *w);
+
+/* unlock: directories that cannot be read are made so; else they are gaps. 0, or -errno. */
 int tree_walk(int fd, bool unlock, walk_fn fn, void *arg);
 
 #endif

@@ -102,6 +102,25 @@ def test_small_limits_of_disk_and_files_hold_as_exactly_as_large_ones(box, optio
     assert usage['disk_bytes'] <= bytes and usage['disk_files'] <= files, usage
 
 
+# Without a disk of its own the directories are watched, and nothing can be hidden from that.
+
+@pytest.mark.only('user')
+@pytest.mark.parametrize('mode', ['0300', '0400', '0000'])
+def test_a_directory_that_cannot_be_looked_into_counts_as_over_the_disk_limit(hood, mode):
+    """A mode without reading hid 11.5 GB from a user's supervisor, which modes stop; root's they do not."""
+    script = f'mkdir -p a/hidden && echo > a/hidden/file && chmod {mode} a/hidden && exec sleep 60'
+    found = check(hood.run(script, '--wall', '50s'), 'out_of_disk', 137, 'cannot be looked into', '10G')
+    assert found['usage']['wall_ms'] < 40000
+
+
+def test_a_private_tmp_or_workspace_that_is_locked_is_watched_all_the_same(hood):
+    def files(lock):
+        script = f'echo > /tmp/file && echo > result && {lock} /tmp . && sleep 1 && chmod 0700 .'
+        return check(hood.run(script), 'succeeded', 0)['usage']['disk_files']
+
+    assert files('chmod 0300') == files('ls')
+
+
 # Output: never a reason to end it.
 
 @pytest.mark.asan

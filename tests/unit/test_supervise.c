@@ -20,7 +20,7 @@ struct job {
 	int report[2], cancel[2];
 	int terminated, killed;
 	uint64_t bytes, files; /* what measure tells */
-	int looks;
+	int looks, hidden;
 };
 
 static int read_report(void *arg, struct supervise_report *ret)
@@ -188,6 +188,36 @@ static void test_a_directory_that_grows_beyond_its_limit_ends_it(void **state)
 	assert_int_equal(j->result.disk_files_seen, j->files);
 }
 
+static int hide(void *arg, uint64_t *ret_bytes, uint64_t *ret_files)
+{
+	struct job *j = arg;
+
+	*ret_bytes = *ret_files = 0;
+	return j->looks++, j->hidden;
+}
+
+static void test_what_cannot_be_looked_into_counts_as_over_the_limit(void **state)
+{
+	struct job *j = *state;
+
+	j->hidden = 1;
+	j->job.measure = hide;
+	assert_true(run(j, sleeps)->disk_killed);
+	assert_true(j->result.disk_was_hidden);
+	assert_int_equal(j->looks, 1);
+}
+
+static void test_three_looks_in_a_row_that_did_not_see_all_count_as_over_the_limit(void **state)
+{
+	struct job *j = *state;
+
+	j->hidden = -ESTALE;
+	j->job.measure = hide;
+	assert_true(run(j, sleeps)->disk_killed);
+	assert_true(j->result.disk_was_hidden);
+	assert_int_equal(j->looks, 3);
+}
+
 static int end_after_20_looks(void *arg, uint64_t *ret_bytes, uint64_t *ret_files)
 {
 	struct job *j = arg;
@@ -249,6 +279,8 @@ int main(void)
 		TEST(test_without_a_report_it_went_down_with_pid_1),
 		TEST(test_what_came_first_is_what_it_was_ended_for),
 		TEST(test_a_directory_that_grows_beyond_its_limit_ends_it),
+		TEST(test_what_cannot_be_looked_into_counts_as_over_the_limit),
+		TEST(test_three_looks_in_a_row_that_did_not_see_all_count_as_over_the_limit),
 		TEST(test_a_disk_that_holds_its_limit_is_looked_at_often_when_nearly_full_and_ends_nothing),
 		TEST(test_a_cancelled_one_is_asked_once_and_then_ended),
 		TEST(test_when_pid_1_does_not_keep_the_time_the_supervisor_does),

@@ -459,6 +459,127 @@ static void test_a_deep_tree_is_measured_whole_and_coming_back_up(void **state)
 	place_close(&p);
 }
 
+/* 0: it was said that there is more than could be seen. */
+static int measure_hidden(void *arg)
+{
+	struct tree_size size;
+
+	if (tree_measure(*(int *)arg, NULL, &size) < 0)
+		return 2;
+	return size.hidden ? 0 : 3;
+}
+
+static void test_a_directory_that_cannot_be_looked_into_is_not_passed_over_in_silence(void **state)
+{
+	static const mode_t modes[] = {0300, 0100, 0400, 0600, 0000};
+	struct error err = ERROR_INIT;
+	struct place p;
+
+	(void)state;
+	place_open(&p);
+	assert_int_equal(fchmod(p.fd, 0755), 0);
+	put_dir(p.fd, "d");
+	put_file(p.fd, "d/f", "x");
+	assert_int_equal(fchmodat(p.fd, "d", 0755, 0), 0);
+	assert_int_equal(as_ordinary_user(measure_hidden, &p.fd), 3);
+	if (geteuid() == 0)
+		assert_int_equal(fchownat(p.fd, "d", 65534, 65534, 0), 0);
+	for (size_t i = 0; i < sizeof modes / sizeof modes[0]; i++) {
+		assert_int_equal(fchmodat(p.fd, "d", modes[i], 0), 0);
+		assert_int_equal(as_ordinary_user(measure_hidden, &p.fd), 0);
+	}
+	assert_int_equal(tree_empty(p.fd, &err), 0);
+	place_close(&p);
+}
+
+static void move_branches(int fd, const char *path, bool away)
+{
+	for (int i = 0; i < 2; i++) {
+		char below[400], top[16];
+
+		snprintf(below, sizeof below, "%s/%d", path, i);
+		snprintf(top, sizeof top, "away%d", i);
+		assert_int_equal(renameat(fd, away ? below : top, fd, away ? top : below), 0);
+	}
+}
+
+/* Both branches are moved away when so many steps are done. */
+static bool look_loses_it(int fd, const char *path, int moment)
+{
+	struct tree_look *look = NULL;
+	struct tree_size size = {0};
+	int step = 0;
+
+	assert_int_equal(tree_look_open(&fd, 1, NULL, &look), 0);
+	for (int r = 1; r == 1; step++) {
+		if (step == moment)
+			move_branches(fd, path, true);
+		r = tree_look_on(look, 0, &size);
+		assert_true(r >= 0);
+	}
+	tree_look_free(look);
+	if (step > moment)
+		move_branches(fd, path, false);
+	assert_false(size.hidden);
+	return size.lost;
+}
+
+/* So deep that parents are closed meanwhile. Whichever branch comes first, the walk does not find the way back from it to
+ * the other. */
+static void test_a_branch_that_is_moved_away_under_the_look_is_said_to_be_lost(void **state)
+{
+	struct error err = ERROR_INIT;
+	struct place p;
+	char path[300] = "a";
+	int lost = 0;
+
+	(void)state;
+	place_open(&p);
+	put_dir(p.fd, "a");
+	for (int i = 0; i < 70; i++) {
+		strcat(path, "/d");
+		put_dir(p.fd, path);
+	}
+	for (int i = 0; i < 4; i++) {
+		char below[400];
+
+		snprintf(below, sizeof below, i < 2 ? "%s/%d" : "%s/%d/x", path, i % 2);
+		put_dir(p.fd, below);
+	}
+	for (int moment = 0; moment < 300; moment++)
+		lost += look_loses_it(p.fd, path, moment);
+	assert_in_range(lost, 1, 20);
+	assert_false(look_loses_it(p.fd, path, 1000));
+	assert_int_equal(tree_empty(p.fd, &err), 0);
+	place_close(&p);
+}
+
+static void test_a_look_at_a_wide_directory_can_be_left_and_taken_up_again(void **state)
+{
+	struct error err = ERROR_INIT;
+	struct tree_look *look = NULL;
+	struct tree_size size = {0};
+	struct place p;
+	char name[32];
+	int slices = 0, r;
+
+	(void)state;
+	place_open_large(&p);
+	for (int i = 0; i < 20000; i++) {
+		snprintf(name, sizeof name, "%d", i);
+		put_file(p.fd, name, "");
+	}
+	assert_int_equal(tree_look_open((const int[]){p.fd, -1}, 2, NULL, &look), 0);
+	while ((r = tree_look_on(look, 0, &size)) == 1)
+		slices++;
+	assert_int_equal(r, 0);
+	assert_int_equal(size.files, 20000);
+	assert_true(slices >= 5);
+	tree_look_free(look);
+	assert_int_equal(tree_empty(p.fd, &err), 0);
+	place_close(&p);
+}
+
 static void test_giving_a_tree_away_reaches_nothing_outside(void **state)
 {
 	struct error err = ERROR_INIT;
@@ -585,6 +706,9 @@ int main(void)
 		cmocka_unit_test(test_a_deep_tree_is_measured_whole_and_coming_back_up),
 		cmocka_unit_test(test_a_path_is_removed_as_well),
 		cmocka_unit_test(test_a_copy_takes_no_more_room_than_what_is_copied),
+		cmocka_unit_test(test_a_directory_that_cannot_be_looked_into_is_not_passed_over_in_silence),
+		cmocka_unit_test(test_a_branch_that_is_moved_away_under_the_look_is_said_to_be_lost),
+		cmocka_unit_test(test_a_look_at_a_wide_directory_can_be_left_and_taken_up_again),
 		cmocka_unit_test(test_giving_a_tree_away_reaches_nothing_outside),
 	};
 
