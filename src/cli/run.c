@@ -22,6 +22,7 @@ static const char help[] =
 	"                 --env NAME[=VALUE]  -i (stdin)\n"
 	"                 --query NAME=SQL (asks the database, NAME is a CSV file then)\n"
 	"what comes out   --output GLOB  --optional-output GLOB  --into DIR (copies them there)\n"
+	"                 --force (over what is there)\n"
 	"                 --post-process CMD (turns them into rows)\n"
 	"limits           --wall TIME  --grace TIME  --cpu-time TIME  --cpus N  --memory SIZE  --pids N\n"
 	"                 --disk SIZE  --output-max SIZE  --log-max SIZE  --allow-unlimited\n"
@@ -56,6 +57,7 @@ const char *const run_option_names[] = {
 	"--strength",
 	"--keep",
 	"--into",
+	"--force",
 	"--again",
 	"--post-process",
 	"--query",

@@ -43,6 +43,7 @@ const struct field field_table[FIELD_COUNT] = {
 	{"strength", "--strength", FIELD_CHOICE, IN_ALL, AT(strength), 0, strength_choices},
 	{"keep", "--keep", FIELD_CHOICE, IN_ALL, AT(keep), 0, keep_choices},
 	{"into", "--into", FIELD_TEXT, IN_ALL, AT(into)},
+	{"force", "--force", FIELD_FLAG, IN_ONE, AT(force)},
 	{"again", "--again", FIELD_FLAG, IN_ONE, AT(again)},
 	{"post_process", "--post-process", FIELD_TEXT, IN_ALL, AT(post_process)},
 	{"query", "--query", FIELD_QUERIES, IN_ALL, AT(queries), AT(n_queries)},

@@ -35,7 +35,7 @@ struct field {
 	int min, max;		    /* NUMBER */
 };
 
-enum { FIELD_COUNT = 25 };
+enum { FIELD_COUNT = 26 };
 extern const struct field field_table[FIELD_COUNT];
 
 const struct field *field_by_key(const char *key, unsigned where); /* or NULL */

@@ -21,6 +21,7 @@ static const struct member plan_members[] = {
 	MEMBER(struct plan, allow_unlimited, MEMBER_BOOL),
 	MEMBER_AS("stdin", struct plan, stdin_open, MEMBER_BOOL),
 	MEMBER(struct plan, into, MEMBER_TEXT),
+	MEMBER_AS("force", struct plan, into_force, MEMBER_BOOL),
 	MEMBER(struct plan, ledger, MEMBER_TEXT),
 	MEMBER(struct plan, submitter_directory, MEMBER_TEXT),
 	MEMBER(struct plan, own_disk, MEMBER_BOOL),

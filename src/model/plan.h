@@ -69,6 +69,7 @@ struct plan {
 	enum strength strength;
 	enum keep keep;
 	char *into;
+	bool into_force;
 	char *ledger; /* without credentials */
 	char *submitter_directory;
 	bool own_disk;	       /* a file system of its own holds the disk limit exactly */

@@ -43,6 +43,7 @@ struct request {
 	enum strength strength;
 	enum keep keep;
 	char *into;
+	bool force; /* over what is there, for into */
 	bool again;
 	char *post_process;
 	struct pair *queries;

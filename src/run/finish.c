@@ -1,5 +1,5 @@
 /*
- * What becomes of an attempt whose command is dead: written down, committed, copied out. Shared by the story and by
+ * What becomes of an attempt whose command is dead: written down, committed. Shared by the story and by
  * recovery, which takes it up where a crash ended the story.
  */
 #include "private.h"
@@ -124,71 +124,4 @@ int finished_load(struct workspace *w, struct attempt *a, struct error *err)
 	if (r == 0)
 		r = logs_load(w, a, limit_table[LIMIT_LOG_MAX].built_in, err);
 	return r < 0 ? r : 1;
-}
-
-/* Makes the directories of path below fd; the descriptor of the last one, and where the file's own name begins. */
-static int open_parent(int fd, const char *path, const char **ret_name, struct error *err)
-{
-	_cleanup_close_ int at = fcntl(fd, F_DUPFD_CLOEXEC, 3);
-
-	for (;;) {
-		const char *slash = strchr(path, '/');
-		_cleanup_free_ char *part = NULL;
-		int next;
-
-		if (!slash) {
-			*ret_name = path;
-			return TAKE_FD(at);
-		}
-		part = strndup(path, (size_t)(slash - path));
-		if (!part)
-			return error_memory(err);
-		if (mkdirat(at, part, 0755) < 0 && errno != EEXIST)
-			return error_system(err, errno, "cannot create directory '%s'", part);
-		next = file_open_beneath(at, part, O_RDONLY | O_DIRECTORY | O_NOFOLLOW, 0);
-		if (next < 0)
-			return error_system(err, -next, "cannot enter directory '%s'", part);
-		fd_close(at);
-		at = next;
-		path = slash + 1;
-	}
-}
-
-static int copy_one(struct ledger *l, const struct output *o, int directory, struct error *err)
-{
-	_cleanup_close_ int parent = -1, fd = -1;
-	_cleanup_free_ char *temporary = NULL;
-	const char *name = NULL;
-	int r;
-
-	parent = open_parent(directory, o->path, &name, err);
-	if (parent < 0)
-		return parent;
-	if (asprintf(&temporary, ".%s.fumehood~", name) < 0)
-		return error_memory(err);
-	unlinkat(parent, temporary, 0);
-	fd = openat(parent, temporary, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0644);
-	if (fd < 0)
-		return error_system(err, errno, "cannot create '%s'", temporary);
-	r = ledger_copy_output(l, o, fd, err);
-	if (r == 0 && renameat(parent, temporary, parent, name) < 0)
-		r = error_system(err, errno, "cannot name '%s'", name);
-	if (r < 0)
-		unlinkat(parent, temporary, 0);
-	return r;
-}
-
-int outputs_copy_into(struct ledger *l, const struct attempt *a, const char *directory, struct error *err)
-{
-	_cleanup_close_ int fd = -1;
-	int r = 0;
-
-	if (mkdir(directory, 0755) < 0 && errno != EEXIST)
-		return error_system(err, errno, "cannot create '%s'", directory);
-	fd = open(directory, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	if (fd < 0)
-		return error_system(err, errno, "cannot open '%s'", directory);
-	for (size_t i = 0; r == 0 && i < a->manifest.n_outputs; i++)
-		r = copy_one(l, &a->manifest.outputs[i], fd, err);
-	return r < 0 ? error_prefix(err, r, "cannot copy the outputs into '%s'", directory) : 0;
 }

@@ -73,8 +73,9 @@ int report_read(struct sandbox *s, struct supervise_report *ret);
 int finished_save(struct workspace *w, const struct attempt *a, bool sync, struct error *err);
 int finished_load(struct workspace *w, struct attempt *a,
 		  struct error *err); /* 1, 0: there is none, negative */
-/* Copies outputs from the ledger into a directory. */
-int outputs_copy_into(struct ledger *l, const struct attempt *a, const char *directory, struct error *err);
+/* into.c: copies outputs from the ledger to plan->into; a warning for those that are left out, before the commit. */
+int outputs_copy_into(struct ledger *l, const struct attempt *a, const struct plan *p, struct error *err);
+int into_warn(const struct plan *p, struct attempt *a, struct error *err);
 
 /* recover.c: what a dead owner left, finished or removed; a workspace_recover_fn. */
 struct recovery {

@@ -396,6 +396,7 @@ int plan_resolve(struct hood *h, const struct request *asked, struct plan *plan,
 	plan->outputs = strv_copy(r.outputs);
 	plan->optional_outputs = strv_copy(r.optional_outputs);
 	plan->into = r.into ? (r.into[0] == '/' ? strdup(r.into) : path_join(r.directory, r.into)) : NULL;
+	plan->into_force = r.force;
 	plan->ledger = ledger_url_redacted(h->ledger_url);
 	plan->submitter_directory = strdup(r.directory);
 	if (!plan->outputs || !plan->optional_outputs || (r.into && !plan->into) || !plan->ledger ||

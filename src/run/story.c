@@ -228,6 +228,8 @@ static int stage_finish(struct story *s, struct error *err)
 	a->host = strdup(host.nodename);
 	if (!a->host || story_reason(s, &text) < 0)
 		return error_memory(err);
+	if (a->verdict == VERDICT_SUCCEEDED && into_warn(&s->plan, a, err) < 0)
+		return -ENOMEM;
 	a->reason = text.size ? buffer_take(&text) : NULL;
 	if (attempt_event(a, "finished", "%s%s%s", verdict_name(a->verdict), a->reason ? ": " : "",
 			  a->reason ? a->reason : "") < 0)
@@ -263,8 +265,13 @@ static int stage_commit(struct story *s, struct error *err)
 
 	story_tell(s, "committing");
 	r = attempt_commit(s->ledger, s->attempt, s->workspace.fd, s->post.rows, err);
-	if (r == 0 && s->plan.into && s->attempt->verdict == VERDICT_SUCCEEDED)
-		r = outputs_copy_into(s->ledger, s->attempt, s->plan.into, err);
+	if (r < 0 || !s->plan.into || s->attempt->verdict != VERDICT_SUCCEEDED)
+		return r;
+	/* Committed it is; but who finds 0 looks for his files. */
+	err->stage = "into";
+	r = outputs_copy_into(s->ledger, s->attempt, &s->plan, err);
+	if (r < 0)
+		s->attempt->status = verdict_exit_status(VERDICT_REFUSED, NULL);
 	return r;
 }
 

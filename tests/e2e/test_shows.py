@@ -2,6 +2,7 @@
 and what another user of this host does meanwhile."""
 import contextlib
 import glob
+import os
 import re
 import subprocess
 from pathlib import Path
@@ -198,3 +199,115 @@ def test_a_ledger_that_is_not_ours_is_no_name_of_a_file(hood, url):
     result = hood.cli('run', hood.id(), '--db', url, '--', 'true')
     assert result.status == 125 and 'postgresql://' in result.err, result
     look_for_the_password(hood, hood.tag, result.out, result.err)
+
+
+# --into.
+
+def into(hood, script, *options):
+    return hood.run(script, '--into', hood.dir / 'results', *options)
+
+
+def tree(place):
+    return {str(path.relative_to(place)): path.read_text() for path in sorted(Path(place).rglob('*')) if path.is_file()}
+
+
+def test_into_overwrites_nothing_unless_forced(hood):
+    hood.write('results/sub/b', 'mine\n')
+    script = 'mkdir sub; echo new > a; echo new > sub/b'
+    result = into(hood, script)
+    assert result.status == 125 and result.json['committed'] and result.json['verdict'] == 'succeeded', result
+    assert result.json['error']['stage'] == 'into' and "'sub/b'" in result.json['error']['message'], result.json['error']
+    assert '--force' in result.json['error']['message']
+    assert tree(hood.dir / 'results') == {'sub/b': 'mine\n'}  # not one
+    said = hood.cli('run', hood.id(), '--into', hood.dir / 'results', '--quiet', '--', 'sh', '-c', script)
+    assert said.status == 125 and '--force' in said.err and said.err.count('\n') == 1, said
+    result = into(hood, script, '--force')
+    assert result.status == 0, result
+    assert tree(hood.dir / 'results') == {'a': 'new\n', 'sub/b': 'new\n'}
+
+
+def test_into_does_not_overwrite_a_directory_even_if_forced(hood):
+    hood.write('results/a/keep', 'mine\n')
+    result = into(hood, 'echo new > a', '--force')
+    assert result.status == 125 and result.json['committed'], result
+    assert tree(hood.dir / 'results') == {'a/keep': 'mine\n'}
+
+
+DOTS = 'mkdir -p .git deep/.ssh; echo x | tee .bashrc .git/config deep/.ssh/authorized_keys plain > /dev/null'
+
+
+@pytest.mark.parametrize('options', [[], ['--output', '**'], ['--output', '.git', '--output', '.b*', '--output', 'deep/', '--output', 'plain']],
+                         ids=['everything', 'a pattern', 'directories'])
+def test_into_makes_no_dot_file_that_nobody_named(hood, options):
+    result = into(hood, DOTS, *options)
+    assert result.status == 0, result
+    assert tree(hood.dir / 'results') == {'plain': 'x\n'}
+    assert not (hood.dir / 'results/.git').exists()
+    left = {o['path'] for o in result.json['outputs']} - {'plain'}
+    assert left == {'.bashrc', '.git/config', 'deep/.ssh/authorized_keys'}
+    assert any('3 dot-files are not copied' in text for text in result.json['receipt']['warnings']), result.json['receipt']
+
+
+def test_into_makes_a_dot_file_that_was_named(hood):
+    result = into(hood, DOTS, '--output', './.git//config', '--optional-output', 'deep/.ssh/authorized_keys')
+    assert result.status == 0, result
+    assert tree(hood.dir / 'results') == {'.git/config': 'x\n', 'deep/.ssh/authorized_keys': 'x\n'}
+
+
+def test_into_copies_only_what_was_declared(hood):
+    result = into(hood, 'echo x | tee a b', '--output', 'a')
+    assert result.status == 0, result
+    assert tree(hood.dir / 'results') == {'a': 'x\n'}
+
+
+@pytest.mark.parametrize('force', [[], ['--force']], ids=['', 'forced'])
+def test_into_follows_no_link(hood, force):
+    victim = hood.write('victim/file', 'mine\n')
+    (hood.dir / 'results').mkdir()
+    hood.who.give(hood.dir / 'results')
+    (hood.dir / 'results/dir').symlink_to(victim.parent)
+    (hood.dir / 'results/link').symlink_to(victim)
+    below = into(hood, 'mkdir dir; echo new > dir/file; echo new > dir/other', *force)
+    assert below.status == 125 and below.json['error']['stage'] == 'into', below
+    itself = into(hood, 'echo new > link', *force)
+    assert (itself.status == 0) == bool(force), itself
+    assert tree(victim.parent) == {'file': 'mine\n'}
+
+
+def test_into_a_link_of_another_users_is_refused(hood, stranger):
+    victim = hood.write('victim/file', 'mine\n')
+    os.symlink(victim.parent, hood.dir / 'results')
+    os.chown(hood.dir / 'results', stranger.who.uid, stranger.who.uid, follow_symlinks=False)
+    result = into(hood, 'echo new > file2', '--force')
+    assert result.status == 125 and result.json['committed'] and 'link' in result.json['error']['message'], result
+    assert tree(victim.parent) == {'file': 'mine\n'}
+
+
+def test_into_what_cannot_be_made_is_said(hood):
+    hood.write('results', 'a file\n')
+    result = into(hood, 'echo new > a')
+    assert result.status == 125 and result.json['committed'] and 'results' in result.json['error']['message'], result
+
+
+def test_force_is_of_one_request_and_a_truth_value(hood):
+    site = hood.write('site.yaml', 'defaults: {force: true}\n')
+    result = hood.cli('run', '--config', site, '--', 'true')
+    assert result.status == 125 and "'force'" in result.err, result
+    request = hood.write('request.yaml', 'command: sh -c "echo new > a"\ninto: results\nforce: maybe\n')
+    result = hood.cli('run', '-f', request)
+    assert result.status == 125 and 'request.yaml:3' in result.err, result
+    hood.write('results/a', 'old\n')
+    hood.write('request.yaml', 'command: sh -c "echo new > a"\ninto: results\nforce: true\n')
+    assert hood.cli('run', hood.id(), '-f', request).status == 0
+    assert tree(hood.dir / 'results') == {'a': 'new\n'}
+
+
+def test_a_worker_copies_into_as_a_run_does_and_says_what_it_cannot(hood):
+    hood.write('results/a', 'mine\n')
+    ids = [hood.id(), hood.id()]
+    hood.succeed('submit', ids[0], '--into', 'results', '--', 'sh', '-c', 'echo new > a')
+    hood.succeed('submit', ids[1], '--into', 'results', '--force', '--', 'sh', '-c', 'echo new > b')
+    worker = hood.succeed('worker', '--drain')
+    assert tree(hood.dir / 'results') == {'a': 'mine\n', 'b': 'new\n'}
+    assert [hood.verdict(id) for id in ids] == ['succeeded', 'succeeded']
+    assert ids[0] in worker.err and '--force' in worker.err, worker

@@ -443,3 +443,28 @@ say([fumehood.cancel(failed), fumehood.wait(failed)[0].state])
 ''')
     assert said == [['queued', 'queued', 'queued', 'waiting'], True, 'not yet', ['succeeded'] * 4, ['succeeded'],
                     'cancelled', '1\n', 'failed', ['queued', 'cancelled']], said
+
+
+def test_what_is_shown_and_copied_only_on_purpose(program, hood):
+    hood.write('results/a', 'mine\n')
+    place = hood.write(hood.base / 'elsewhere/secret', 'not yours\n').parent
+    (hood.dir / 'docs').rename(hood.dir / 'own-docs')
+    (hood.dir / 'docs').symlink_to(place)
+    hood.platform_changed_on_purpose()
+    said = program('''
+try:
+    fumehood.run(["true"], id=ID(1))
+    say("ran")
+except fumehood.Refused as refused:
+    say(str(refused))
+for force in (False, True):
+    try:
+        fumehood.run(["sh", "-c", "echo new > a; echo new > .profile"], id=ID(2 + force), docs="own-docs", into="results", force=force)
+        say("copied")
+    except fumehood.Refused as refused:
+        say([refused.stage, "'a' exists" in str(refused)])
+say([fumehood.show(ID(n))["verdict"] for n in (2, 3)])
+''')
+    assert f'--docs {place}' in said[0]
+    assert said[1:] == [['into', True], 'copied', ['succeeded', 'succeeded']]
+    assert {path.name: path.read_text() for path in (hood.dir / 'results').iterdir()} == {'a': 'new\n'}

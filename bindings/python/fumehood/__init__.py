@@ -53,7 +53,7 @@ def start(id: Optional[str], command: Command, *, follow: bool = False, progress
           inputs: Sequence[Shown] = (), stage: bool = True, outputs: Globs = (), optional_outputs: Globs = (),
           env: Optional[Mapping[str, Optional[str]]] = None, limits: Optional[Limits] = None,
           allow_unlimited: bool = False, strength: Optional[str] = None, keep: Optional[str] = None,
-          into: Optional[StrPath] = None, again: bool = False, post_process: Optional[str] = None,
+          into: Optional[StrPath] = None, force: bool = False, again: bool = False, post_process: Optional[str] = None,
           query: Optional[Mapping[str, str]] = None, explain: bool = False, directory: Optional[StrPath] = None,
           hood: Optional[Hood] = None) -> Run:
     """Starts an analysis and returns at once. It is committed when it ends; Run.wait() has the result.
@@ -64,7 +64,7 @@ def start(id: Optional[str], command: Command, *, follow: bool = False, progress
     request = Request(
         id, command, data=data, docs=docs, ro=ro, inputs=inputs, stage=stage, outputs=outputs,
         optional_outputs=optional_outputs, env=env, limits=limits, allow_unlimited=allow_unlimited, strength=strength,
-        keep=keep, into=into, again=again, post_process=post_process, query=query, explain=explain, directory=directory)
+        keep=keep, into=into, force=force, again=again, post_process=post_process, query=query, explain=explain, directory=directory)
     return Run(request, hood=hood, follow=follow, progress=progress, stdin=stdin)
 
 
@@ -73,7 +73,7 @@ async def run_async(id: Optional[str], command: Command, *, check: bool = False,
                     stage: bool = True, outputs: Globs = (), optional_outputs: Globs = (),
                     env: Optional[Mapping[str, Optional[str]]] = None, limits: Optional[Limits] = None,
                     allow_unlimited: bool = False, strength: Optional[str] = None, keep: Optional[str] = None,
-                    into: Optional[StrPath] = None, again: bool = False, post_process: Optional[str] = None,
+                    into: Optional[StrPath] = None, force: bool = False, again: bool = False, post_process: Optional[str] = None,
                     query: Optional[Mapping[str, str]] = None, explain: bool = False,
                     directory: Optional[StrPath] = None, hood: Optional[Hood] = None) -> Result:
     """Runs an analysis to its end and commit, while the event loop goes on. Cancelling the task kills the analysis: it is
@@ -84,6 +84,6 @@ async def run_async(id: Optional[str], command: Command, *, check: bool = False,
     request = Request(
         id, command, data=data, docs=docs, ro=ro, inputs=inputs, stage=stage, outputs=outputs,
         optional_outputs=optional_outputs, env=env, limits=limits, allow_unlimited=allow_unlimited, strength=strength,
-        keep=keep, into=into, again=again, post_process=post_process, query=query, explain=explain, directory=directory)
+        keep=keep, into=into, force=force, again=again, post_process=post_process, query=query, explain=explain, directory=directory)
     with Run(request, hood=hood) as run:
         return await run.wait_async(check)

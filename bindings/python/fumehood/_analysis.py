@@ -43,14 +43,14 @@ class Analysis:
                  ro: Sequence[Shown] = (), inputs: Sequence[Shown] = (), stage: bool = True, outputs: Globs = (),
                  optional_outputs: Globs = (), env: Optional[Mapping[str, Optional[str]]] = None,
                  limits: Optional[Limits] = None, allow_unlimited: bool = False, strength: Optional[str] = None,
-                 keep: Optional[str] = None, into: Optional[StrPath] = None, again: bool = False,
+                 keep: Optional[str] = None, into: Optional[StrPath] = None, force: bool = False, again: bool = False,
                  post_process: Optional[str] = None, query: Optional[Mapping[str, str]] = None, explain: bool = False,
                  directory: Optional[StrPath] = None, hood: Optional[Hood] = None) -> None:
         self.id: str = _make_id() if id is None else id
         self._request = Request(
             self.id, data=data, docs=docs, ro=ro, inputs=inputs, stage=stage, outputs=outputs,
             optional_outputs=optional_outputs, env=env, limits=limits, allow_unlimited=allow_unlimited,
-            strength=strength, keep=keep, into=into, again=again, post_process=post_process, query=query,
+            strength=strength, keep=keep, into=into, force=force, again=again, post_process=post_process, query=query,
             explain=explain, directory=directory)
         self._given_hood = hood
         self._pid = 0

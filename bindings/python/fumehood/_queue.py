@@ -26,7 +26,7 @@ def submit(id: Optional[str], command: Command, *, priority: Optional[int] = Non
            inputs: Sequence[Shown] = (), stage: bool = True, outputs: Globs = (), optional_outputs: Globs = (),
            env: Optional[Mapping[str, Optional[str]]] = None, limits: Optional[Limits] = None,
            allow_unlimited: bool = False, strength: Optional[str] = None, keep: Optional[str] = None,
-           into: Optional[StrPath] = None, again: bool = False, post_process: Optional[str] = None,
+           into: Optional[StrPath] = None, force: bool = False, again: bool = False, post_process: Optional[str] = None,
            query: Optional[Mapping[str, str]] = None, explain: bool = False, directory: Optional[StrPath] = None,
            hood: Optional[Hood] = None) -> str:
     """Puts an analysis into the queue, with the files that it needs, and returns its id.
@@ -36,7 +36,7 @@ def submit(id: Optional[str], command: Command, *, priority: Optional[int] = Non
     request = Request(
         id, command, data=data, docs=docs, ro=ro, inputs=inputs, stage=stage, outputs=outputs,
         optional_outputs=optional_outputs, env=env, limits=limits, allow_unlimited=allow_unlimited, strength=strength,
-        keep=keep, into=into, again=again, post_process=post_process, query=query, explain=explain, directory=directory,
+        keep=keep, into=into, force=force, again=again, post_process=post_process, query=query, explain=explain, directory=directory,
         priority=priority, retries=retries, retry_on=retry_on, after=after, submitter=submitter)
     return submit_many([request], if_absent=if_absent, hood=hood)[0]
 

@@ -54,7 +54,8 @@ class Request:
     allow_unlimited: run even if a limit that was asked for cannot be held.
     strength: "full" or "landlock".
     keep: "never", "on-failure" or "always": whether the workspace is left for cleanup_analysis_temp_dir() or gc().
-    into: a directory to which the outputs are copied after the commit.
+    into: a directory to which the outputs are copied after the commit; no dot-file that no pattern has by its very name.
+    force: into overwrites what is there.
     again: another attempt, though one has succeeded.
     post_process: the command that turns outputs into rows, under a hood of its own.
     query: {file name: SQL}: asked before the start with the site's role, put into the workspace as CSV.
@@ -77,6 +78,7 @@ class Request:
     strength: Optional[str] = None
     keep: Optional[str] = None
     into: Optional[StrPath] = None
+    force: bool = False
     again: bool = False
     post_process: Optional[str] = None
     query: Optional[Mapping[str, str]] = None
@@ -94,7 +96,7 @@ class Request:
             value = getattr(self, name)
             if value is not None:
                 yield name, os.fspath(value)
-        for name in ("allow_unlimited", "again", "explain"):
+        for name in ("allow_unlimited", "force", "again", "explain"):
             if getattr(self, name):
                 yield name, "true"
         if not self.stage:

@@ -92,7 +92,7 @@ class Popen:
                  env: Optional[Mapping[str, str]] = None, data: Optional[StrPath] = None, docs: Optional[StrPath] = None,
                  ro: Sequence[Shown] = (), inputs: Sequence[Shown] = (), stage: bool = True, outputs: Globs = (),
                  optional_outputs: Globs = (), limits: Optional[Limits] = None, allow_unlimited: bool = False,
-                 strength: Optional[str] = None, keep: Optional[str] = None, into: Optional[StrPath] = None,
+                 strength: Optional[str] = None, keep: Optional[str] = None, into: Optional[StrPath] = None, force: bool = False,
                  again: bool = False, post_process: Optional[str] = None, query: Optional[Mapping[str, str]] = None,
                  explain: bool = False, hood: Optional[Hood] = None) -> None:
         for name, value in (("stdout", stdout), ("stderr", stderr)):
@@ -106,7 +106,7 @@ class Popen:
         request = Request(
             id, self.args, data=data, docs=docs, ro=ro, inputs=inputs, stage=stage and not in_held, outputs=outputs,
             optional_outputs=optional_outputs, env=_own(env), limits=limits, allow_unlimited=allow_unlimited,
-            strength=strength, keep=keep, into=into, again=again, post_process=post_process, query=query,
+            strength=strength, keep=keep, into=into, force=force, again=again, post_process=post_process, query=query,
             explain=explain, directory=directory)
         read, write = self._stdin(stdin)
         try:
@@ -218,7 +218,7 @@ def run(args: Command, *, id: Optional[str] = None, input: Union[str, bytes, Non
         env: Optional[Mapping[str, str]] = None, data: Optional[StrPath] = None, docs: Optional[StrPath] = None,
         ro: Sequence[Shown] = (), inputs: Sequence[Shown] = (), stage: bool = True, outputs: Globs = (),
         optional_outputs: Globs = (), limits: Optional[Limits] = None, allow_unlimited: bool = False,
-        strength: Optional[str] = None, keep: Optional[str] = None, into: Optional[StrPath] = None,
+        strength: Optional[str] = None, keep: Optional[str] = None, into: Optional[StrPath] = None, force: bool = False,
         again: bool = False, post_process: Optional[str] = None, query: Optional[Mapping[str, str]] = None,
         explain: bool = False, hood: Optional[Hood] = None) -> CompletedProcess:
     """Runs an analysis to its end. timeout: TimedOut (TimeoutExpired) after so many seconds; check: any other end than success is
@@ -233,7 +233,7 @@ def run(args: Command, *, id: Optional[str] = None, input: Union[str, bytes, Non
         process = Popen(
             args, id=id, stdin=stdin, text=text, encoding=encoding, errors=errors, cwd=cwd, env=env, data=data, docs=docs,
             ro=ro, inputs=inputs, stage=stage, outputs=outputs, optional_outputs=optional_outputs,
-            limits=_with_wall(limits, timeout), allow_unlimited=allow_unlimited, strength=strength, keep=keep, into=into,
+            limits=_with_wall(limits, timeout), allow_unlimited=allow_unlimited, strength=strength, keep=keep, into=into, force=force,
             again=again, post_process=post_process, query=query, explain=explain, hood=hood)
     finally:
         if input is not None and isinstance(stdin, int):

@@ -1,0 +1,246 @@
+/*
+ * --into DIR: the outputs of an analysis that has succeeded, from the ledger into a directory of the user's. Their names
+ * are the analysis's own, so nothing below DIR is followed, nothing that is there is replaced unless he said so, and no
+ * dot-file is made, which programs of his might obey, unless he named it.
+ */
+#include "private.h"
+#include "file.h"
+#include "process.h"
+#include "text.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+
+enum { SHOWN_SIZE = 512 };
+
+struct copying {
+	struct ledger *ledger;
+	const struct attempt *attempt;
+	const struct plan *plan;
+	int directory;
+	struct error *err;
+};
+
+static const char *shown(char out[SHOWN_SIZE], const char *path)
+{
+	return text_escape_into(out, SHOWN_SIZE, path, strlen(path));
+}
+
+/* ---- which ---- */
+
+static bool has_dot_name(const char *path)
+{
+	return *path == '.' || strstr(path, "/.");
+}
+
+/* "./a//b" names "a/b"; a pattern, or a directory, names no file. */
+static bool names_exactly(const char *pattern, const char *path)
+{
+	if (strpbrk(pattern, "*?[\\"))
+		return false;
+	for (;;) {
+		size_t n = strcspn(path, "/");
+
+		while (*pattern == '/' || strncmp(pattern, "./", 2) == 0)
+			pattern++;
+		if (strcspn(pattern, "/") != n || strncmp(pattern, path, n) != 0)
+			return false;
+		pattern += n;
+		path += n;
+		if (!*path || !*pattern)
+			return *path == *pattern;
+		path++;
+	}
+}
+
+static bool is_named(char *const *patterns, const char *path)
+{
+	for (; patterns && *patterns; patterns++)
+		if (names_exactly(*patterns, path))
+			return true;
+	return false;
+}
+
+static bool is_left_out(const struct plan *p, const char *path)
+{
+	return has_dot_name(path) && !is_named(p->outputs, path) && !is_named(p->optional_outputs, path);
+}
+
+int into_warn(const struct plan *p, struct attempt *a, struct error *err)
+{
+	const char *first = NULL;
+	char name[SHOWN_SIZE];
+	size_t n = 0;
+
+	for (size_t i = 0; p->into && i < a->manifest.n_outputs; i++)
+		if (is_left_out(p, a->manifest.outputs[i].path)) {
+			first = first ? first : a->manifest.outputs[i].path;
+			n++;
+		}
+	if (n == 0)
+		return 0;
+	if (receipt_warn(
+		    &a->receipt,
+		    "%zu dot-file%s not copied into '%s' ('%s'%s): --output with the very name of one has it "
+		    "copied",
+		    n, n == 1 ? " is" : "s are", p->into, shown(name, first), n > 1 ? " and others" : "") < 0)
+		return error_memory(err);
+	return 0;
+}
+
+/* ---- where ---- */
+
+static int fail(const struct copying *c, int errnum, const char *doing, const char *path)
+{
+	char name[SHOWN_SIZE];
+
+	return error_system(c->err, errnum, "cannot %s '%s'", doing, shown(name, path));
+}
+
+static int fail_exists(const struct copying *c, const char *path)
+{
+	char name[SHOWN_SIZE];
+
+	return error_set(c->err, ERROR_REFUSED, "'%s' exists there: --force overwrites it",
+			 shown(name, path));
+}
+
+/* The directory of path below DIR, made where it is missing unless we only look (then -ENOENT), and the name in it. */
+static int open_parent(const struct copying *c, const char *path, bool make, const char **ret_name)
+{
+	_cleanup_close_ int at = fcntl(c->directory, F_DUPFD_CLOEXEC, 3);
+	const char *part = path, *slash;
+
+	if (at < 0)
+		return fail(c, errno, "open the directory of", path);
+	for (; (slash = strchr(part, '/')); part = slash + 1) {
+		_cleanup_free_ char *name = strndup(part, (size_t)(slash - part));
+		int next;
+
+		if (!name)
+			return error_memory(c->err);
+		if (make && mkdirat(at, name, 0777) < 0 && errno != EEXIST)
+			return fail(c, errno, "make the directory of", path);
+		next = file_open_beneath(at, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW, 0);
+		if (next == -ENOENT && !make)
+			return -ENOENT;
+		if (next == -ELOOP || next == -ENOTDIR) {
+			char whole[SHOWN_SIZE];
+
+			return error_set(c->err, ERROR_REFUSED,
+					 "the directory of '%s' there is a link or no directory",
+					 shown(whole, path));
+		}
+		if (next < 0)
+			return fail(c, -next, "enter the directory of", path);
+		fd_close(at);
+		at = next;
+	}
+	*ret_name = part;
+	return TAKE_FD(at);
+}
+
+/* Before anything is copied: all or nothing, as far as one can see. */
+static int look(const struct copying *c, const char *path)
+{
+	_cleanup_close_ int parent = -1;
+	const char *name = NULL;
+	struct stat st;
+
+	parent = open_parent(c, path, false, &name);
+	if (parent == -ENOENT)
+		return 0;
+	if (parent < 0)
+		return parent;
+	if (fstatat(parent, name, &st, AT_SYMLINK_NOFOLLOW) < 0)
+		return errno == ENOENT ? 0 : fail(c, errno, "look at", path);
+	if (S_ISDIR(st.st_mode))
+		return fail(c, EISDIR, "overwrite", path);
+	return c->plan->into_force ? 0 : fail_exists(c, path);
+}
+
+/* Where the file system cannot rename without replacing, a second name does the same. */
+static int put_name(int parent, const char *temporary, const char *name, bool force)
+{
+	if (force)
+		return renameat(parent, temporary, parent, name) < 0 ? -errno : 0;
+	if (renameat2(parent, temporary, parent, name, RENAME_NOREPLACE) == 0)
+		return 0;
+	if (errno != EINVAL)
+		return -errno;
+	if (linkat(parent, temporary, parent, name, 0) < 0)
+		return -errno;
+	return unlinkat(parent, temporary, 0) < 0 ? -errno : 0;
+}
+
+/* Nobody sees it under its name before it is whole. */
+static int copy(const struct copying *c, const struct output *o)
+{
+	_cleanup_close_ int parent = -1, fd = -1;
+	const char *name = NULL;
+	char temporary[64];
+	uint64_t tag;
+	int r;
+
+	parent = open_parent(c, o->path, true, &name);
+	if (parent < 0)
+		return parent;
+	if (random_bytes(&tag, sizeof tag) < 0)
+		return error_set(c->err, ERROR_SYSTEM, "cannot get random bytes");
+	snprintf(temporary, sizeof temporary, ".fumehood-%016llx~", (unsigned long long)tag);
+	fd = openat(parent, temporary, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0666);
+	if (fd < 0)
+		return fail(c, errno, "make a file for", o->path);
+	r = ledger_copy_output(c->ledger, o, fd, c->err);
+	if (r == 0) {
+		r = put_name(parent, temporary, name, c->plan->into_force);
+		if (r == -EEXIST)
+			r = fail_exists(c, o->path);
+		else if (r < 0)
+			r = fail(c, -r, "write", o->path);
+	}
+	if (r < 0)
+		unlinkat(parent, temporary, 0);
+	return r;
+}
+
+/* A link that is somebody else's is not the user's choice of a directory. */
+static int open_directory(const char *path, struct error *err)
+{
+	struct stat st;
+	int fd;
+
+	if (mkdir(path, 0777) < 0 && errno != EEXIST)
+		return error_system(err, errno, "cannot make it");
+	if (lstat(path, &st) == 0 && S_ISLNK(st.st_mode) && st.st_uid != geteuid() && st.st_uid != 0)
+		return error_set(err, ERROR_REFUSED, "it is a link of user %u's", (unsigned)st.st_uid);
+	fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	return fd < 0 ? error_system(err, errno, "cannot open it") : fd;
+}
+
+static int copy_all(struct copying *c)
+{
+	const struct manifest *m = &c->attempt->manifest;
+	int r = 0;
+
+	for (size_t i = 0; r == 0 && i < m->n_outputs; i++)
+		if (!is_left_out(c->plan, m->outputs[i].path))
+			r = look(c, m->outputs[i].path);
+	for (size_t i = 0; r == 0 && i < m->n_outputs; i++)
+		if (!is_left_out(c->plan, m->outputs[i].path))
+			r = copy(c, &m->outputs[i]);
+	return r;
+}
+
+int outputs_copy_into(struct ledger *l, const struct attempt *a, const struct plan *p, struct error *err)
+{
+	_cleanup_close_ int fd = open_directory(p->into, err);
+	struct copying c = {.ledger = l, .attempt = a, .plan = p, .directory = fd, .err = err};
+	int r = fd < 0 ? fd : copy_all(&c);
+
+	if (r == 0)
+		return 0;
+	return error_prefix(err, r, "its outputs are in the ledger, but cannot be copied into '%s'", p->into);
+}
