@@ -10,7 +10,7 @@ def attempts(hood, id):
 
 
 def finish(process):
-    out, err = process.communicate(timeout=60)
+    out, err = process.communicate(timeout=300)
     return process.returncode, out, err
 
 

@@ -27,7 +27,7 @@ def pytest_addoption(parser):
 
 
 def pytest_configure(config):
-    config.addinivalue_line('markers', 'alone: sensitive to what else the machine does; runs with nothing beside it')
+    config.addinivalue_line('markers', 'long: only in make test-all')
     config.addinivalue_line('markers', 'asan: runs against the build with sanitizers too')
     config.addinivalue_line('markers', 'only(who): makes sense only as root or only as user')
 

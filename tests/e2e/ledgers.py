@@ -21,7 +21,7 @@ class Server:
 
     def stop(self):
         self.process.stdin.close()
-        self.process.wait(30)
+        self.process.wait(300)
 
 
 class Sqlite:

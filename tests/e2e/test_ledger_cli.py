@@ -163,7 +163,7 @@ def test_a_ledger_that_cannot_be_written_keeps_the_finished_analysis_for_gc(hood
     process, id = hood.start('echo ready; cat > out.txt', '-i', '--db', ledger, stdin=subprocess.PIPE)
     other = sqlite3.connect(hood.home / 'busy.db', isolation_level=None)
     other.execute('BEGIN EXCLUSIVE')
-    _, err = process.communicate('kept\n', timeout=60)
+    _, err = process.communicate('kept\n', timeout=300)
     assert process.returncode == 125 and 'gc' in err, err
     assert hood.workspace(id).exists()
     other.execute('ROLLBACK')

@@ -3,6 +3,8 @@ import time
 
 import pytest
 
+from pace import Pace
+
 
 def held_or_refused(hood, result, *words):
     """An ordinary user without a cgroup of their own is refused what was asked for, and is told the way out."""
@@ -13,16 +15,17 @@ def held_or_refused(hood, result, *words):
     return True
 
 
-@pytest.mark.alone
 @pytest.mark.parametrize('command', [
     'exec sleep 1000', 'while :; do :; done', "trap '' TERM; while :; do sleep 1000; done",
     'setsid sh -c "trap \\"\\" TERM HUP; sleep 1000" & sleep 1000', 'kill -STOP $$',
 ], ids=['sleeping', 'busy', 'ignoring SIGTERM', 'with a daemon', 'stopped'])
 def test_wall_time(hood, command):
-    begun = time.monotonic()
-    result = hood.run(command, '--wall', '500ms', '--grace', '300ms')
+    with Pace() as pace:
+        begun = time.monotonic()
+        result = hood.run(command, '--wall', '500ms', '--grace', '300ms')
+        took = time.monotonic() - begun
     assert result.status == 124 and result.json['verdict'] == 'timed_out', result
-    assert time.monotonic() - begun < 0.5 + 0.3 + 1
+    assert took < 0.5 + 0.3 + 1 + pace.late(), (took, pace.slowest)
 
 
 def test_an_analysis_that_ends_within_its_grace_was_still_timed_out(hood):
@@ -46,12 +49,11 @@ def test_what_is_left_unheld_on_purpose_runs(hood):
 
 
 def test_processes(hood):
-    result = hood.run('i=0; while [ $i -lt 200 ]; do sleep 1000 & i=$((i+1)); done; wait', '--pids', '32', '--wall', '20s')
+    result = hood.run('i=0; while [ $i -lt 200 ]; do sleep 1000 & i=$((i+1)); done; wait', '--pids', '32', '--wall', '10m')
     if held_or_refused(hood, result, 'pids'):
         assert result.json['verdict'] == 'out_of_processes' and result.status not in (0, 125), result
 
 
-@pytest.mark.alone
 def test_a_fork_bomb_hurts_only_itself(hood):
     # The shell must not end before the bomb has come to the limit: its end is the end of all.
     result = hood.run('bomb() { bomb | bomb & }; bomb; while :; do :; done', '--pids', '64', '--wall', '3s', '--grace', '0s')
@@ -61,7 +63,7 @@ def test_a_fork_bomb_hurts_only_itself(hood):
 
 @pytest.mark.parametrize('where', ['.', '/tmp'], ids=['workspace', 'private tmp'])
 def test_disk(hood, where):
-    result = hood.run(f'while head -c 4M /dev/zero >> {where}/big; do :; done; exit 9', '--disk', '8M', '--wall', '60s')
+    result = hood.run(f'while head -c 4M /dev/zero >> {where}/big; do :; done; exit 9', '--disk', '8M', '--wall', '10m')
     assert result.json['verdict'] == 'out_of_disk' and result.status in (9, 137), result
 
 

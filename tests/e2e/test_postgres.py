@@ -55,7 +55,7 @@ def test_a_server_that_does_not_answer_keeps_the_finished_analysis_for_gc(shared
     for child in children:
         os.kill(int(child), signal.SIGSTOP)
     try:
-        _, err = process.communicate('kept\n', timeout=60)
+        _, err = process.communicate('kept\n', timeout=300)
     finally:
         for stopped in [*map(int, children), pid]:
             os.kill(stopped, signal.SIGCONT)

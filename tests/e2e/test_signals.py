@@ -7,6 +7,7 @@ import time
 import pytest
 
 import leaks
+from pace import Pace
 from until import until
 
 READY = 'echo ready; exec sleep 1000'
@@ -18,7 +19,7 @@ STUBBORN = "trap '' TERM INT HUP; echo ready; while :; do sleep 1000; done"
 def test_a_signal_cancels(hood, number, status):
     process, id = hood.start(READY)
     process.send_signal(number)
-    process.communicate(timeout=20)
+    process.communicate(timeout=300)
     assert process.returncode == status
     assert hood.verdict(id) == 'cancelled'
     assert not hood.workspace(id).exists()
@@ -29,7 +30,7 @@ def test_a_cancelled_analysis_may_clean_up_within_its_grace(hood):
     process, id = hood.start("trap 'echo asked to stop > last.txt; exit 0' TERM; echo ready; while :; do sleep 0.05; done",
                              '--grace', '20s')
     process.terminate()
-    process.communicate(timeout=20)
+    process.communicate(timeout=300)
     assert process.returncode == 143 and hood.verdict(id) == 'cancelled'
     assert [o['path'] for o in json.loads(hood.succeed('outputs', id, '--json').out)['outputs']] == ['last.txt']
 
@@ -37,7 +38,7 @@ def test_a_cancelled_analysis_may_clean_up_within_its_grace(hood):
 def test_one_that_ignores_it_is_killed_after_its_grace(hood):
     process, id = hood.start(STUBBORN, '--grace', '200ms')
     process.send_signal(signal.SIGINT)
-    process.communicate(timeout=20)
+    process.communicate(timeout=300)
     assert process.returncode == 130 and hood.verdict(id) == 'cancelled'
 
 
@@ -47,7 +48,7 @@ def test_a_second_ctrl_c_does_not_wait_and_leaves_nothing_either(hood):
     # The first must have been taken before the second is sent, or they are one.
     until(lambda: not _pending(process.pid, signal.SIGINT))
     process.send_signal(signal.SIGINT)
-    process.communicate(timeout=20)
+    process.communicate(timeout=300)
     assert process.returncode == 130
     assert not hood.workspace(id).exists()
     assert hood.verdict(id) == 'cancelled'
@@ -70,7 +71,7 @@ def test_a_signal_at_any_moment_leaves_nothing(hood, number):
         while time.monotonic() < end and process.poll() is None:
             pass
         process.send_signal(number)
-        process.communicate(timeout=20)
+        process.communicate(timeout=300)
         seen.add(process.returncode)
         assert process.returncode in (0, 128 + number, -number), process.returncode
         assert not hood.workspace(id).exists()
@@ -82,7 +83,7 @@ def test_when_the_supervisor_is_killed_the_analysis_dies_with_it_and_gc_records_
     process, id = hood.start(f'setsid sleep 1000 {hood.tag} & setsid sleep 1000 {hood.tag} & echo ready; exec sleep 1000')
     process.kill()
     process.communicate()
-    assert until(lambda: not leaks.processes(id), 5), 'the analysis outlived its supervisor'
+    assert until(lambda: not leaks.processes(id)), 'the analysis outlived its supervisor'
     result = hood.succeed('gc')
     assert not leaks.find([id]), result
     shown = json.loads(hood.succeed('show', id, '--json').out)
@@ -110,17 +111,18 @@ def test_gc_leaves_a_living_run_alone(hood):
     assert hood.verdict(id) == 'cancelled'
 
 
-@pytest.mark.alone
 def test_when_the_supervisor_is_stopped_the_time_limit_holds_all_the_same(hood):
     id = hood.id()
-    begun = time.monotonic()
-    process, id = hood.start(STUBBORN, '--wall', '1s', '--grace', '500ms')
-    process.send_signal(signal.SIGSTOP)
-    mine = process.pid
-    assert until(lambda: not [pid for pid in leaks.processes(id) if pid != mine], 10)
-    assert time.monotonic() - begun < 1 + 0.5 + 1
+    with Pace() as pace:
+        begun = time.monotonic()
+        process, id = hood.start(STUBBORN, '--wall', '1s', '--grace', '500ms')
+        process.send_signal(signal.SIGSTOP)
+        mine = process.pid
+        assert until(lambda: not [pid for pid in leaks.processes(id) if pid != mine])
+        took = time.monotonic() - begun
+    assert took < 1 + 0.5 + 1 + pace.late(), (took, pace.slowest)
     process.send_signal(signal.SIGCONT)
-    process.communicate(timeout=20)
+    process.communicate(timeout=300)
     assert process.returncode == 124 and hood.verdict(id) == 'timed_out'
 
 

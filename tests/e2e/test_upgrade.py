@@ -133,7 +133,7 @@ def test_a_worker_of_another_version_says_what_it_needs_and_claims_nothing(hood,
     ledger.sql(f"INSERT INTO {ledger.table('schema_version')} VALUES (99, {now}, 'x')")
     queue = ledger.table('queue')
     ledger.sql(f"UPDATE {queue} SET state = 'queued', verdict = NULL")
-    _, err = worker.communicate(timeout=60)
+    _, err = worker.communicate(timeout=300)
     assert worker.returncode == 125 and 'newer fumehood (schema 99' in err.splitlines()[-1], err
     assert ledger.sql(f'SELECT state, attempt FROM {queue}') == ['queued|1']
     assert hood.cli('worker', '--drain').status == 125

@@ -139,7 +139,7 @@ def test_a_trace_tells_failed_aborted_and_running_apart(hood):
     row = trace(hood, id)
     assert (row['status'], row['exit'], row['realtime'], row['peak_rss']) == ('RUNNING', '-', '-', '-')
     process.terminate()
-    process.communicate(timeout=20)
+    process.communicate(timeout=300)
     assert trace(hood, id)['status'] == 'ABORTED'
     refused = hood.cli('show', id, '--trace', '--json')
     assert refused.status == 125 and '--trace' in refused.json['error']['message'], refused

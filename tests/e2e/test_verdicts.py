@@ -10,7 +10,7 @@ import pytest
 
 from until import until
 
-LONG = ['--wall', '10m' if 'FUMEHOOD_EMULATED' in os.environ else '30s']
+LONG = ['--wall', '10m']
 LIMITS = ['--memory', '64M', '--pids', '30', '--disk', '16M', '--files', '500', '--grace', '200ms']
 
 
@@ -80,7 +80,7 @@ def test_how_it_ended_decides_verdict_exit_status_and_reason(box, end):
 def test_a_cancelled_analysis_says_by_what(hood, number, status, words):
     process, id = hood.start('echo ready; exec sleep 1000')
     process.send_signal(number)
-    process.communicate(timeout=20)
+    process.communicate(timeout=300)
     found = json.loads(hood.succeed('show', id, '--json').out)
     assert (process.returncode, found['verdict'], found['reason']) == (status, 'cancelled', words)
 
@@ -103,7 +103,7 @@ def test_the_cgroup_is_gone_however_it_ended(box, command):
     process, id = box.start(f'echo ready; read line; {command}', '--input', 'bomb', '-i', *LIMITS, '--wall', '1s',
                             '--grace', '0s', stdin=subprocess.PIPE)
     record = json.loads((box.home / 'state/fumehood/runs' / id / 'record.json').read_text())
-    process.communicate('go\n', timeout=30)
+    process.communicate('go\n', timeout=300)
     assert record['cgroups'] and not any(Path(path).exists() for path in record['cgroups']), record
 
 
@@ -189,7 +189,6 @@ if Path('/sys/fs/cgroup/memory').is_dir():
 
 # Many at once.
 
-@pytest.mark.alone
 def test_of_64_analyses_at_once_every_one_gets_its_own_verdict(box):
     kinds = ['exit status 0', 'exit status 3', 'an output is missing', 'wall time', 'memory', 'disk', 'processes',
              'memory, survived']
@@ -204,4 +203,4 @@ def test_of_64_analyses_at_once_every_one_gets_its_own_verdict(box):
             assert found == wanted, (n, result)
     rows = json.loads(box.succeed('ls', '--json').out)
     assert len(rows) == 64 and all(row['state'] == 'finished' for row in rows)
-    assert until(lambda: not list(Path('/tmp').glob(f'scidex-analysis-{box.tag}*')), 1)
+    assert until(lambda: not list(Path('/tmp').glob(f'scidex-analysis-{box.tag}*')))

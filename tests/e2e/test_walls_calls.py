@@ -137,14 +137,12 @@ def crowded(hood, bomb):
         place.rmdir()
 
 
-@pytest.mark.alone
 def test_its_time_is_kept_under_400_busy_processes_that_slowed_pid_1_down(crowded):
     result = crowded.run([f'./spin-{crowded.tag}', 'smother', '400'], '--wall', '2s', '--grace', '0s')
     assert result.json['verdict'] == 'timed_out', result
     assert result.json['usage']['wall_ms'] < 1000 * LATE, result
 
 
-@pytest.mark.alone
 def test_400_busy_processes_that_slowed_pid_1_down_end_with_their_supervisor(crowded):
     process, id = crowded.start(f'exec ./spin-{crowded.tag} smother 400', '--input', f'spin-{crowded.tag}')
     assert len(spinners(crowded.tag)) >= 400
@@ -155,7 +153,6 @@ def test_400_busy_processes_that_slowed_pid_1_down_end_with_their_supervisor(cro
     assert crowded.verdict(id) == 'lost'
 
 
-@pytest.mark.alone
 def test_its_time_is_kept_in_a_storm_of_orphans(hood, bomb):
     hood.write('bomb', bomb, 0o755)
     result = hood.run(['./bomb', 'orphans', '16'], '--wall', '2s', '--grace', '0s')

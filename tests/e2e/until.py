@@ -3,7 +3,7 @@ import threading
 import time
 
 
-def until(condition, seconds=20):
+def until(condition, seconds=120):
     """Asks until condition() is true; returns what it said, or its last false answer when time is up."""
     end, pause = time.monotonic() + seconds, threading.Event()
     while True:

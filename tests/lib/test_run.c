@@ -176,7 +176,7 @@ static void test_output_comes_while_it_runs_and_ends_with_it(void **state)
 	ssize_t n;
 
 	(void)n;
-	assert_int_equal(poll(&p, 1, 20000), 1);
+	assert_int_equal(poll(&p, 1, 120000), 1);
 	n = fh_run_read(run, FH_STDOUT, text, sizeof text, NULL);
 	assert_int_equal(n, 4);
 	assert_memory_equal(text, "one\n", 4);

@@ -56,7 +56,7 @@ class Program:
         finally:
             self.hood.binary = command
 
-    def __call__(self, text, *arguments, status=0, seconds=60, **others):
+    def __call__(self, text, *arguments, status=0, seconds=600, **others):
         """Runs it; what it said, one value or a list."""
         process = self.start(text, *arguments, **others)
         try:

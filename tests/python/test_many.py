@@ -78,6 +78,6 @@ def test_many_leave_nothing(program, hood):
     check(program, 100)
 
 
-@pytest.mark.alone
+@pytest.mark.long
 def test_five_hundred_leave_nothing(program, hood):
     check(program, 500)

@@ -21,6 +21,7 @@ struct job {
 	int terminated, killed;
 	uint64_t bytes, files; /* what measure tells */
 	int looks, hidden;
+	uint64_t looked, shortest; /* the last look, and the shortest time between two */
 };
 
 static int read_report(void *arg, struct supervise_report *ret)
@@ -222,6 +223,9 @@ static int end_after_20_looks(void *arg, uint64_t *ret_bytes, uint64_t *ret_file
 {
 	struct job *j = arg;
 
+	if (j->looks > 0 && clock_now() - j->looked < j->shortest)
+		j->shortest = clock_now() - j->looked;
+	j->looked = clock_now();
 	if (j->looks == 20)
 		end(j);
 	return measure(arg, ret_bytes, ret_files);
@@ -231,16 +235,17 @@ static void
 test_a_disk_that_holds_its_limit_is_looked_at_often_when_nearly_full_and_ends_nothing(void **state)
 {
 	struct job *j = *state;
-	uint64_t begun = clock_now();
 	const struct evidence *e;
 
 	j->bytes = j->limits.value[LIMIT_DISK];
 	j->job.measure = end_after_20_looks;
 	j->job.disk_is_held = true;
+	j->shortest = UINT64_MAX;
 	e = run(j, sleeps);
 	assert_false(e->disk_killed);
 	assert_true(j->looks >= 20);
-	assert_true(clock_now() - begun < 20 * 200 * NSEC_PER_MSEC);
+	/* A busy machine makes some of the looks late, but never one of them early. */
+	assert_true(j->shortest < 200 * NSEC_PER_MSEC);
 	assert_int_equal(j->result.disk_bytes_seen, j->bytes);
 }
 
