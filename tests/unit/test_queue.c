@@ -896,7 +896,7 @@ static bool rings(struct ledger *l)
 	int any;
 
 	OK(fd.fd = ledger_bell(l, &err));
-	poll(&fd, 1, 2000);
+	poll(&fd, 1, 60000);
 	OK(any = ledger_bell_read(l, &err));
 	return any;
 }
