@@ -1,7 +1,6 @@
 #include "manifest.h"
 
 #include <errno.h>
-#include <search.h>
 #include <string.h>
 
 #include "record.h"
@@ -101,6 +100,7 @@ void inputs_done(struct inputs *in)
 		free(in->list[i].source);
 	}
 	free(in->list);
+	lookup_done(&in->names);
 	*in = (struct inputs){0};
 }
 
@@ -114,38 +114,25 @@ int inputs_add(struct inputs *in, const struct input *i)
 	in->list = more;
 	copy.path = strdup(i->path);
 	copy.source = i->source ? strdup(i->source) : NULL;
-	if (!copy.path || (i->source && !copy.source)) {
+	if (!copy.path || (i->source && !copy.source) || lookup_add(&in->names, i->path, in->count) < 0) {
 		free(copy.path);
 		free(copy.source);
 		return -ENOMEM;
 	}
-	if (in->count && strcmp(more[in->count - 1].path, copy.path) > 0)
-		in->unsorted = true;
 	more[in->count++] = copy;
 	return 0;
 }
 
-static int compare_inputs(const void *a, const void *b)
+static int is_input(const void *arg, size_t i, const char *path)
 {
-	return strcmp(((const struct input *)a)->path, ((const struct input *)b)->path);
-}
-
-void inputs_sort(struct inputs *in)
-{
-	if (in->unsorted)
-		qsort(in->list, in->count, sizeof *in->list, compare_inputs);
-	in->unsorted = false;
+	return strcmp(((const struct inputs *)arg)->list[i].path, path) == 0;
 }
 
 const struct input *inputs_find(const struct inputs *in, const char *path)
 {
-	const struct input wanted = {.path = (char *)path};
-	size_t count = in->count;
+	size_t i = lookup_find(&in->names, path, is_input, in);
 
-	if (count == 0)
-		return NULL;
-	return in->unsorted ? lfind(&wanted, in->list, &count, sizeof *in->list, compare_inputs)
-			    : bsearch(&wanted, in->list, count, sizeof *in->list, compare_inputs);
+	return i == SIZE_MAX ? NULL : &in->list[i];
 }
 
 int json_set_path(json_t *object, const char *path)

@@ -11,6 +11,7 @@
 
 #include "digest.h"
 #include "error.h"
+#include "lookup.h"
 
 struct output {
 	char *path; /* bytes, NUL-terminated, relative, no "." or ".." */
@@ -53,12 +54,11 @@ void manifest_sort(struct manifest *m);					       /* by path bytes */
 struct inputs {
 	struct input *list;
 	size_t count;
-	bool unsorted; /* private: added in another order than by path, so that finding takes longer */
+	struct lookup names; /* private: finds one of them by its path */
 };
 
 void inputs_done(struct inputs *in);
 int inputs_add(struct inputs *in, const struct input *i); /* copies; -ENOMEM */
-void inputs_sort(struct inputs *in);			  /* by path bytes */
 const struct input *inputs_find(const struct inputs *in, const char *path);
 
 const char *media_type_of(const char *path);

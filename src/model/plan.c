@@ -59,6 +59,7 @@ void plan_done(struct plan *p)
 	}
 	free(p->mounts);
 	free(p->stages);
+	lookup_done(&p->stage_names);
 	*p = (struct plan){0};
 }
 
@@ -79,14 +80,35 @@ struct mount *plan_add_mount(struct plan *p, enum mount_kind kind, const char *s
 int plan_add_stage(struct plan *p, const char *source, const char *as)
 {
 	_cleanup_free_ char *from = strdup(source), *to = strdup(as);
-	struct stage *more = reallocarray(p->stages, p->n_stages + 1, sizeof *more);
+	struct stage *more = p->stages;
 
+	if ((p->n_stages & (p->n_stages - 1)) == 0)
+		more = reallocarray(p->stages, p->n_stages ? 2 * p->n_stages : 1, sizeof *more);
 	if (more)
 		p->stages = more;
-	if (!more || !from || !to)
+	if (!more || !from || !to || lookup_add(&p->stage_names, as, p->n_stages) < 0)
 		return -ENOMEM;
 	more[p->n_stages++] = (struct stage){.source = TAKE_PTR(from), .as = TAKE_PTR(to)};
 	return 0;
+}
+
+struct wanted_stage {
+	const struct plan *plan;
+	const char *source;
+};
+
+static int is_wanted_stage(const void *arg, size_t i, const char *as)
+{
+	const struct wanted_stage *w = arg;
+	const struct stage *s = &w->plan->stages[i];
+
+	return strcmp(s->as, as) == 0 && strcmp(s->source, w->source) == 0;
+}
+
+bool plan_has_stage(const struct plan *p, const char *source, const char *as)
+{
+	return lookup_find(&p->stage_names, as, is_wanted_stage, &(struct wanted_stage){p, source}) !=
+	       SIZE_MAX;
 }
 
 static const char *mount_kind_name(enum mount_kind kind)

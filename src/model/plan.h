@@ -10,6 +10,7 @@
 #include <sys/types.h>
 
 #include "limit.h"
+#include "lookup.h"
 #include "request.h"
 
 enum mount_kind {
@@ -61,6 +62,7 @@ struct plan {
 	size_t n_mounts;
 	struct stage *stages;
 	size_t n_stages;
+	struct lookup stage_names; /* private: finds one of them by its name */
 	char **outputs;
 	char **optional_outputs;
 	struct limits limits;
@@ -83,6 +85,7 @@ void plan_done(struct plan *p);
 /* A new zeroed entry at the end, kind and target set; NULL if memory is out. */
 struct mount *plan_add_mount(struct plan *p, enum mount_kind kind, const char *source, const char *target);
 int plan_add_stage(struct plan *p, const char *source, const char *as);
+bool plan_has_stage(const struct plan *p, const char *source, const char *as);
 
 json_t *plan_to_json(const struct plan *p); /* contents of FILE mounts are not printed, only their size */
 

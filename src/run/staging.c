@@ -52,9 +52,8 @@ static bool clean_relative(const char *path, char *out, size_t room)
 
 static int add(struct plan *plan, const char *source, const char *as, struct error *err)
 {
-	for (size_t i = 0; i < plan->n_stages; i++)
-		if (strcmp(plan->stages[i].as, as) == 0 && strcmp(plan->stages[i].source, source) == 0)
-			return 0;
+	if (plan_has_stage(plan, source, as))
+		return 0;
 	if (plan->n_stages >= STAGE_FILES_MAX)
 		return error_set(err, ERROR_REFUSED,
 				 "more than %d files to stage: show the directory with --ro instead",

@@ -1,5 +1,7 @@
 """Many at once: every one recorded, nothing left."""
 import json
+import os
+import subprocess
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
@@ -29,3 +31,19 @@ def test_the_same_id_by_many_at_once_succeeds_exactly_once(hood):
         results = list(pool.map(lambda _: hood.run('echo x > x', id=id), range(16)))
     assert sorted(result.status for result in results) == [0] + [125] * 15
     assert len(json.loads(hood.succeed('show', id, '--json').out)['attempts']) == 1
+
+
+def test_ten_times_as_many_files_to_stage_take_about_ten_times_the_cpu_time(hood):
+    """Of each new file all others were looked through: a hundred times."""
+    def seconds(count):
+        for i in range(count):
+            (hood.dir / f'many{count}').mkdir(exist_ok=True)
+            (hood.dir / f'many{count}/{i * 7919 % count}').touch()
+        process = hood.popen('run', '--dry-run', '--input', f'many{count}', '--', 'true', stdout=subprocess.DEVNULL)
+        _, status, used = os.wait4(process.pid, 0)
+        process.returncode = os.waitstatus_to_exitcode(status)
+        assert status == 0
+        return used.ru_utime
+
+    seconds(10)
+    assert seconds(40000) < 30 * max(seconds(4000), 0.004)
