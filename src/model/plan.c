@@ -41,8 +41,8 @@ void plan_init(struct plan *p)
 void plan_done(struct plan *p)
 {
 	char **lists[] = {p->command, p->env, p->prefixes, p->outputs, p->optional_outputs};
-	char *texts[] = {p->workspace, p->scratch, p->program, p->data,
-			 p->docs,      p->into,	   p->ledger,  p->submitter_directory};
+	char *texts[] = {p->workspace,		 p->scratch, p->program, p->data, p->docs, p->into, p->ledger,
+			 p->submitter_directory, p->note};
 
 	for (size_t i = 0; i < ARRAY_SIZE(lists); i++)
 		strv_free(lists[i]);

@@ -33,6 +33,7 @@ struct mount {
 	char *content; /* FILE */
 	size_t content_size;
 	bool writable; /* BIND, TMPFS */
+	bool unmapped; /* OVERLAY: read as everybody else reads it, not with its owner's rights */
 	bool optional; /* skipped when the source is not there */
 	bool system; /* OVERLAY: of the host's own files: may become a bind without the walk for sockets and FIFOs */
 	uint64_t size; /* TMPFS bytes */
@@ -58,6 +59,7 @@ struct plan {
 	char **env;
 	char *data, *docs; /* canonical, or NULL */
 	char **prefixes;   /* interpreter prefixes shown by themselves */
+	char *note;	   /* a warning about the interpreter, or NULL */
 	struct mount *mounts;
 	size_t n_mounts;
 	struct stage *stages;

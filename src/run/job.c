@@ -86,12 +86,12 @@ static int resolve_paths(const struct hood *h, struct request *r, struct error *
 }
 
 /* Just enough of a plan to tell which files are staged. */
-static int sketch_plan(const struct request *r, struct plan *plan, struct error *err)
+static int sketch_plan(const struct hood *h, const struct request *r, struct plan *plan, struct error *err)
 {
 	_cleanup_program_ struct program p = {0};
 	const char *search = getenv("PATH");
 	char real[PATH_MAX];
-	int e = program_find(r->command[0], r->directory, search ? search : "", &p, err);
+	int e = program_find(h, r->command[0], r->directory, search ? search : "", &p, err);
 
 	if (e < 0)
 		return e;
@@ -173,7 +173,7 @@ static int job_fill(struct hood *h, struct request *r, struct job *job, struct e
 	if (e == 0)
 		e = resolve_paths(h, r, err);
 	if (e == 0)
-		e = sketch_plan(r, &plan, err);
+		e = sketch_plan(h, r, &plan, err);
 	if (e == 0)
 		e = plan_add_stages(r, &plan, err);
 	if (e == 0)

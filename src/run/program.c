@@ -1,5 +1,6 @@
 #include "program.h"
 #include "file.h"
+#include "private.h"
 #include "text.h"
 
 #include <errno.h>
@@ -12,6 +13,8 @@ void program_done(struct program *p)
 {
 	free(p->path);
 	free(p->relative);
+	free(p->user_base);
+	free(p->note);
 	strv_free(p->prefixes);
 	*p = (struct program){0};
 }
@@ -23,31 +26,6 @@ bool path_is_system(const char *path)
 	for (size_t i = 0; i < ARRAY_SIZE(system); i++)
 		if (path_is_below(path, system[i]))
 			return true;
-	return false;
-}
-
-static bool exists_in(const char *directory, const char *name)
-{
-	_cleanup_free_ char *path = path_join(directory, name);
-
-	return path && access(path, F_OK) == 0;
-}
-
-/* Does lib/ hold a Python's or an R's own library? */
-static bool has_language(const char *prefix)
-{
-	static const char *const marks[] = {"pyvenv.cfg",  "conda-meta",  "lib/R",     "lib/node_modules",
-					    "share/julia", "lib/python3", "lib/perl5", "lib/ruby"};
-	char name[64];
-
-	for (size_t i = 0; i < ARRAY_SIZE(marks); i++)
-		if (exists_in(prefix, marks[i]))
-			return true;
-	for (int minor = 0; minor < 40; minor++) {
-		snprintf(name, sizeof name, "lib/python3.%d/os.py", minor);
-		if (exists_in(prefix, name))
-			return true;
-	}
 	return false;
 }
 
@@ -94,22 +72,58 @@ static int venv_add_base(struct program *p, const char *prefix, struct error *er
 	return 0;
 }
 
+/* The first reason is the one that is told. */
+static struct error *why_of(struct program *p)
+{
+	return p->why.message[0] ? NULL : &p->why;
+}
+
+static int show(struct program *p, const char *path, struct error *err)
+{
+	for (size_t i = 0; p->prefixes && p->prefixes[i]; i++)
+		if (strcmp(p->prefixes[i], path) == 0)
+			return 0;
+	return strv_append(&p->prefixes, path) < 0 ? error_memory(err) : 1;
+}
+
 static int prefix_add(struct program *p, const char *prefix, struct error *err)
 {
-	const char *home = getenv("HOME");
 	char real[PATH_MAX];
+	int r;
 
-	if (!realpath(prefix, real) || path_is_system(real) || strcmp(real, "/") == 0)
+	if (!realpath(prefix, real) || path_is_system(real) || !prefix_has_language(real))
 		return 0;
-	/* Never somebody's whole home, whatever lies in its bin and lib. */
-	if ((home && path_is_below(home, real)) || !has_language(real))
+	if (prefix_check(p->hood, real, why_of(p)) < 0)
 		return 0;
-	for (size_t i = 0; p->prefixes && p->prefixes[i]; i++)
-		if (strcmp(p->prefixes[i], real) == 0)
-			return 0;
-	if (strv_append(&p->prefixes, real) < 0)
-		return error_memory(err);
-	return venv_add_base(p, real, err);
+	r = show(p, real, err);
+	return r == 1 ? venv_add_base(p, real, err) : r;
+}
+
+/* ~/.local/bin/tool is what `pip install --user` made: itself, and the packages beside it, not all of ~/.local. */
+static int user_site_add(struct program *p, const char *path, struct error *err)
+{
+	_cleanup_free_ char *prefix = prefix_of(path), *local = NULL;
+	const char *home = getenv("HOME");
+	int r = 0;
+
+	if (!prefix || !home || !(local = path_join(home, ".local")) || strcmp(prefix, local) != 0)
+		return 0;
+	for (int minor = 0; r >= 0 && minor < 40; minor++) {
+		char packages[PATH_MAX + 64], real[PATH_MAX];
+
+		snprintf(packages, sizeof packages, "%s/lib/python3.%d/site-packages", prefix, minor);
+		/* Where a link leads is not what pip made. */
+		if (!realpath(packages, real) || strcmp(real, packages) != 0)
+			continue;
+		if (input_check(p->hood, real, "the directory of packages", why_of(p)) < 0)
+			continue;
+		r = show(p, real, err);
+		if (r >= 0)
+			r = show(p, path, err);
+		if (r >= 0 && !p->user_base && !(p->user_base = strdup(prefix)))
+			r = error_memory(err);
+	}
+	return r < 0 ? r : 0;
 }
 
 /* The prefixes that a program at this path needs: by its name as found, and by where its links lead. */
@@ -121,7 +135,7 @@ static int prefixes_for(struct program *p, const char *path, struct error *err)
 
 	if (r == 0 && realpath(path, real) && (real_prefix = prefix_of(real)))
 		r = prefix_add(p, real_prefix, err);
-	return r;
+	return r < 0 ? r : user_site_add(p, path, err);
 }
 
 static bool is_program(const char *path)
@@ -166,13 +180,14 @@ static int pyenv_version(const char *root, const char *directory, char *out, siz
 static char *pyenv_target(const char *path, const char *directory)
 {
 	const char *name = strrchr(path, '/');
-	_cleanup_free_ char *root = NULL;
+	_cleanup_free_ char *root = NULL, *versions = NULL;
 	char version[64], *target = NULL;
 
 	if (!name || name - path < 7 || strncmp(name - 6, "/shims", 6) != 0)
 		return NULL;
 	root = strndup(path, (size_t)(name - 6 - path));
-	if (!root || !exists_in(root, "versions") ||
+	versions = root ? path_join(root, "versions") : NULL;
+	if (!versions || access(versions, F_OK) < 0 ||
 	    pyenv_version(root, directory, version, sizeof version) < 0)
 		return NULL;
 	if (asprintf(&target, "%s/versions/%s/bin%s", root, version, name) < 0)
@@ -211,6 +226,20 @@ static char *search_path(const char *name, const char *search, const char *direc
 	return NULL;
 }
 
+/* What a staged file says is the analysis's word: nothing is shown for it, and the user hears what he may miss. */
+static int note_interpreter(struct program *p, const char *found, struct error *err)
+{
+	if (path_is_system(found) || p->note)
+		return 0;
+	if (asprintf(
+		    &p->note,
+		    "'%s' names an interpreter that is '%s' here: nothing is shown because a staged file says so, "
+		    "begin the command with the interpreter if that is the one",
+		    p->relative, found) < 0)
+		return error_memory(err);
+	return 0;
+}
+
 /* A script's interpreter needs its prefix as well: "#!/srv/venv/bin/python", "#!/usr/bin/env python3". */
 static int follow_shebang(struct program *p, const char *path, const char *directory, const char *search,
 			  struct error *err)
@@ -230,12 +259,14 @@ static int follow_shebang(struct program *p, const char *path, const char *direc
 	if (!word)
 		return 0;
 	if (strcmp(word, "/usr/bin/env") != 0)
-		return prefixes_for(p, word, err);
+		return p->relative ? note_interpreter(p, word, err) : prefixes_for(p, word, err);
 	do
 		word = strsep(&rest, " \t");
 	while (word && (!*word || *word == '-'));
 	found = word ? search_path(word, search, directory) : NULL;
-	return found ? prefixes_for(p, found, err) : 0;
+	if (!found)
+		return 0;
+	return p->relative ? note_interpreter(p, found, err) : prefixes_for(p, found, err);
 }
 
 /* "venv/bin/python": given by a relative path, and yet an interpreter with a prefix of its own, not a file to stage. */
@@ -262,12 +293,13 @@ static int claim_by_prefix(struct program *p, const char *path, struct error *er
 	return 0;
 }
 
-int program_find(const char *command, const char *directory, const char *search, struct program *ret,
-		 struct error *err)
+int program_find(const struct hood *h, const char *command, const char *directory, const char *search,
+		 struct program *ret, struct error *err)
 {
 	_cleanup_free_ char *path = NULL;
 	int r;
 
+	ret->hood = h;
 	if (!strchr(command, '/')) {
 		ret->path = search_path(command, search, directory);
 	} else if (*command == '/') {

@@ -9,10 +9,16 @@
 
 #include "error.h"
 
+struct hood;
+
 struct program {
-	char *path;	 /* absolute, on the host; NULL: relative to the workspace, staged */
-	char *relative;	 /* as it was given, when it is staged: "./fit.sh" */
-	char **prefixes; /* canonical directories to show */
+	char *path;	  /* absolute, on the host; NULL: relative to the workspace, staged */
+	char *relative;	  /* as it was given, when it is staged: "./fit.sh" */
+	char **prefixes;  /* canonical directories to show, and the program itself where only that is shown */
+	char *user_base;  /* Python's, when packages of a user are shown: PYTHONUSERBASE; or NULL */
+	char *note;	  /* for the receipt, or NULL */
+	struct error why; /* why a prefix is not shown, if its message is not empty */
+	const struct hood *hood;
 };
 
 void program_done(struct program *p);
@@ -20,8 +26,14 @@ void program_done(struct program *p);
 
 /* command is argv[0]; directory is where it was given; search is a PATH. Not found: ret->path stays NULL with relative
  * NULL too: that is the analysis's failure (127), not ours. */
-int program_find(const char *command, const char *directory, const char *search, struct program *ret,
-		 struct error *err);
+int program_find(const struct hood *h, const char *command, const char *directory, const char *search,
+		 struct program *ret, struct error *err);
+
+/* prefix.c: is there a language's own library? */
+bool prefix_has_language(const char *prefix);
+/* 0, or why it is not shown unasked: as --ro, and no home, nor what lies in a dot-directory of one, unless that is the
+ * caller's own and this is a virtual environment, conda's, or a whole Python. */
+int prefix_check(const struct hood *h, const char *prefix, struct error *err);
 
 /* True for what every analysis sees without asking: /usr and its friends. */
 bool path_is_system(const char *path);

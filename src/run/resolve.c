@@ -188,9 +188,12 @@ static char *search_inside(const struct plan *plan)
 {
 	_cleanup_buffer_ struct buffer b = {0};
 
-	for (size_t i = 0; plan->prefixes && plan->prefixes[i]; i++)
-		if (buffer_printf(&b, "%s/bin:", plan->prefixes[i]) < 0)
+	for (size_t i = 0; plan->prefixes && plan->prefixes[i]; i++) {
+		_cleanup_free_ char *bin = path_join(plan->prefixes[i], "bin");
+
+		if (!bin || (access(bin, F_OK) == 0 && buffer_printf(&b, "%s:", bin) < 0))
 			return NULL;
+	}
 	return buffer_puts(&b, default_search) < 0 ? NULL : buffer_take(&b);
 }
 
@@ -258,27 +261,33 @@ static bool is_shown(const struct plan *plan, const struct request *r, const cha
 }
 
 /* What is executed, as a path inside. What is not found is left to the exec: 127 is the analysis's own failure. */
-static int resolve_program(const struct request *r, struct plan *plan, struct error *err)
+static int resolve_program(const struct hood *h, const struct request *r, struct plan *plan,
+			   struct error *err)
 {
 	_cleanup_program_ struct program p = {0};
 	const char *search = getenv("PATH");
-	int e = program_find(r->command[0], r->directory, search && *search ? search : default_search, &p,
+	int e = program_find(h, r->command[0], r->directory, search && *search ? search : default_search, &p,
 			     err);
 
 	if (e < 0)
 		return e;
 	plan->prefixes = TAKE_PTR(p.prefixes);
+	plan->note = TAKE_PTR(p.note);
+	if (p.user_base && env_set(plan, "PYTHONUSERBASE", "%s", p.user_base) < 0)
+		return error_memory(err);
 	plan->command = strv_copy(r->command);
 	if (p.path && access(p.path, F_OK) == 0 && !is_shown(plan, r, p.path)) {
 		char real[PATH_MAX], *slash;
 
-		/* Its directory, or what its links lead to, may be visible under the real name. */
-		if (!realpath(p.path, real) || !is_shown(plan, r, real)) {
+		/* Its directory, or what its links lead to, may be visible under the real name. Of an environment that is
+		 * not shown that would be another program: Python without its packages. */
+		if (p.why.message[0] || !realpath(p.path, real) || !is_shown(plan, r, real)) {
 			slash = strrchr(p.path, '/');
 			return error_set(
 				err, ERROR_REFUSED,
-				"the program '%s' is not visible to the analysis: add --ro %.*s (read-only)",
-				p.path, slash == p.path ? 1 : (int)(slash - p.path), p.path);
+				"the program '%s' is not visible to the analysis%s%s: add --ro %.*s (read-only)",
+				p.path, p.why.message[0] ? ", since " : "", p.why.message,
+				slash == p.path ? 1 : (int)(slash - p.path), p.path);
 		}
 		plan->program = strdup(real);
 	} else if (p.path) {
@@ -378,7 +387,7 @@ int plan_resolve(struct hood *h, const struct request *asked, struct plan *plan,
 	if (e == 0)
 		e = resolve_ro(h, &r, err);
 	if (e == 0)
-		e = resolve_program(&r, plan, err);
+		e = resolve_program(h, &r, plan, err);
 	if (e == 0)
 		e = resolve_env(&r, plan, err);
 	if (e == 0)
@@ -452,7 +461,7 @@ int plan_resolve_post(struct hood *h, const struct post_order *o, struct plan *p
 	if (e == 0)
 		e = resolve_ro(h, &r, err);
 	if (e == 0)
-		e = resolve_program(&r, plan, err);
+		e = resolve_program(h, &r, plan, err);
 	if (e == 0)
 		e = resolve_env(&r, plan, err);
 	if (e == 0)

@@ -290,6 +290,7 @@ static int add_workspace(struct plan *p, struct error *err)
 
 struct view {
 	const char *source, *target;
+	bool unmapped;
 };
 
 static int view_compare(const void *a, const void *b)
@@ -300,7 +301,7 @@ static int view_compare(const void *a, const void *b)
 	return r ? r : strcmp(x->target, y->target);
 }
 
-static int add_view(struct plan *p, const char *source, const char *target, struct error *err)
+static int add_view(struct plan *p, const char *source, const char *target, bool unmapped, struct error *err)
 {
 	struct stat st;
 	struct mount *m;
@@ -311,12 +312,16 @@ static int add_view(struct plan *p, const char *source, const char *target, stru
 		return error_set(err, ERROR_REFUSED, "'%s' is neither a directory nor a regular file",
 				 source);
 	m = plan_add_mount(p, MOUNT_OVERLAY, source, target);
-	return m ? note_identity(m, err) : error_memory(err);
+	if (!m)
+		return error_memory(err);
+	m->unmapped = unmapped;
+	return note_identity(m, err);
 }
 
 /* As root an overlay shows nothing of what is mounted below its layer: each such mount gets one of its own. As an
  * ordinary user the kernel refuses the overlay, and a bind takes everything along. */
-static int add_submounts(struct plan *p, const char *source, const char *target, struct error *err)
+static int add_submounts(struct plan *p, const char *source, const char *target, bool unmapped,
+			 struct error *err)
 {
 	FILE *f = fopen("/proc/self/mountinfo", "re");
 	char *line = NULL, at[PATH_MAX];
@@ -330,12 +335,21 @@ static int add_submounts(struct plan *p, const char *source, const char *target,
 		    !path_is_below(at, source))
 			continue;
 		inside = path_join(target, at + n + 1);
-		r = inside ? add_view(p, at, inside, err) : error_memory(err);
+		r = inside ? add_view(p, at, inside, unmapped, err) : error_memory(err);
 	}
 	free(line);
 	if (f)
 		fclose(f);
 	return r;
+}
+
+/* What was named on purpose shows it already, with its owner's rights. */
+static bool is_shown_by(const struct view *views, size_t n, const char *path)
+{
+	for (size_t i = 0; i < n; i++)
+		if (strcmp(views[i].source, views[i].target) == 0 && path_is_below(path, views[i].source))
+			return true;
+	return false;
 }
 
 /* data, docs, --ro and the interpreters' prefixes at their own paths, outer ones first. */
@@ -354,7 +368,8 @@ static int add_inputs(const struct request *r, struct plan *p, struct error *err
 	for (size_t i = 0; i < r->n_ro; i++)
 		views[n++] = (struct view){r->ro[i].from, r->ro[i].to};
 	for (size_t i = 0; p->prefixes && p->prefixes[i]; i++)
-		views[n++] = (struct view){p->prefixes[i], p->prefixes[i]};
+		if (!is_shown_by(views, n, p->prefixes[i]))
+			views[n++] = (struct view){p->prefixes[i], p->prefixes[i], .unmapped = true};
 	qsort(views, n, sizeof *views, view_compare);
 	for (size_t i = 0; e == 0 && i < n; i++) {
 		if (i > 0 && strcmp(views[i].target, views[i - 1].target) == 0) {
@@ -363,9 +378,9 @@ static int add_inputs(const struct request *r, struct plan *p, struct error *err
 					      views[i].target);
 			continue;
 		}
-		e = add_view(p, views[i].source, views[i].target, err);
+		e = add_view(p, views[i].source, views[i].target, views[i].unmapped, err);
 		if (e == 0 && !p->use_userns_first)
-			e = add_submounts(p, views[i].source, views[i].target, err);
+			e = add_submounts(p, views[i].source, views[i].target, views[i].unmapped, err);
 	}
 	return e;
 }

@@ -109,6 +109,8 @@ static int stage_plan(struct story *s, struct error *err)
 		if (receipt_add(&s->attempt->receipt, "interpreter", true, "'%s' is shown read-only",
 				s->plan.prefixes[i]) < 0)
 			return error_memory(err);
+	if (s->plan.note && receipt_warn(&s->attempt->receipt, "%s", s->plan.note) < 0)
+		return error_memory(err);
 	s->attempt->request = request_to_json(s->request);
 	s->attempt->workspace = strdup(s->plan.workspace);
 	return s->attempt->request && s->attempt->workspace ? 0 : error_memory(err);

@@ -308,7 +308,7 @@ static int idmaps_open(const struct plan *plan, const struct sandbox_options *o,
 		int k;
 
 		index[i] = -1;
-		if (plan->use_userns_first || m->kind != MOUNT_OVERLAY || m->system ||
+		if (plan->use_userns_first || m->kind != MOUNT_OVERLAY || m->system || m->unmapped ||
 		    stat(m->source, &st) < 0)
 			continue;
 		for (k = 0; k < n && (owners[k].uid != st.st_uid || owners[k].gid != st.st_gid); k++)

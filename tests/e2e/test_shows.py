@@ -46,13 +46,111 @@ def test_a_link_that_stays_in_the_directory_is_shown(hood):
     assert result.status == 0 and hood.log(result.json['id']) == 'TP53\n', result
 
 
+# Interpreters' prefixes.
+
+MINOR = subprocess.run(['/usr/bin/python3', '-c', 'import sys; print(sys.version_info[1])'], stdout=subprocess.PIPE, text=True).stdout.strip()
+LOOK = 'import sys\nfor path in sys.argv[1:]:\n    print(open(path).read(), end="")\n'
+
+
+def make_venv(hood, where):
+    subprocess.run(['/usr/bin/python3', '-m', 'venv', '--without-pip', where], check=True)
+    for path in [where, *where.rglob('*')]:
+        hood.who.give(path)
+    return where
+
+
+def prefixes(hood, *command, **others):
+    result = hood.cli('run', '--dry-run', '--json', '--', *command, **others)
+    return (result.json['prefixes'] or []) if result.status == 0 else result.json['error']['message']
+
+
+def test_what_a_staged_file_says_shows_nothing(hood):
+    venv = make_venv(hood, hood.home / 'venv')
+    secret = hood.write(venv / 'secret', 'not yours\n')
+    hood.write('own.py', f'#!{venv}/bin/python3\n{LOOK}', 0o755)
+    hood.write('looked-up.py', f'#!/usr/bin/env python3\n{LOOK}', 0o755)
+    path = {'PATH': f'{venv}/bin:{hood.env["PATH"]}'}
+    for command in ('./own.py', './looked-up.py'):
+        assert prefixes(hood, command, env=path) == []
+        result = hood.run([command, str(secret)], env=path)
+        assert result.status != 0 and 'not yours' not in hood.log(result.json['id']), result
+        assert any(command[2:] in text and str(venv) in text for text in result.json['receipt']['warnings']), result
+    assert prefixes(hood, 'python3', 'own.py', env=path) == [str(venv)]  # on the caller's own word
+
+
+@pytest.mark.parametrize('place, mark', [('.venvs/x', 'pyvenv.cfg'), ('.conda/envs/x', 'conda-meta/history'),
+                                         ('.pyenv/versions/3.99.1', f'lib/python3.{MINOR}/os.py'), ('project', 'lib/R/R')])
+def test_an_environment_in_ones_own_home_is_shown(hood, place, mark):
+    hood.write(hood.home / place / mark, '')
+    tool = hood.write(hood.home / place / 'bin/tool', '#!/bin/sh\necho worked\n', 0o755)
+    assert prefixes(hood, tool) == [str(hood.home / place)]
+    result = hood.run([str(tool)])
+    assert result.status == 0 and hood.log(result.json['id']) == 'worked\n', result
+
+
+@pytest.mark.parametrize('place', ['.ssh', '.config/tool', '.'])
+def test_a_home_and_its_dot_directories_are_no_prefix(hood, place):
+    hood.write(hood.home / place / 'lib/R/R', '')
+    secret = hood.write(hood.home / place / 'secret', 'not yours\n')
+    tool = hood.write(hood.home / place / 'bin/tool', f'#!/bin/sh\ncat {secret}\n', 0o755)
+    assert 'home' in prefixes(hood, tool)
+    result = hood.run([str(tool)])
+    assert result.status == 125 and '--ro' in result.json['error']['message'], result
+
+
+def test_an_environment_of_somebody_elses_home_is_no_prefix(hood, stranger):
+    """Homes are those of /etc/passwd: in a mount namespace of its own there is one more."""
+    other = hood.directory('other')
+    hood.write(other / '.venvs/x/pyvenv.cfg', '')
+    tool = hood.write(other / '.venvs/x/bin/tool', '#!/bin/sh\necho worked\n', 0o755)
+    lines = hood.write('passwd', Path('/etc/passwd').read_text() + f'other:x:64999:64999::{other}:/bin/sh\n')
+    assert prefixes(hood, tool) == [str(other / '.venvs/x')]
+    result = run_with_etc_file(hood, '/etc/passwd', lines, tool)
+    assert result.returncode == 125 and f"home '{other}'" in result.stderr, result
+
+
+@pytest.mark.parametrize('what', ['ledger', 'state'])
+def test_a_prefix_with_the_ledger_or_the_state_in_it_is_not_shown(hood, what):
+    venv = make_venv(hood, hood.base / 'opt')
+    env = {'XDG_DATA_HOME' if what == 'ledger' else 'XDG_STATE_HOME': str(venv / 'share')}
+    hood.succeed('db', 'init', env=env)
+    hood.succeed('gc', env=env)
+    assert what in prefixes(hood, venv / 'bin/python3', 'x.py', env=env)
+
+
+@pytest.mark.only('root')
+def test_roots_own_files_in_a_prefix_stay_roots(hood):
+    venv = make_venv(hood, hood.home / 'venv')
+    readable, secret = hood.write(venv / 'readable', 'yours\n'), hood.write(venv / 'secret', 'not yours\n', 0o600)
+    hood.write('look.py', LOOK)
+    result = hood.run([f'{venv}/bin/python3', 'look.py', str(readable), str(secret)])
+    assert result.status != 0 and hood.log(result.json['id']).startswith('yours\n'), result
+    assert 'not yours' not in hood.log(result.json['id'])
+    result = hood.run([f'{venv}/bin/python3', 'look.py', str(secret)], '--ro', venv)  # on purpose
+    assert result.status == 0, result
+
+
+def test_of_a_users_packages_only_these_are_shown(hood):
+    local = hood.home / '.local'
+    hood.write(local / f'lib/python3.{MINOR}/site-packages/only_here.py', 'answer = 42\n')
+    secret = hood.write(local / 'share/secret', 'not yours\n')
+    text = f'#!/usr/bin/python3\nimport os, only_here\nprint(only_here.answer, os.path.exists("{secret}"))\n'
+    tool = hood.write(local / 'bin/tool', text, 0o755)
+    hood.write(local / 'bin/other', 'not yours\n')
+    result = hood.run([str(tool)])
+    assert result.status == 0 and hood.log(result.json['id']) == '42 False\n', (result, hood.log(result.json['id']))
+    assert prefixes(hood, tool) == [str(local / f'lib/python3.{MINOR}/site-packages'), str(tool)]
+    result = hood.run(['tool'], env={'PATH': f'{local}/bin:{hood.env["PATH"]}'})
+    assert result.status == 0, result
+
+
 # Files of /etc.
 
-def run_with_etc_file(hood, path, file):
-    """`cat path` under a hood, in a mount namespace in which file lies there, as the caller."""
+def run_with_etc_file(hood, path, file, *command):
+    """The command (`cat path`) under a hood, in a mount namespace in which file lies there, as the caller."""
     who = ['setpriv', f'--reuid={hood.who.uid}', f'--regid={hood.who.uid}', '--clear-groups'] if hood.who.uid else []
     return subprocess.run(['unshare', '-m', 'sh', '-c', f'mount --bind {file} {path} && exec "$@"', 'sh', *who, hood.binary,
-                           'run', hood.id(), '--', 'cat', path], cwd=hood.dir, env=hood.env, stdin=subprocess.DEVNULL,
+                           'run', hood.id(), '--', *(command or ('cat', path))], cwd=hood.dir, env=hood.env, stdin=subprocess.DEVNULL,
                           stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
 
 
