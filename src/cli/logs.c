@@ -185,16 +185,19 @@ static int wait_for_start(const struct cli *cli, struct hood *h, const char *id,
 	char *const ids[] = {(char *)id, NULL};
 	struct error ignored = ERROR_INIT;
 	struct ledger *ledger;
-	bool told = cli->quiet;
+	bool told = cli->quiet, is_here = false;
 	int r = cli_ledger(h, &ledger, err);
 
-	while (r == 0) {
+	if (r < 0)
+		return r;
+	while (r == 0 && !is_here) {
 		enum job_state state = JOB_FINISHED;
 		struct pollfd bell = {.fd = ledger_bell(ledger, &ignored), .events = POLLIN};
 
 		if (hood_live(h, id, live, &ignored) == 0) {
-			if (live->alive && !live->held)
-				return 0;
+			is_here = live->alive && !live->held;
+			if (is_here)
+				break;
 			live_done(live);
 		}
 		r = ledger_queue_look(ledger, ids, take_state, &state, err);
@@ -206,7 +209,8 @@ static int wait_for_start(const struct cli *cli, struct hood *h, const char *id,
 		if (poll(&bell, 1, LOOK_AGAIN_MS) > 0)
 			ledger_bell_read(ledger, &ignored);
 	}
-	return r < 0 ? r : 1;
+	ledger_bell_end(ledger);
+	return r < 0 ? r : !is_here;
 }
 
 static int print_json(struct cli *cli, const struct view *v, struct ledger *ledger, const struct attempt *a,

@@ -147,7 +147,8 @@ static bool is_passing(const struct error *err)
 	return err->kind == ERROR_LEDGER || err->kind == ERROR_BUSY;
 }
 
-int wait_for(struct ledger *l, char *const *ids, const struct wait_hooks *hooks, struct error *err)
+static int wait_listening(struct ledger *l, char *const *ids, const struct wait_hooks *hooks,
+			  struct error *err)
 {
 	_cleanup_(waiting_done) struct waiting w = {
 		.hooks = hooks, .left = json_object(), .seen = json_object()};
@@ -176,5 +177,13 @@ int wait_for(struct ledger *l, char *const *ids, const struct wait_hooks *hooks,
 			return 0;
 		r = wait_for_bell(&w, l, looked);
 	}
+	return r;
+}
+
+int wait_for(struct ledger *l, char *const *ids, const struct wait_hooks *hooks, struct error *err)
+{
+	int r = wait_listening(l, ids, hooks, err);
+
+	ledger_bell_end(l);
 	return r;
 }

@@ -17,6 +17,8 @@
 
 /* Polling makes it sure: nothing waits longer than this for a bell that did not ring. */
 static const uint64_t poll_ns = 5 * NSEC_PER_SEC;
+/* Where there is no bell, looking is all there is. */
+static const uint64_t poll_deaf_ns = NSEC_PER_SEC;
 /* A crowd of bells is one bell. */
 static const uint64_t tick_min_ns = 20 * NSEC_PER_MSEC;
 static const uint64_t heartbeat_min_ns = 500 * NSEC_PER_MSEC;
@@ -127,11 +129,15 @@ static bool watch_bell(struct worker *w)
 	struct error err = ERROR_INIT;
 	int fd = ledger_bell(w->ledger, &err);
 
-	if (fd == w->bell_fd)
+	if (fd == w->bell_fd && (fd >= 0 || w->is_deaf))
 		return false;
 	loop_remove(w->bell);
 	w->bell = NULL;
 	w->bell_fd = -1;
+	if (fd < 0 && !w->is_deaf && err.kind == ERROR_REFUSED) {
+		worker_say(w, "%s: it is looked at every second", err.message);
+		w->is_deaf = true;
+	}
 	if (fd >= 0 && loop_add_fd(w->loop, fd, EPOLLIN, on_bell, w, &w->bell, &err) == 0)
 		w->bell_fd = fd;
 	return w->bell_fd >= 0;
@@ -171,7 +177,8 @@ static int look_around(struct worker *w, uint64_t now, struct error *err)
 	if (expired > 0)
 		recover(w); /* a worker of this host may have died */
 	w->wants_claim = true;
-	w->expire_at = now + poll_ns;
+	w->has_rung = w->has_rung || w->is_deaf;
+	w->expire_at = now + (w->is_deaf ? poll_deaf_ns : poll_ns);
 	if (w->next_due) {
 		int64_t wait = w->next_due - clock_utc();
 		uint64_t at = now + (wait > (int64_t)tick_min_ns ? (uint64_t)wait : tick_min_ns);

@@ -48,6 +48,7 @@ struct worker {
 	bool is_recovered; /* what was left here before is finished: claims may begin */
 	bool recovering;   /* an engine_recover() is going on */
 	bool stopping;	   /* no more claims */
+	bool is_deaf;	   /* the ledger has no bell */
 	bool has_rung;	   /* since the last tick */
 	bool wants_claim;  /* something has changed since the last claim that found nothing */
 	bool is_full;	   /* the next one waits for room */

@@ -95,10 +95,12 @@ struct backend_ops {
 	int (*query)(struct backend *b, const struct ledger_query *q, query_line_fn fn, void *arg,
 		     struct error *err);
 	/* The doorbell of the queue (queue.h). ring is for the transaction that is open: it rings if that is committed.
-	 * bell: the descriptor, negative. bell_read: 1 if it rang, 0, negative if the connection is gone. */
+	 * bell: the descriptor, negative. bell_read: 1 if it rang, 0, negative if the connection is gone. bell_end: nobody
+	 * listens any more. */
 	int (*ring)(struct backend *b, struct error *err);
 	int (*bell)(struct backend *b, struct error *err);
 	int (*bell_read)(struct backend *b, struct error *err);
+	void (*bell_end)(struct backend *b);
 	/* The database's own check of itself: fn gets one text per problem. NULL: has none. */
 	int (*verify)(struct backend *b, row_fn fn, void *arg, struct error *err);
 };
@@ -107,6 +109,7 @@ struct backend {
 	const struct backend_ops *ops;
 	char *name; /* for messages: quoted, escaped, without a password */
 	uint64_t failed_row;
+	bool is_pooled; /* there is no session of our own */
 };
 
 /* A column of the site's table, as the database knows it. type: n numbers, i integers, b booleans, a arrays, j any

@@ -42,9 +42,9 @@ static int queue_status(struct ledger *l, json_t *status, struct error *err)
 
 int ledger_status(struct ledger *l, json_t **ret, struct error *err)
 {
-	json_t *status = json_pack("{s:s, s:i, s:i, s:s, s:I}", "url", l->shown, "version", l->version,
-				   "wanted", sql_version_wanted, "object_store", l->objects.path, "blob_max",
-				   (json_int_t)l->blob_max);
+	json_t *status = json_pack("{s:s, s:b, s:i, s:i, s:s, s:I}", "url", l->shown, "pooled",
+				   l->backend->is_pooled, "version", l->version, "wanted", sql_version_wanted,
+				   "object_store", l->objects.path, "blob_max", (json_int_t)l->blob_max);
 	int r = status ? ledger_run(l, SQL_COUNTS, NULL, 0, counts_row, status, err) : error_memory(err);
 
 	if (r == 0)

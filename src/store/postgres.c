@@ -15,21 +15,34 @@
 #include "text.h"
 
 enum {
-	SILENCE_MORE_MS = 1000, /* than one and a half times what the server itself waits for locks */
-	RECONNECT_MS = 5000,	/* a server that restarts is back by then */
+	SILENCE_MORE_MS =
+		1000, /* than one and a half times what the server itself waits for locks: then we ask */
+	RECONNECT_MS = 5000, /* a server that restarts is back by then */
 	RECONNECT_STEP_MS = 100,
 	DIGESTS_AT_ONCE = 4096,
 	PARAMS_MAX = 8,
 };
 
+/* What we want set is set for the session, if it is ours; else for each transaction, so that others find theirs as it
+ * was. */
 static int connect_and_set(struct postgres *p, struct error *err)
 {
-	char text[64];
+	_cleanup_free_ char *text = NULL;
 	int r = pq_connect(&p->q, p->url, err);
 
-	snprintf(text, sizeof text, "SET lock_timeout = %llu", (unsigned long long)p->busy_ms);
-	if (r == 0)
-		r = pq_exec(&p->q, text, err);
+	if (r < 0)
+		return r;
+	p->base.is_pooled = p->q.is_pooled;
+	text = sql_postgres_settings(p->q.is_pooled, p->busy_ms, (uint64_t)p->q.statement_ms);
+	free(p->begin_first);
+	free(p->begin);
+	p->begin_first = text ? sql_postgres_begin(p->q.is_pooled ? text : "", false) : NULL;
+	p->begin = text ? sql_postgres_begin(p->q.is_pooled ? text : "", true) : NULL;
+	if (!p->begin_first || !p->begin)
+		return error_memory(err);
+	if (p->q.is_pooled)
+		return 0;
+	r = pq_exec(&p->q, text, err);
 	return r == 0 && p->listening ? pq_exec(&p->q, sql_postgres_listen, err) : r;
 }
 
@@ -74,8 +87,7 @@ static int postgres_begin(struct backend *b, int *ret_version, struct error *err
 	int r = p->q.lost ? postgres_reconnect(p, err) : 0;
 
 	if (r == 0)
-		r = pq_exec_number(&p->q, ret_version ? sql_postgres_begin : sql_postgres_begin_first,
-				   ret_version, err);
+		r = pq_exec_number(&p->q, ret_version ? p->begin : p->begin_first, ret_version, err);
 	p->in_transaction = r == 0;
 	if (r < 0)
 		postgres_rollback(b);
@@ -183,6 +195,25 @@ static int run_once(struct postgres *p, const char *text, const struct params *p
 	return take_results(q, rows, err);
 }
 
+/* A statement by itself. In a session that is only lent it needs a transaction, to have our settings. */
+static int run_alone(struct postgres *p, const char *text, const struct params *params, size_t n,
+		     struct rows *rows, struct error *err)
+{
+	int r = p->q.lost ? postgres_reconnect(p, err) : 0;
+
+	if (r < 0 || !p->q.is_pooled)
+		return r < 0 ? r : run_once(p, text, params, n, rows, err);
+	r = postgres_begin(&p->base, NULL, err);
+	if (r < 0)
+		return r;
+	r = run_once(p, text, params, n, rows, err);
+	if (r == 0)
+		r = postgres_commit(&p->base, err);
+	if (r < 0)
+		postgres_rollback(&p->base);
+	return r;
+}
+
 static int postgres_run(struct backend *b, enum sql which, const struct value *values, size_t n, row_fn fn,
 			void *arg, struct error *err)
 {
@@ -190,24 +221,18 @@ static int postgres_run(struct backend *b, enum sql which, const struct value *v
 	struct rows rows = {.fn = fn, .arg = arg};
 	struct postgres *p = postgres_of(b);
 	struct params params = {0};
-	int r = 0;
+	int r;
 
 	if (!text)
 		return error_memory(err);
 	for (size_t i = 0; i < n; i++)
 		params_set(&params, i, &values[i]);
-	if (p->q.lost && p->in_transaction)
-		return -EAGAIN;
-	if (p->q.lost)
-		r = postgres_reconnect(p, err);
-	if (r == 0)
-		r = run_once(p, text, &params, n, &rows, err);
+	if (p->in_transaction)
+		return p->q.lost ? -EAGAIN : run_once(p, text, &params, n, &rows, err);
+	r = run_alone(p, text, &params, n, &rows, err);
 	/* Nobody may have used the connection for hours, while the analysis ran. */
-	if (r == -EAGAIN && p->q.lost && !p->in_transaction && !rows.any) {
-		r = postgres_reconnect(p, err);
-		if (r == 0)
-			r = run_once(p, text, &params, n, &rows, err);
-	}
+	if (r == -EAGAIN && p->q.lost && !rows.any)
+		r = run_alone(p, text, &params, n, &rows, err);
 	return r;
 }
 
@@ -373,6 +398,8 @@ static struct backend *postgres_close(struct backend *b)
 	buffer_free(&p->rows);
 	free(p->post_columns);
 	free(p->url);
+	free(p->begin_first);
+	free(p->begin);
 	free(b->name);
 	free(p);
 	return NULL;
@@ -401,6 +428,7 @@ static const struct backend_ops postgres_ops = {
 	.ring = postgres_ring,
 	.bell = postgres_bell,
 	.bell_read = postgres_bell_read,
+	.bell_end = postgres_bell_end,
 };
 
 /* 'URL', as it may be shown. */
@@ -430,6 +458,7 @@ int postgres_open(const struct ledger_url *url, unsigned flags UNUSED, struct ba
 		return error_memory(err);
 	p->q.name = b->name;
 	p->q.silence_ms = (int)(url->busy_ms + url->busy_ms / 2) + SILENCE_MORE_MS;
+	p->q.statement_ms = (int)url->statement_ms;
 	r = pq_load(&p->q, err);
 	if (r == 0)
 		r = connect_and_set(p, err);

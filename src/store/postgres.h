@@ -18,7 +18,9 @@ struct postgres {
 	uint64_t busy_ms;
 	bool in_transaction;
 	bool copying;
-	bool listening; /* for the queue's bell, and after a reconnection again */
+	char *begin,
+		*begin_first; /* what a transaction begins with: with and without asking for the version */
+	bool listening;	      /* for the queue's bell, and after a reconnection again */
 	enum sql_table table;
 	struct buffer rows; /* of the COPY, not sent yet */
 	/* The table of the site's that is being filled. */
@@ -46,6 +48,7 @@ int postgres_post_end(struct backend *b, struct error *err);
 int postgres_ring(struct backend *b, struct error *err);
 int postgres_bell(struct backend *b, struct error *err);
 int postgres_bell_read(struct backend *b, struct error *err);
+void postgres_bell_end(struct backend *b);
 /* Connects again, and waits a little for a server that restarts. */
 int postgres_reconnect(struct postgres *p, struct error *err);
 /* Connects q to the ledger's server as query->role, with the password of that role alone. */

@@ -15,6 +15,12 @@ int postgres_bell(struct backend *b, struct error *err)
 	struct postgres *p = postgres_of(b);
 	int r = 0;
 
+	if (b->is_pooled)
+		return error_set(
+			err, ERROR_REFUSED,
+			"the ledger %s cannot ring, since it is reached through a pooler that lends a session "
+			"for one transaction",
+			b->name);
 	if (!p->listening && !p->q.lost)
 		r = pq_exec(&p->q, sql_postgres_listen, err);
 	if (r < 0 && !p->q.lost)
@@ -23,6 +29,18 @@ int postgres_bell(struct backend *b, struct error *err)
 	if (p->q.lost)
 		r = postgres_reconnect(p, err);
 	return r < 0 ? r : p->q.PQsocket(p->q.conn);
+}
+
+void postgres_bell_end(struct backend *b)
+{
+	struct postgres *p = postgres_of(b);
+	PGnotify *rung;
+
+	if (p->listening && !p->q.lost)
+		(void)pq_exec(&p->q, sql_postgres_unlisten, NULL);
+	p->listening = false;
+	while (!p->q.lost && (rung = p->q.PQnotifies(p->q.conn)))
+		p->q.PQfreemem(rung);
 }
 
 /* Some may have come with the answer to another query: they are here, though the descriptor is quiet. */

@@ -16,8 +16,6 @@
 #include "pq_copy.h"
 #include "text.h"
 
-enum { POST_SILENCE_MS = 3600 * 1000 }; /* moving ten million rows takes its time */
-
 /* ---- what the server says of them ---- */
 
 /* "COPY scores, line 12, column value: …" */
@@ -411,16 +409,14 @@ static int move_all(struct postgres *p, struct error *err)
 int postgres_post_end(struct backend *b, struct error *err)
 {
 	struct postgres *p = postgres_of(b);
-	int silence = p->q.silence_ms, r = 0;
+	int r = 0;
 
 	if (p->post_binary && copy_end(&p->rows) < 0)
 		return error_memory(err);
-	p->q.silence_ms = POST_SILENCE_MS;
 	r = copy_in_end(p, post_fail, err);
 	if (r == 0 && p->post_staged)
 		r = move_all(p, err);
 	if (r == 0)
 		r = post_exec(p, sql_postgres_own_path, err);
-	p->q.silence_ms = silence;
 	return r;
 }

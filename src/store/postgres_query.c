@@ -17,7 +17,7 @@
 #include "query.h"
 #include "text.h"
 
-enum { SILENCE_MORE_MS = 5000, ANSWER_ROW_MAX = 16 * 1024 * 1024 };
+enum { SILENCE_MS = 5000, ANSWER_ROW_MAX = 16 * 1024 * 1024 };
 
 /* What the server says of it: the query is at fault unless the server is. */
 static int query_fail(struct pq *q, const PGresult *result, struct error *err)
@@ -89,10 +89,12 @@ static int begin(struct pq *q, const struct ledger_query *query, const char *own
 	_cleanup_free_ char *text = sql_postgres_query_begin(query->timeout_ms);
 	int r = text ? 0 : error_memory(err);
 
+	if (r == 0 && !q->is_pooled)
+		r = pq_exec(q, sql_postgres_query_session, err);
+	if (r == 0)
+		r = pq_exec(q, sql_postgres_query_start, err);
 	if (r == 0)
 		r = check_role(q, query->role, own, err);
-	if (r == 0)
-		r = pq_exec(q, sql_postgres_query_session, err);
 	return r < 0 ? r : pq_exec(q, text, err);
 }
 
@@ -169,7 +171,10 @@ int postgres_query(struct backend *b, const struct ledger_query *query, query_li
 		   struct error *err)
 {
 	struct postgres *p = postgres_of(b);
-	struct pq q = {.name = b->name, .silence_ms = (int)query->timeout_ms + SILENCE_MORE_MS};
+	struct pq q = {.name = b->name,
+		       .silence_ms = SILENCE_MS,
+		       .statement_ms = (int)query->timeout_ms,
+		       .is_pooled = b->is_pooled};
 	_cleanup_free_ char *sql = NULL;
 	size_t size = 0;
 	int r;
@@ -192,7 +197,10 @@ int postgres_query(struct backend *b, const struct ledger_query *query, query_li
 		r = postgres_login(p, &q, query, err);
 	if (r == 0)
 		r = run(&q, query, p->q.PQuser(p->q.conn), sql, fn, arg, err);
-	/* The connection ends with it, and so does whatever the query did to its session. */
+	/* The connection ends with it, and so does whatever the query did to its session; one that is only lent is given
+	 * back as it was, or in the midst of an answer ended by the pooler. */
+	if (q.conn && !q.lost && q.PQtransactionStatus(q.conn) != PQTRANS_ACTIVE)
+		(void)pq_exec(&q, sql_postgres_query_end, NULL);
 	pq_done(&q);
 	return r;
 }

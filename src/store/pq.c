@@ -4,11 +4,13 @@
 #include <errno.h>
 #include <poll.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <sys/random.h>
 
 #include "clock.h"
 #include "macros.h"
-#include "sql.h"
+#include "text.h"
 
 enum { OLDEST_SERVER = 130000, CONNECT_OPTIONS_MAX = 64 };
 
@@ -63,9 +65,10 @@ static const char *one_line(const char *text, char *out, size_t room)
 	return out;
 }
 
-/* A URL that libpq cannot parse it would quote, password and all. */
-static int check_url(struct pq *q, const char *url, struct error *err)
+/* A URL that libpq cannot parse it would quote, password and all. *ret: the server's options that it names. */
+static int check_url(struct pq *q, const char *url, char **ret, struct error *err)
 {
+	const char *given = getenv("PGOPTIONS");
 	char *message = NULL;
 	PQconninfoOption *options = q->PQconninfoParse(url, &message);
 
@@ -77,8 +80,12 @@ static int check_url(struct pq *q, const char *url, struct error *err)
 			"cannot understand the ledger's URL %s: write postgresql://USER@HOST:PORT/DATABASE, with %%40 "
 			"for an @ in a name or a password",
 			q->name);
+	for (const PQconninfoOption *o = options; o->keyword; o++)
+		if (strcmp(o->keyword, "options") == 0 && o->val)
+			given = o->val;
+	*ret = strdup(given ? given : "");
 	q->PQconninfoFree(options);
-	return 0;
+	return *ret ? 0 : error_memory(err);
 }
 
 static void ignore_notice(void *arg UNUSED, const char *message UNUSED)
@@ -95,9 +102,7 @@ static int greet(struct pq *q, struct error *err)
 				 q->name, version / 10000);
 	q->lost = false;
 	q->PQsetNoticeProcessor(q->conn, ignore_notice, NULL);
-	if (q->PQsetnonblocking(q->conn, 1) < 0)
-		return error_memory(err);
-	return pq_exec(q, sql_postgres_session, err);
+	return q->PQsetnonblocking(q->conn, 1) < 0 ? error_memory(err) : 0;
 }
 
 const char *pq_said(struct pq *q, char *out, size_t room)
@@ -105,30 +110,82 @@ const char *pq_said(struct pq *q, char *out, size_t room)
 	return one_line(q->PQerrorMessage(q->conn), out, room);
 }
 
-int pq_connect(struct pq *q, const char *url, struct error *err)
-{
-	int r = check_url(q, url, err);
+/* A pooler (PgBouncer) does not pass on what a connection begins with: it refuses or ignores it. Then whom we talk to is
+ * another session at each transaction. So every connection begins with a word that nobody else knows, and asks for it. */
+struct mark {
+	char word[17];
+	char *options; /* the URL's, and the word */
+};
 
-	return r < 0 ? r
-		     : pq_connect_with(q, (const char *const[]){"dbname", NULL},
-				       (const char *const[]){url, NULL}, err);
+static void mark_done(struct mark *m)
+{
+	free(m->options);
 }
 
-int pq_connect_with(struct pq *q, const char *const *more_names, const char *const *more_values,
-		    struct error *err)
+static int mark_make(struct mark *m, const char *options, struct error *err)
+{
+	uint8_t bytes[sizeof m->word / 2];
+
+	if (getrandom(bytes, sizeof bytes, 0) != sizeof bytes)
+		return error_system(err, errno, "cannot get random bytes");
+	hex_encode(bytes, sizeof bytes, m->word);
+	if (asprintf(&m->options, "%s -c fumehood.session=%s", options, m->word) >= 0)
+		return 0;
+	m->options = NULL;
+	return error_memory(err);
+}
+
+static int mark_ask(struct pq *q, const struct mark *m, struct error *err)
+{
+	bool found = false;
+	int r = 0;
+
+	if (!q->PQsendQuery(q->conn, "SELECT pg_catalog.current_setting('fumehood.session', true)"))
+		return pq_lost(q, err);
+	for (;;) {
+		PGresult *result = NULL;
+		int n = pq_result(q, &result, r < 0 ? NULL : err);
+
+		if (n < 0 || !result) {
+			r = r < 0 ? r : n;
+			break;
+		}
+		if (q->PQresultStatus(result) != PGRES_TUPLES_OK)
+			r = pq_error(q, result, err);
+		else if (q->PQntuples(result) == 1)
+			found = strcmp(q->PQgetvalue(result, 0, 0), m->word) == 0;
+		q->PQclear(result);
+	}
+	q->is_pooled = r == 0 && !found;
+	return r;
+}
+
+static const char *connect_timeout(void)
 {
 	const char *timeout = getenv("PGCONNECT_TIMEOUT");
-	/* What the caller says comes last, and so it wins. */
-	const char *names[CONNECT_OPTIONS_MAX + 8] = {
+
+	return timeout ? timeout : "10";
+}
+
+static int connect_once(struct pq *q, const char *const *more_names, const char *const *more_values,
+			const char *options, struct error *err)
+{
+	/* What the caller says comes last, and so it wins; options have it in them. */
+	const char *names[CONNECT_OPTIONS_MAX + 9] = {
 		"connect_timeout",     "fallback_application_name", "client_encoding", "keepalives_idle",
 		"keepalives_interval", "keepalives_count",	    "tcp_user_timeout"};
-	const char *values[CONNECT_OPTIONS_MAX + 8] = {
-		timeout ? timeout : "10", "fumehood", "UTF8", "10", "5", "3", "30000"};
+	const char *values[CONNECT_OPTIONS_MAX + 9] = {
+		connect_timeout(), "fumehood", "UTF8", "10", "5", "3", "30000"};
 	char said[512];
+	size_t n = 7;
 
 	for (size_t i = 0; i < CONNECT_OPTIONS_MAX && more_names[i]; i++) {
-		names[7 + i] = more_names[i];
-		values[7 + i] = more_values[i];
+		names[n] = more_names[i];
+		values[n++] = more_values[i];
+	}
+	if (options) {
+		names[n] = "options";
+		values[n] = options;
 	}
 	if (q->conn)
 		q->PQfinish(q->conn);
@@ -138,8 +195,42 @@ int pq_connect_with(struct pq *q, const char *const *more_names, const char *con
 	q->lost = true;
 	if (q->PQstatus(q->conn) != CONNECTION_OK)
 		return error_set(err, ERROR_LEDGER, "cannot connect to the ledger %s: %s", q->name,
-				 one_line(q->PQerrorMessage(q->conn), said, sizeof said));
+				 pq_said(q, said, sizeof said));
 	return greet(q, err);
+}
+
+/* options: what the server is to be told besides. */
+static int connect_marked(struct pq *q, const char *const *names, const char *const *values,
+			  const char *options, struct error *err)
+{
+	_cleanup_(mark_done) struct mark mark = {0};
+	int r = mark_make(&mark, options, err);
+
+	if (r == 0)
+		r = connect_once(q, names, values, q->is_pooled ? NULL : mark.options, err);
+	if (r < 0 && !q->is_pooled && q->conn &&
+	    strstr(q->PQerrorMessage(q->conn), "unsupported startup parameter")) {
+		q->is_pooled = true;
+		r = connect_once(q, names, values, NULL, err);
+	}
+	return r < 0 || q->is_pooled ? r : mark_ask(q, &mark, err);
+}
+
+int pq_connect(struct pq *q, const char *url, struct error *err)
+{
+	_cleanup_free_ char *options = NULL;
+	int r = check_url(q, url, &options, err);
+
+	return r < 0 ? r
+		     : connect_marked(q, (const char *const[]){"dbname", NULL},
+				      (const char *const[]){url, NULL}, options, err);
+}
+
+int pq_connect_with(struct pq *q, const char *const *names, const char *const *values, struct error *err)
+{
+	const char *options = getenv("PGOPTIONS");
+
+	return connect_marked(q, names, values, options ? options : "", err);
 }
 
 int pq_lost(struct pq *q, struct error *err)
@@ -152,22 +243,41 @@ int pq_lost(struct pq *q, struct error *err)
 	return -EAGAIN;
 }
 
+/* Does the server that we are connected to answer anybody? One that refuses does. */
+static bool is_there(struct pq *q)
+{
+	const char *const names[] = {"connect_timeout", "host", "hostaddr", "port", "user", "dbname", NULL};
+	const char *const values[] = {connect_timeout(),
+				      q->PQhost(q->conn),
+				      q->PQhostaddr(q->conn),
+				      q->PQport(q->conn),
+				      q->PQuser(q->conn),
+				      q->PQdb(q->conn),
+				      NULL};
+
+	return q->PQpingParams(names, values, 0) != PQPING_NO_RESPONSE;
+}
+
 /* Waits until the socket is ready for one of events. */
 static int wait_for(struct pq *q, short events, struct error *err)
 {
-	uint64_t deadline = clock_now() + (uint64_t)q->silence_ms * NSEC_PER_MSEC;
+	uint64_t silence = (uint64_t)q->silence_ms * NSEC_PER_MSEC, begun = clock_now();
+	uint64_t end = begun + (uint64_t)q->statement_ms * NSEC_PER_MSEC + silence, ask_at = begun + silence;
 
 	for (;;) {
 		struct pollfd fd = {.fd = q->PQsocket(q->conn), .events = events};
 		uint64_t now = clock_now();
-		int n = poll(&fd, 1, now < deadline ? (int)((deadline - now) / NSEC_PER_MSEC) + 1 : 0);
+		int n = poll(&fd, 1, now < ask_at ? (int)((ask_at - now) / NSEC_PER_MSEC) + 1 : 0);
 
 		if (n > 0 && fd.revents & (POLLIN | POLLERR | POLLHUP) && !q->PQconsumeInput(q->conn))
 			return pq_lost(q, err);
 		if (n > 0)
 			return 0;
-		if (n == 0 && clock_now() >= deadline)
-			break;
+		if (n == 0 && clock_now() >= ask_at) {
+			if (clock_now() >= end || !is_there(q))
+				break;
+			ask_at = clock_now() + silence;
+		}
 		if (n < 0 && errno != EINTR) {
 			/* In the middle of an answer: the conversation cannot be taken up again. */
 			q->lost = true;
@@ -176,7 +286,7 @@ static int wait_for(struct pq *q, short events, struct error *err)
 	}
 	q->lost = true;
 	return error_set(err, ERROR_LEDGER, "the ledger %s has said nothing for %d s: is its server stopped?",
-			 q->name, q->silence_ms / 1000);
+			 q->name, (int)((clock_now() - begun) / NSEC_PER_SEC));
 }
 
 int pq_wait(struct pq *q, struct error *err)
@@ -234,6 +344,9 @@ int pq_error(struct pq *q, const PGresult *result, struct error *err)
 		{"23505", -EAGAIN, "another commit to the ledger %s was faster: %s"},
 		{"55P03", 0,
 		 "others have kept the ledger %s locked for too long (%s): find and end them, then try again"},
+		{"57014", 0,
+		 "the ledger %s took longer for a statement than it may (%s): find out why, or let it with "
+		 "statement=TIME in its URL"},
 		{"25006", 0, "cannot write to the ledger %s: it is read-only (%s)"},
 		{"42501", 0, "cannot use the ledger %s: %s; grant it, or name another user"},
 		{"3F000", 0,

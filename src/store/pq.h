@@ -2,8 +2,10 @@
  * libpq, loaded when a PostgreSQL ledger is used and never before: fumehood runs where it is not installed. Its header
  * gives the types; every call goes through this table.
  *
- * Above it, a connection that never waits longer than it was told: libpq's own calls would wait for ever for a server
- * that was stopped.
+ * Above it, a connection that never waits for ever. A statement may take as long as it was told; whether anybody is still
+ * there is another question. A peer whose machine or network is gone the kernel notices (keepalives and
+ * TCP_USER_TIMEOUT); a server that was stopped keeps its sockets, so after a while of silence it is asked on another
+ * connection.
  */
 #ifndef STORE_PQ_H
 #define STORE_PQ_H
@@ -18,6 +20,8 @@
 	X(PQconninfoParse)      \
 	X(PQconninfoFree)       \
 	X(PQconnectdbParams)    \
+	X(PQpingParams)         \
+	X(PQhostaddr)           \
 	X(PQfinish)             \
 	X(PQstatus)             \
 	X(PQhost)               \
@@ -57,8 +61,10 @@ struct pq {
 	void *library;
 	PGconn *conn;
 	const char *name; /* of the ledger, for messages; the backend's */
-	int silence_ms;	  /* how long the server may say nothing */
+	int silence_ms;	  /* how long nothing is heard before it is asked whether the server is there */
+	int statement_ms; /* how long a statement may take: after that it is lost in any case */
 	bool lost;	  /* nothing but pq_connect helps any more */
+	bool is_pooled; /* a session is lent for one transaction, and others have had it: nothing may stay in it */
 #define PQ_MEMBER(function) __typeof__(function) *function;
 	PQ_FUNCTIONS(PQ_MEMBER)
 #undef PQ_MEMBER
@@ -67,7 +73,7 @@ struct pq {
 int pq_load(struct pq *q, struct error *err);
 void pq_done(struct pq *q);
 
-/* Connects, or connects again. No message has a password in it. */
+/* Connects, or connects again, and finds out whether the session is ours. No message has a password in it. */
 int pq_connect(struct pq *q, const char *url, struct error *err);
 /* The same with these options of libpq, instead of a URL; both lists end in NULL. */
 int pq_connect_with(struct pq *q, const char *const *names, const char *const *values, struct error *err);

@@ -143,6 +143,11 @@ int ledger_bell(struct ledger *l, struct error *err)
 	return fd < 0 ? -1 : fd;
 }
 
+void ledger_bell_end(struct ledger *l)
+{
+	l->backend->ops->bell_end(l->backend);
+}
+
 int ledger_bell_read(struct ledger *l, struct error *err)
 {
 	return l->backend->ops->bell_read(l->backend, err);

@@ -89,11 +89,13 @@ int ledger_expire(struct ledger *l, unsigned *ret_expired, int64_t *ret_next, st
 
 /* A descriptor that becomes readable when somebody has submitted, cancelled or finished something: PostgreSQL's NOTIFY
  * on this connection, or inotify on a file beside SQLite's. It only makes things faster: it may ring for nothing, and
- * may fail to ring. -1 with err set if it cannot be had. It stays the ledger's, and changes after a reconnection: ask
+ * may fail to ring. -1 with err set if it cannot be had, as behind a pooler of connections. It stays the ledger's, and changes after a reconnection: ask
  * for it each time before waiting, which costs nothing while it is the same. */
 int ledger_bell(struct ledger *l, struct error *err);
 /* Takes what it rang: 1, 0 if it did not. To be called before waiting, too: what came along with the answer to another
  * call makes the descriptor readable no more. Negative: the connection is gone; the next call of any kind connects again. */
 int ledger_bell_read(struct ledger *l, struct error *err);
+/* Nobody waits any more: a connection that goes on without being read must not be rung. */
+void ledger_bell_end(struct ledger *l);
 
 #endif

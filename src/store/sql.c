@@ -1,5 +1,6 @@
 #include "sql.h"
 
+#include <inttypes.h>
 #include <string.h>
 
 #include "buffer.h"
@@ -219,14 +220,30 @@ const struct sql_table_info sql_tables[TABLE_COUNT] = {
 };
 
 /* Names are ours or the server's own, never a stranger's. Who left off fsyncing commits for speed did not mean these. */
-const char sql_postgres_session[] = "SET search_path = pg_catalog; SET statement_timeout = '10min'; "
-				    "SET idle_in_transaction_session_timeout = '1min'; SET jit = off; "
-				    "SELECT set_config('synchronous_commit', 'on', false) "
-				    "WHERE current_setting('synchronous_commit') = 'off'";
+char *sql_postgres_settings(bool is_local, uint64_t lock_ms, uint64_t statement_ms)
+{
+	const char *set = is_local ? "SET LOCAL" : "SET";
+	_cleanup_buffer_ struct buffer b = {0};
 
-const char sql_postgres_begin[] =
-	"BEGIN ISOLATION LEVEL READ COMMITTED; SELECT max(version) FROM fumehood.schema_version";
-const char sql_postgres_begin_first[] = "BEGIN ISOLATION LEVEL READ COMMITTED";
+	if (buffer_printf(&b,
+			  "%s search_path = pg_catalog; %s idle_in_transaction_session_timeout = '1min'; "
+			  "%s jit = off; %s lock_timeout = %" PRIu64 "; %s statement_timeout = %" PRIu64 "; "
+			  "SELECT set_config('synchronous_commit', 'on', %s) "
+			  "WHERE current_setting('synchronous_commit') = 'off'",
+			  set, set, set, set, lock_ms, set, statement_ms, is_local ? "true" : "false") < 0)
+		return NULL;
+	return buffer_take(&b);
+}
+
+char *sql_postgres_begin(const char *settings, bool asks_version)
+{
+	_cleanup_buffer_ struct buffer b = {0};
+
+	if (buffer_printf(&b, "BEGIN ISOLATION LEVEL READ COMMITTED; %s%s", settings,
+			  asks_version ? "; SELECT max(version) FROM fumehood.schema_version" : "") < 0)
+		return NULL;
+	return buffer_take(&b);
+}
 
 /* CREATE SCHEMA IF NOT EXISTS wants the right to create one even if it exists. */
 const char sql_postgres_migrate_lock[] =
@@ -237,6 +254,7 @@ const char sql_postgres_migrate_lock[] =
 
 const char sql_postgres_notify[] = "NOTIFY fumehood_queue";
 const char sql_postgres_listen[] = "LISTEN fumehood_queue";
+const char sql_postgres_unlisten[] = "UNLISTEN fumehood_queue";
 
 static const char *const prefixes[SQL_DIALECTS] = {"fumehood_", "fumehood."};
 static const char *const owners[SQL_DIALECTS] = {"fumehood_owner()", "owner"};

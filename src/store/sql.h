@@ -182,10 +182,11 @@ char *sql_post_move(const struct row_table *t);
 char *sql_post_name(const struct row_table *t);
 extern const char sql_postgres_post_path[], sql_postgres_own_path[];
 
-/* PostgreSQL, around a stranger's query: may the role $1 log in, its session, whether the session's role is fit for it
- * ($1: the ledger's own user), its transaction, the query as a COPY, and whether it has left its rights alone. */
-extern const char sql_postgres_query_login[], sql_postgres_query_session[], sql_postgres_query_role[],
-	sql_postgres_query_after[];
+/* PostgreSQL, around a stranger's query: may the role $1 log in, what a session of its own is told, its transaction, whether
+ * the session's role is fit for it ($1: the ledger's own user), what is left to set, the query as a COPY, whether it has
+ * left its rights alone, and its end. */
+extern const char sql_postgres_query_login[], sql_postgres_query_session[], sql_postgres_query_start[],
+	sql_postgres_query_role[], sql_postgres_query_after[], sql_postgres_query_end[];
 char *sql_postgres_query_begin(uint64_t timeout_ms);
 /* A row of more than row_max bytes as text is a division by zero: it is not to be sent at all. */
 char *sql_postgres_query_copy(const char *sql, uint64_t row_max);
@@ -201,12 +202,13 @@ extern const int sql_version_wanted;
 extern const char sql_version_3_sqlite[], sql_version_3_postgres[];
 extern const char sql_version_4_sqlite[], sql_version_4_postgres[];
 
-/* PostgreSQL: what every connection begins with; what a migration begins with. */
-extern const char sql_postgres_session[];
+/* PostgreSQL: what a session of our own begins with, or, local, every transaction in one that is only lent; what a
+ * migration begins with. */
+char *sql_postgres_settings(bool is_local, uint64_t lock_ms, uint64_t statement_ms);
 extern const char sql_postgres_migrate_lock[];
 /* A transaction: one that tells the schema's version and keeps it, one before there is any. */
-extern const char sql_postgres_begin[], sql_postgres_begin_first[];
+char *sql_postgres_begin(const char *settings, bool asks_version);
 /* Rings the bell of those who listen, when the transaction is committed. */
-extern const char sql_postgres_notify[], sql_postgres_listen[];
+extern const char sql_postgres_notify[], sql_postgres_listen[], sql_postgres_unlisten[];
 
 #endif

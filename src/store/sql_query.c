@@ -7,13 +7,19 @@
 
 #include "buffer.h"
 
-/* Parameters of the session that change what a text means, or what happens on the way. */
-const char sql_postgres_query_session[] =
-	"SET default_transaction_read_only = on; SET standard_conforming_strings = on; "
-	"SET idle_in_transaction_session_timeout = '1min'; SET DateStyle = 'ISO, YMD'; SET TimeZone = 'UTC'; "
-	"SET extra_float_digits = 1; SET bytea_output = 'hex'";
+const char sql_postgres_query_session[] = "SET default_transaction_read_only = on";
 
-const char sql_postgres_query_login[] = "SELECT rolcanlogin FROM pg_roles WHERE rolname = $1";
+/* Parameters that change what a text means, or what happens on the way. */
+const char sql_postgres_query_start[] =
+	"START TRANSACTION ISOLATION LEVEL REPEATABLE READ READ ONLY; SET LOCAL search_path = pg_catalog; "
+	"SET LOCAL standard_conforming_strings = on; SET LOCAL idle_in_transaction_session_timeout = '1min'; "
+	"SET LOCAL DateStyle = 'ISO, YMD'; SET LOCAL TimeZone = 'UTC'; SET LOCAL extra_float_digits = 1; "
+	"SET LOCAL bytea_output = 'hex'; SET LOCAL jit = off";
+
+/* All that a query can do to a session goes with its transaction, but for such a lock. */
+const char sql_postgres_query_end[] = "ROLLBACK; SELECT pg_catalog.pg_advisory_unlock_all()";
+
+const char sql_postgres_query_login[] = "SELECT rolcanlogin FROM pg_catalog.pg_roles WHERE rolname = $1";
 
 /* Not a superuser, not the ledger's user, nor with the rights of one of the server's own roles but those that only read
  * tables; and nothing of the ledger's is its to write. */
@@ -36,7 +42,6 @@ char *sql_postgres_query_begin(uint64_t timeout_ms)
 	_cleanup_buffer_ struct buffer b = {0};
 
 	return buffer_printf(&b,
-			     "START TRANSACTION ISOLATION LEVEL REPEATABLE READ READ ONLY; "
 			     "SET LOCAL statement_timeout = %" PRIu64 "; "
 			     "SELECT set_config('search_path', reset_val, true) FROM pg_settings "
 			     "WHERE name = 'search_path'",

@@ -405,6 +405,7 @@ static const struct backend_ops sqlite_ops = {
 	.ring = sqlite_ring,
 	.bell = sqlite_bell,
 	.bell_read = sqlite_bell_read,
+	.bell_end = sqlite_bell_end,
 	.verify = sqlite_verify,
 };
 

@@ -80,3 +80,8 @@ int sqlite_bell_read(struct backend *b, struct error *err UNUSED)
 		any = 1;
 	return any;
 }
+
+void sqlite_bell_end(struct backend *b)
+{
+	sqlite_of(b)->bell = fd_close(sqlite_of(b)->bell);
+}

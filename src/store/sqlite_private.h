@@ -44,6 +44,7 @@ int sqlite_query(struct backend *b, const struct ledger_query *q, query_line_fn 
 int sqlite_ring(struct backend *b, struct error *err);
 int sqlite_bell(struct backend *b, struct error *err);
 int sqlite_bell_read(struct backend *b, struct error *err);
+void sqlite_bell_end(struct backend *b);
 void sqlite_bell_rung(struct sqlite *s);   /* after a commit */
 void sqlite_post_forget(struct sqlite *s); /* what was begun and not ended */
 

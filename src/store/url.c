@@ -63,6 +63,16 @@ static int parameter_busy(struct ledger_url *u, const char *value)
 	return 0;
 }
 
+static int parameter_statement(struct ledger_url *u, const char *value)
+{
+	uint64_t ns;
+
+	if (duration_parse(value, &ns) < 0 || ns < NSEC_PER_MSEC || ns > 24 * 3600 * NSEC_PER_SEC)
+		return -EINVAL;
+	u->statement_ms = ns / NSEC_PER_MSEC;
+	return 0;
+}
+
 static const struct {
 	const char *name; /* with its '=' */
 	int (*take)(struct ledger_url *u, const char *value);
@@ -71,6 +81,7 @@ static const struct {
 	{"objects=", parameter_objects, "a directory"},
 	{"blob_max=", parameter_blob_max, "a size up to 16M, such as 64K"},
 	{"busy=", parameter_busy, "a time up to 1h, such as 20s"},
+	{"statement=", parameter_statement, "a time up to 24h, such as 1h"},
 };
 
 /* The row of parameters that "name=value" belongs to, or -1. */
@@ -95,18 +106,30 @@ static int parameter_take(struct ledger_url *u, const char *word, size_t size, s
 	value = strndup(word + name, size - name);
 	if (!value)
 		return error_memory(err);
+	/* The value is not repeated: of a URL that was written wrongly it may be the rest of a password. */
 	if (percent_decode(value) < 0 || parameters[i].take(u, value) < 0)
-		return error_set(err, ERROR_USAGE, "the ledger's URL says '%s%s': it must be %s",
-				 parameters[i].name, value, parameters[i].example);
+		return error_set(err, ERROR_USAGE, "what the ledger's URL says after '%s' must be %s",
+				 parameters[i].name, parameters[i].example);
 	return 1;
+}
+
+/* Where the query part begins. What comes before an '@' in the authority may hold a '?', as libpq reads it. */
+static const char *query_of(const char *authority)
+{
+	size_t n = strcspn(authority, "@/");
+	const char *from = authority[n] == '@' ? authority + n : authority;
+
+	return from + strcspn(from, "?");
 }
 
 /* Moves our parameters from the query part of location into u. */
 static int query_take(struct ledger_url *u, struct error *err)
 {
-	char *query = u->is_postgres ? strchr(u->location, '?') : strrchr(u->location, '?'), *to;
+	char *query = u->is_postgres ? (char *)query_of(strstr(u->location, "://") + 3)
+				     : strrchr(u->location, '?'),
+	     *to;
 
-	if (!query)
+	if (!query || !*query)
 		return 0;
 	to = query;
 	for (char *word = query + 1, *next; word; word = next) {
@@ -159,8 +182,10 @@ static int objects_default(struct ledger_url *u, struct error *err)
 
 int ledger_url_parse(const char *url, struct ledger_url *ret, struct error *err)
 {
-	_cleanup_ledger_url_ struct ledger_url u = {
-		.is_postgres = is_postgres(url), .blob_max = BLOB_MAX_DEFAULT, .busy_ms = BUSY_DEFAULT_MS};
+	_cleanup_ledger_url_ struct ledger_url u = {.is_postgres = is_postgres(url),
+						    .blob_max = BLOB_MAX_DEFAULT,
+						    .busy_ms = BUSY_DEFAULT_MS,
+						    .statement_ms = STATEMENT_DEFAULT_MS};
 	bool has_scheme = strncmp(url, "sqlite:", 7) == 0;
 	const char *location = has_scheme ? url + 7 : url;
 
@@ -220,20 +245,28 @@ static bool is_secret(const char *word)
 	return *name == 0;
 }
 
-static bool is_credential(const char *word)
+/* Who connects, with what, and how: all but where. */
+static bool is_no_place(const char *word)
 {
+	static const char *const names[] = {"user",
+					    "busy",
+					    "statement",
+					    "blob_max",
+					    "connect_timeout",
+					    "application_name",
+					    "keepalives",
+					    "keepalives_idle",
+					    "keepalives_count",
+					    "keepalives_interval",
+					    "tcp_user_timeout",
+					    "passfile"};
 	char name[32];
 
-	return is_secret(word) || strcasecmp(parameter_name(word, name), "user") == 0;
-}
-
-/* Where the query part begins. What comes before an '@' in the authority may hold a '?', as libpq reads it. */
-static const char *query_of(const char *authority)
-{
-	size_t n = strcspn(authority, "@/");
-	const char *from = authority[n] == '@' ? authority + n : authority;
-
-	return from + strcspn(from, "?");
+	parameter_name(word, name);
+	for (size_t i = 0; i < ARRAY_SIZE(names); i++)
+		if (strcasecmp(name, names[i]) == 0)
+			return true;
+	return is_secret(word);
 }
 
 static int copy_parameters(const char *query, bool (*leave_out)(const char *word), struct buffer *b)
@@ -255,8 +288,112 @@ static int copy_parameters(const char *query, bool (*leave_out)(const char *word
 	return r;
 }
 
-/* The last '@' before the query ends what may hold a password, even in a URL that libpq would not understand. */
-static int redact(const char *url, struct buffer *b)
+/* What may be shown of a query: these words. Any other, however it is written, may be a password, and what follows it
+ * may be its rest. */
+static bool is_harmless(const char *word)
+{
+	static const char *const names[] = {"host",
+					    "hostaddr",
+					    "port",
+					    "dbname",
+					    "user",
+					    "options",
+					    "service",
+					    "connect_timeout",
+					    "client_encoding",
+					    "application_name",
+					    "fallback_application_name",
+					    "keepalives",
+					    "keepalives_idle",
+					    "keepalives_interval",
+					    "keepalives_count",
+					    "tcp_user_timeout",
+					    "target_session_attrs",
+					    "load_balance_hosts",
+					    "gssencmode",
+					    "krbsrvname",
+					    "channel_binding",
+					    "require_auth",
+					    "requirepeer",
+					    "passfile",
+					    "ssl",
+					    "sslmode",
+					    "sslnegotiation",
+					    "sslcert",
+					    "sslcertmode",
+					    "sslkey",
+					    "sslrootcert",
+					    "sslcrl",
+					    "sslcrldir",
+					    "sslsni",
+					    "ssl_min_protocol_version",
+					    "ssl_max_protocol_version"};
+	size_t size = strcspn(word, "=&");
+
+	if (word[size] != '=')
+		return false;
+	for (size_t i = 0; i < ARRAY_SIZE(names); i++)
+		if (strlen(names[i]) == size && memcmp(word, names[i], size) == 0)
+			return true;
+	return parameter_find(word) >= 0;
+}
+
+/* ":5432", ":5432,other:5433", and then a path, a query or nothing. */
+static bool are_ports(const char *colon)
+{
+	const char *end;
+
+	for (;; colon = end) {
+		end = colon + 1 + strspn(colon + 1, "0123456789");
+		if (*end == ',')
+			end += strcspn(end, ":/?");
+		if (*end != ':')
+			return *end == 0 || *end == '/' || *end == '?';
+	}
+}
+
+/* The first ':' that is no part of an address in brackets, nor of a query. */
+static const char *colon_find(const char *authority)
+{
+	const char *end = authority, *found;
+
+	if (*end == '[')
+		end += 1 + strspn(end + 1, "0123456789abcdefABCDEF:.%");
+	found = *end == ']' ? end : authority;
+	found += strcspn(found, ":?");
+	return *found == ':' ? found : NULL;
+}
+
+/* Something like "?password=x" stands before the '@': which may then be part of that one. */
+static bool is_in_query(const char *colon, const char *at)
+{
+	const char *query = memchr(colon, '?', (size_t)(at - colon));
+
+	return query && memchr(query, '=', (size_t)(at - query));
+}
+
+/* As libpq reads it nothing is left that could be a password, or the rest of one. */
+static bool is_plain(const char *authority)
+{
+	const char *query = query_of(authority), *first = authority + strcspn(authority, "@/");
+	const char *colon = colon_find(authority), *host = *first == '@' ? first + 1 : authority;
+
+	if (memchr(host, '@', (size_t)(query - host)) || (*first != '@' && colon && !are_ports(colon)))
+		return false;
+	for (const char *word = *query ? query + 1 : NULL; word;) {
+		size_t size = strcspn(word, "&");
+
+		if (!is_harmless(word) && !is_secret(word))
+			return false;
+		/* Behind a ':' an '@' may still be the end of a password. */
+		if (!memchr(word, '=', size) || memchr(word, '?', size) || (colon && memchr(word, '@', size)))
+			return false;
+		word = word[size] ? word + size + 1 : NULL;
+	}
+	return true;
+}
+
+static int redact_plain(const char *url, struct buffer *b)
 {
 	const char *authority = strstr(url, "://") + 3;
 	const char *query = query_of(authority);
@@ -270,16 +407,45 @@ static int redact(const char *url, struct buffer *b)
 	return r < 0 ? r : copy_parameters(query, is_secret, b);
 }
 
+/* Of a URL that libpq would not understand: what stands between the first ':' and the last '@' may be a password, whatever
+ * is in it; without an '@', all of it. And from the first word on that nobody knows. */
+static int redact_odd(const char *url, struct buffer *b)
+{
+	const char *authority = strstr(url, "://") + 3, *end = url + strlen(url);
+	const char *at = strrchr(authority, '@'), *colon = colon_find(authority), *rest, *query;
+	char before = '?';
+	int r;
+
+	if (colon && (at ? colon > at : are_ports(colon)))
+		colon = NULL;
+	rest = !colon ? authority : at && !is_in_query(colon, at) ? at : end;
+	query = rest + strcspn(rest, "?");
+	r = buffer_append(b, url, (size_t)((colon ? colon : authority) - url));
+	if (r == 0)
+		r = buffer_append(b, rest, (size_t)(query - rest));
+	for (const char *word = *query ? query + 1 : NULL; word && r == 0 && is_harmless(word);) {
+		size_t size = strcspn(word, "&");
+
+		r = buffer_append(b, &before, 1);
+		if (r == 0)
+			r = buffer_append(b, word, size);
+		before = '&';
+		word = word[size] ? word + size + 1 : NULL;
+	}
+	return r;
+}
+
 char *ledger_url_redacted(const char *url)
 {
 	_cleanup_buffer_ struct buffer b = {0};
 
 	if (!is_postgres(url))
 		return strdup(url);
-	return redact(url, &b) == 0 ? buffer_take(&b) : NULL;
+	return (is_plain(strstr(url, "://") + 3) ? redact_plain : redact_odd)(url, &b) == 0 ? buffer_take(&b)
+											    : NULL;
 }
 
-/* Host, database and parameters: neither who connects nor with what. */
+/* Host, database and what else says where. */
 static int place_of(const char *url, struct buffer *b)
 {
 	const char *authority = strstr(url, "://") + 3;
@@ -288,7 +454,7 @@ static int place_of(const char *url, struct buffer *b)
 	const char *host = at ? at + 1 : authority;
 	int r = buffer_append(b, host, (size_t)(query - host));
 
-	return r < 0 ? r : copy_parameters(query, is_credential, b);
+	return r < 0 ? r : copy_parameters(query, is_no_place, b);
 }
 
 int ledger_url_same(const char *a, const char *b)
@@ -322,9 +488,11 @@ static bool is_connection_string(const char *url)
 
 int ledger_url_check(const char *url, struct error *err)
 {
-	if (is_postgres(url) || strncmp(url, "sqlite:", 7) == 0)
+	bool is_file = strncmp(url, "sqlite:", 7) == 0;
+
+	if (is_postgres(url) || (is_file && !strstr(url, "postgresql://") && !strstr(url, "postgres://")))
 		return 0;
-	if (strstr(url, "://") || is_connection_string(url))
+	if (is_file || strstr(url, "://") || is_connection_string(url))
 		return error_set(err, ERROR_USAGE,
 				 "no ledger is spoken to like that: write sqlite:PATH or postgresql://…");
 	return 0;

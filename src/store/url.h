@@ -1,6 +1,6 @@
 /*
  * Where the ledger is: "sqlite:PATH", a bare path, or "postgresql://…". Our own parameters (objects=DIR, blob_max=SIZE,
- * busy=TIME) stand in the query part of the first and the last, and are taken out before the database sees the rest.
+ * busy=TIME, statement=TIME) stand in the query part of the first and the last, and are taken out before the database sees the rest.
  */
 #ifndef STORE_URL_H
 #define STORE_URL_H
@@ -10,14 +10,20 @@
 
 #include "error.h"
 
-enum { BLOB_MAX_DEFAULT = 64 * 1024, BLOB_MAX_MOST = 16 * 1024 * 1024, BUSY_DEFAULT_MS = 20000 };
+enum {
+	BLOB_MAX_DEFAULT = 64 * 1024,
+	BLOB_MAX_MOST = 16 * 1024 * 1024,
+	BUSY_DEFAULT_MS = 20000,
+	STATEMENT_DEFAULT_MS = 3600 * 1000
+};
 
 struct ledger_url {
 	bool is_postgres;
 	char *location; /* a path, or a URL for libpq: with the password, never to be shown */
 	char *objects;	/* the directory of the object store */
 	uint64_t blob_max;
-	uint64_t busy_ms; /* how long to wait for others' locks */
+	uint64_t busy_ms;      /* how long to wait for others' locks */
+	uint64_t statement_ms; /* how long one statement may take; PostgreSQL only */
 };
 
 int ledger_url_parse(const char *url, struct ledger_url *ret, struct error *err);

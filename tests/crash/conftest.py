@@ -29,13 +29,26 @@ def pytest_configure(config):
     config.addinivalue_line('markers', 'sample(sqlite=…, postgresql=…, full=1): on which ledgers, and what is a fair sample '
                             'there: (every, offset) of the calls, or None: on this ledger only the full sweep, which takes '
                             'every full-th call')
+    config.addinivalue_line('markers', 'only(who): makes sense only as root or only as user')
+    config.addinivalue_line('markers', 'somebody: in a sample one half is enough')
+
+
+def halves_of(test):
+    only = test.get_closest_marker('only')
+    halves = [half for half in HALVES if not only or half in only.args]
+    return halves[:1] if test.get_closest_marker('somebody') and not ALL else halves
+
+
+def pytest_collection_modifyitems(items):
+    # A test for which no half is left (only root, and we are not) is not there, rather than skipped.
+    items[:] = [item for item in items if 'who' not in item.fixturenames or item.callspec.params['who'] in HALVES]
 
 
 def pytest_generate_tests(metafunc):
     """Everybody on every ledger. In a sample one half is enough for PostgreSQL."""
     if 'sweep' not in metafunc.fixturenames:
         if 'who' in metafunc.fixturenames:
-            metafunc.parametrize('who', HALVES, indirect=True)
+            metafunc.parametrize('who', halves_of(metafunc.definition), indirect=True)
         return
     samples = dict(metafunc.definition.get_closest_marker('sample').kwargs)
     full = samples.pop('full', 1)

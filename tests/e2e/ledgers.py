@@ -2,9 +2,14 @@
 import os
 import re
 import secrets
+import shutil
+import socket
 import sqlite3
 import subprocess
+import tempfile
 from pathlib import Path
+
+from until import until
 
 TOP = Path(__file__).resolve().parents[2]
 
@@ -72,3 +77,49 @@ class Postgres:
 
     def close(self):
         self.psql(self.server.url, f'DROP DATABASE {self.database} WITH (FORCE)')
+
+
+class Bouncer:
+    """PgBouncer before a server, a session for each transaction, and few of them: everybody gets everybody's."""
+
+    SIZE = 2
+
+    def __init__(self, server, settings=''):
+        owner, password, host, port = re.match(r'postgresql://(.*):(.*)@(.*):(\d+)/', server.url).groups()
+        self.dir = Path(tempfile.mkdtemp(prefix='fumehood-bouncer-', dir='/var/tmp'))
+        with socket.socket() as free:
+            free.bind(('127.0.0.1', 0))
+            self.port = free.getsockname()[1]
+        (self.dir / 'users').write_text(f'"{owner}" "{password}"\n"reader" "read"\n')
+        (self.dir / 'ini').write_text(f"""[databases]
+* = host={host} port={port}
+[pgbouncer]
+listen_addr = 127.0.0.1
+listen_port = {self.port}
+unix_socket_dir =
+auth_type = plain
+auth_file = {self.dir}/users
+pool_mode = transaction
+default_pool_size = {self.SIZE}
+logfile = {self.dir}/log
+{settings}
+""")
+        who = {}
+        if os.geteuid() == 0:
+            for path in [self.dir, *self.dir.iterdir()]:
+                os.chown(path, 65534, 65534)
+            who = {'user': 65534, 'group': 65534, 'extra_groups': []}
+        self.process = subprocess.Popen(['/usr/sbin/pgbouncer', '-q', self.dir / 'ini'], **who)
+        assert until(self.answers)
+
+    def url(self, direct):
+        return re.sub(r'@127\.0\.0\.1:\d+/', f'@127.0.0.1:{self.port}/', direct)
+
+    def answers(self):
+        with socket.socket() as probe:
+            return probe.connect_ex(('127.0.0.1', self.port)) == 0
+
+    def stop(self):
+        self.process.terminate()
+        self.process.wait(30)
+        shutil.rmtree(self.dir)

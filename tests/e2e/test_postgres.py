@@ -72,3 +72,21 @@ def test_the_password_is_in_no_message_no_record_and_not_within_reach(shared):
     said = result.out + shared.succeed('show', id, '--json').out + shared.log(id) + shared.succeed('db', 'status', '--json').out
     refused = shared.run('true', '--db', 'postgresql://nobody:s3cret@127.0.0.1:9/x')
     assert refused.status == 125 and 's3cret' not in said + refused.out + refused.err
+
+
+def test_gc_uses_the_credentials_of_today(shared, server):
+    url = server[0]
+    admin = lambda text: subprocess.run(['psql', '-XqAt', '-v', 'ON_ERROR_STOP=1', '-d', url, '-c', text], check=True,
+                                        stdout=subprocess.PIPE)
+    admin("CREATE ROLE lab SUPERUSER LOGIN PASSWORD 'first?one'")
+    old, new = (url.replace('owner:s3cret', f'lab:{password}') for password in ('first?one', 'second%3Fone'))
+    try:
+        process, id = shared.start('echo ready; cat >out.txt', '-i', '--db', old, stdin=subprocess.PIPE)
+        admin("ALTER ROLE lab PASSWORD 'second?one'; SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE usename = 'lab'")
+        _, err = process.communicate('kept\n', timeout=60)
+        assert process.returncode == 125 and 'gc' in err and 'one' not in err, err
+        result = shared.cli('gc', '--db', new)
+        assert result.status == 0 and 'one' not in result.out + result.err.replace('none', ''), result
+        assert shared.verdict(id) == 'succeeded'
+    finally:
+        admin('DROP ROLE lab')

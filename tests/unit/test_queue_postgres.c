@@ -113,6 +113,37 @@ static void test_the_bell_rings_again_after_a_reconnection(void **state)
 	ledger_close(l);
 }
 
+/* A connection that nobody reads must not be rung: its server would keep the news for it. */
+static void test_who_waits_no_more_is_not_rung(void **state)
+{
+	const struct place *p = *state;
+	struct ledger *l = place_open(p), *other = place_open(p);
+	uint64_t counts[JOB_STATES];
+
+	assert_true(ledger_bell(l, &err) >= 0);
+	submit(other, "a");
+	OK(ledger_queue_counts(l, counts, &err)); /* which brings along what was rung */
+	assert_int_equal(ledger_bell_read(l, &err), 1);
+	submit(other, "b");
+	ledger_bell_end(l);
+	assert_int_equal(ledger_bell_read(l, &err), 0);
+	submit(other, "c");
+	OK(ledger_queue_counts(l, counts, &err));
+	assert_int_equal(ledger_bell_read(l, &err), 0);
+	assert_true(ledger_bell(l, &err) >= 0);
+	submit(other, "d");
+	OK(ledger_queue_counts(l, counts, &err));
+	assert_int_equal(ledger_bell_read(l, &err), 1);
+	cut(p);
+	ledger_bell_end(l);
+	OK(ledger_queue_counts(l, counts, &err)); /* connects again, and listens no more */
+	submit(other, "e");
+	OK(ledger_queue_counts(l, counts, &err));
+	assert_int_equal(ledger_bell_read(l, &err), 0);
+	ledger_close(other);
+	ledger_close(l);
+}
+
 static void test_a_commit_under_way_keeps_nobody_waiting(void **state)
 {
 	const struct place *p = *state;
@@ -146,6 +177,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		ROW(no_call_fails_because_the_connection_is_gone),
 		ROW(the_bell_rings_again_after_a_reconnection),
+		ROW(who_waits_no_more_is_not_rung),
 		ROW(a_commit_under_way_keeps_nobody_waiting),
 	};
 

@@ -181,18 +181,57 @@ static void test_a_server_that_is_killed_and_restarts_during_the_commit_gets_it(
 	assert_survives(*state, kill_backend);
 }
 
+/* A ledger that is there already, with more parameters. */
+static struct ledger *open_with(const struct place *p, const char *parameters)
+{
+	struct ledger *l = ledger_close(place_open(p));
+	char url[1200];
+
+	snprintf(url, sizeof url, "%s&%s", p->url, parameters);
+	OK(ledger_open(url, 0, &l, &err));
+	return l;
+}
+
+/* Nobody answers any more, not even who asks whether somebody is there. */
+static void stop_server(void)
+{
+	stop_backend();
+	kill(server_pid(), SIGSTOP);
+}
+
 static void test_a_server_that_is_stopped_is_given_up_in_time_and_gets_it_later(void **state)
 {
 	const struct place *p = *state;
-	struct accident accident = {p, stop_backend, false};
-	struct ledger *l = NULL;
+	struct ledger *l = open_with(p, "busy=200ms");
+	struct accident accident = {p, stop_server, false};
 	_cleanup_attempt_ struct attempt a;
-	char url[1200];
+	int number, r;
+
+	attempt_make(&a, "stopped");
+	attempt_output(&a, p, "x", "content", 7);
+	setenv("PGCONNECT_TIMEOUT", "2", 1);
+	r = ledger_commit(l, &a, accident_content, &accident, &number, &err);
+	kill(server_pid(), SIGCONT);
+	kill(stopped, SIGCONT);
+	unsetenv("PGCONNECT_TIMEOUT");
+	if (r >= 0 || !strstr(err.message, "is its server stopped?"))
+		fail_msg("it was not given up: %s", err.message);
+	ledger_close(l);
+	l = place_open(p);
+	assert_int_equal(attempt_commit(l, p, &a), 1);
+	ledger_close(l);
+}
+
+/* The server answers others: then it is this statement that takes too long, and only its own limit ends it. */
+static void
+test_a_process_of_the_server_that_is_stopped_is_given_up_after_the_time_of_a_statement(void **state)
+{
+	const struct place *p = *state;
+	struct ledger *l = open_with(p, "busy=200ms&statement=1s");
+	struct accident accident = {p, stop_backend, false};
+	_cleanup_attempt_ struct attempt a;
 	int number;
 
-	ledger_close(place_open(p));
-	snprintf(url, sizeof url, "%s&busy=200ms", p->url);
-	OK(ledger_open(url, 0, &l, &err));
 	attempt_make(&a, "stopped");
 	attempt_output(&a, p, "x", "content", 7);
 	REFUSED(ledger_commit(l, &a, accident_content, &accident, &number, &err), "is its server stopped?");
@@ -200,6 +239,45 @@ static void test_a_server_that_is_stopped_is_given_up_in_time_and_gets_it_later(
 	kill(stopped, SIGCONT);
 	l = place_open(p);
 	assert_int_equal(attempt_commit(l, p, &a), 1);
+	ledger_close(l);
+}
+
+static void test_a_statement_that_takes_its_time_is_no_dead_server(void **state)
+{
+	const struct place *p = *state;
+	struct ledger *l = open_with(p, "busy=200ms");
+	json_t *check = NULL;
+
+	quick_commit(l, p, "first", VERDICT_SUCCEEDED);
+	place_sql(p, NULL,
+		  "CREATE FUNCTION fumehood.slow() RETURNS trigger LANGUAGE plpgsql AS "
+		  "'BEGIN PERFORM pg_catalog.pg_sleep(4); RETURN NULL; END';"
+		  "CREATE TRIGGER slow AFTER INSERT ON fumehood.attempt EXECUTE FUNCTION fumehood.slow()");
+	assert_int_equal(quick_commit(l, p, "slow", VERDICT_SUCCEEDED), 1);
+	/* db check, on a server that is slow to read. */
+	place_sql(
+		p, NULL,
+		"ALTER TABLE fumehood.output RENAME TO output_real;"
+		"CREATE VIEW fumehood.output AS SELECT o.* FROM pg_catalog.pg_sleep(2), fumehood.output_real o");
+	OK(ledger_check(l, &check, &err));
+	assert_int_equal(json_array_size(json_object_get(check, "problems")), 0);
+	json_decref(check);
+	ledger_close(l);
+}
+
+static void test_a_statement_that_takes_longer_than_it_may_is_ended_by_the_server(void **state)
+{
+	const struct place *p = *state;
+	struct ledger *l = open_with(p, "statement=500ms");
+	_cleanup_attempt_ struct attempt a;
+	int number;
+
+	place_sql(p, NULL,
+		  "CREATE FUNCTION fumehood.slow() RETURNS trigger LANGUAGE plpgsql AS "
+		  "'BEGIN PERFORM pg_catalog.pg_sleep(100); RETURN NULL; END';"
+		  "CREATE TRIGGER slow AFTER INSERT ON fumehood.attempt EXECUTE FUNCTION fumehood.slow()");
+	attempt_make(&a, "slow");
+	REFUSED(ledger_commit(l, &a, place_content, (void *)p, &number, &err), "statement=");
 	ledger_close(l);
 }
 
@@ -320,6 +398,9 @@ int main(void)
 		ROW(a_connection_that_is_cut_during_the_commit_is_made_again),
 		ROW(a_server_that_is_killed_and_restarts_during_the_commit_gets_it),
 		ROW(a_server_that_is_stopped_is_given_up_in_time_and_gets_it_later),
+		ROW(a_process_of_the_server_that_is_stopped_is_given_up_after_the_time_of_a_statement),
+		ROW(a_statement_that_takes_its_time_is_no_dead_server),
+		ROW(a_statement_that_takes_longer_than_it_may_is_ended_by_the_server),
 		ROW(an_idle_connection_that_was_cut_is_made_again),
 		ROW(a_commit_of_unknown_outcome_is_asked_for_by_its_token),
 	};

@@ -15,6 +15,9 @@ static void test_a_password_is_never_shown(void **state)
 	assert_redacted("postgres://u:s3/cr@et@h/db?sslmode=require", "postgres://u@h/db?sslmode=require");
 	assert_redacted("postgresql://u@h/db?password=s3cret&application_name=x",
 			"postgresql://u@h/db?application_name=x");
+	assert_redacted("postgresql://u:s3cret", "postgresql://u");
+	assert_redacted("postgresql://u:s3cr/et+=@h/db", "postgresql://u@h/db");
+	assert_redacted("postgresql://u:a@h/db?password=s3@cret", "postgresql://u");
 	assert_redacted("postgresql://h/db?user=u&PASSWORD=s3cret", "postgresql://h/db?user=u");
 	assert_redacted("postgresql://h/db?sslpassword=s3cret", "postgresql://h/db");
 	assert_redacted("postgresql://:s3cret@/db", "postgresql://@/db");
@@ -23,6 +26,71 @@ static void test_a_password_is_never_shown(void **state)
 	assert_redacted("postgresql://h/db?p%61ssword=s3cret&port=1", "postgresql://h/db?port=1");
 	assert_redacted("postgresql://h/db?port=1&oauth_client_secret=s3cret", "postgresql://h/db?port=1");
 	assert_redacted("postgresql://h/db?scram_client_key=s3cret&port=1", "postgresql://h/db?port=1");
+	assert_redacted("postgresql://u:s3?cr@h/db", "postgresql://u@h/db");
+	assert_redacted("postgresql://u:s3?cr&e#t@h/db?sslmode=require",
+			"postgresql://u@h/db?sslmode=require");
+	assert_redacted("postgresql://h/db?user=u&password=s3&cr/et&host=x", "postgresql://h/db?user=u");
+	assert_redacted("postgresql://h/db?user=u&pass%77ord=s3cret", "postgresql://h/db?user=u");
+	assert_redacted("postgresql://h/db?s3cret", "postgresql://h/db");
+	assert_redacted("postgresql://h:5432/db?objects=/a@b", "postgresql://h");
+	assert_redacted("postgresql://h:5432/db?objects=/a%40b", "postgresql://h:5432/db?objects=/a%40b");
+	assert_redacted("postgresql://u:5432/x?y@h/db", "postgresql://u@h/db");
+}
+
+/* Whatever a password is made of, and wherever it stands. */
+static void test_no_password_however_odd_is_shown_or_said(void **state)
+{
+	static const char alphabet[] = "?@/:&=#%[]+,;. '\"\\ab12";
+	static const char *const words[] = {"?objects=", "?busy=x", "://", "@h", "?sslmode=", "?password="};
+	static const char *const forms[] = {
+		"postgresql://u:%s@h/db", "postgres://u:%s@h:5432/db?sslmode=require",
+		"postgresql://h/db?user=u&password=%s", "postgresql://:%s@/db?host=/x&password=%s",
+		"postgresql://h/db?sslpassword=%s&connect_timeout=3"};
+	unsigned seed = 20261115;
+
+	(void)state;
+	for (int n = 0; n < 200000; n++) {
+		char password[64] = "", url[512];
+		_cleanup_ledger_url_ struct ledger_url u = {0};
+		_cleanup_free_ char *shown = NULL;
+
+		/* A mark that is found again, with anything before and behind it. */
+		for (int i = 0; i < 8; i++) {
+			size_t at = strlen(password);
+
+			seed = seed * 1664525u + 1013904223u;
+			if (i == 4)
+				strcat(password, "s3cret");
+			else if (seed >> 28 == 0 && at < 40)
+				strcat(password, words[(seed >> 8) % ARRAY_SIZE(words)]);
+			else
+				password[at] = alphabet[(seed >> 8) % (sizeof alphabet - 1)];
+		}
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wformat-nonliteral"
+		snprintf(url, sizeof url, forms[n % ARRAY_SIZE(forms)], password, password);
+#pragma GCC diagnostic pop
+		shown = ledger_url_redacted(url);
+		if (strstr(shown, "s3cret"))
+			fail_msg("%s is shown as %s", url, shown);
+		err = (struct error)ERROR_INIT;
+		if (ledger_url_parse(url, &u, &err) < 0 && strstr(err.message, "s3cret"))
+			fail_msg("of %s it is said: %s", url, err.message);
+	}
+}
+
+/* How libpq is told elsewhere: as a path it would be shown, and made. */
+static void test_a_password_that_is_no_part_of_a_url_is_refused(void **state)
+{
+	static const char *const urls[] = {"host=h user=u password=s3cret",
+					   "sqlite:postgresql://u:s3cret@h/db", "PostgreSQL://u:s3cret@h/db"};
+	struct ledger_url u;
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(urls); i++) {
+		REFUSED(ledger_url_parse(urls[i], &u, &err), "postgresql://");
+		assert_null(strstr(err.message, "s3cret"));
+	}
 }
 
 static void test_what_holds_no_password_is_shown_as_it_is(void **state)
@@ -48,6 +116,8 @@ static void test_the_same_ledger_whoever_connects(void **state)
 	assert_int_equal(
 		ledger_url_same("postgresql://h/db?user=u&password=s&port=1", "postgresql://v@h/db?port=1"),
 		1);
+	assert_int_equal(ledger_url_same("postgresql://u:s@h/db?busy=1s&statement=2s", "postgresql://h/db"),
+			 1);
 	assert_int_equal(ledger_url_same("postgresql://u:s@h/db", "postgresql://u:s@h/other"), 0);
 	assert_int_equal(ledger_url_same("postgresql://u:s@h/db", "postgresql://u:s@g/db"), 0);
 	assert_int_equal(ledger_url_same("postgresql://h/db?objects=/a", "postgresql://h/db?objects=/b"), 0);
@@ -118,12 +188,16 @@ static void test_nonsense_is_refused_with_an_example(void **state)
 	REFUSED(ledger_url_parse("sqlite:/x?objects=", &u, &err), "a directory");
 	REFUSED(ledger_url_parse("sqlite:/x?objects=%zz", &u, &err), "a directory");
 	REFUSED(ledger_url_parse("sqlite:/x?busy=long", &u, &err), "such as 20s");
+	REFUSED(ledger_url_parse("postgresql://h/db?statement=0s", &u, &err), "such as 1h");
+	REFUSED(ledger_url_parse("postgresql://h/db?statement=25h", &u, &err), "such as 1h");
 }
 
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_a_password_is_never_shown),
+		cmocka_unit_test(test_no_password_however_odd_is_shown_or_said),
+		cmocka_unit_test(test_a_password_that_is_no_part_of_a_url_is_refused),
 		cmocka_unit_test(test_what_holds_no_password_is_shown_as_it_is),
 		cmocka_unit_test(test_the_same_ledger_whoever_connects),
 		cmocka_unit_test(test_our_parameters_are_taken_out),

@@ -12,7 +12,7 @@ from contextlib import ExitStack
 from typing import Any, List, Mapping, Optional, Sequence, Tuple
 
 from . import _native
-from ._errors import UsageError, WaitTimeout
+from ._errors import Busy, LedgerError, UsageError, WaitTimeout
 from ._hood import Hood, hood_or_default
 from ._model import Job, Limits
 from ._request import Command, Globs, NativeRequest, Request, Shown, StrPath, encode
@@ -66,14 +66,22 @@ def _look(hood: Hood, ids: Sequence[str], timeout_ms: int, stop: int) -> Tuple[b
 
 
 def wait(*ids: str, timeout: Optional[float] = None, hood: Optional[Hood] = None) -> List[Job]:
-    """Until every one of them is finished or cancelled. WaitTimeout after so many seconds."""
+    """Until every one of them is finished or cancelled. WaitTimeout after so many seconds. A ledger that goes away meanwhile
+    is waited for as well."""
     if not ids:
         raise UsageError("wait for which analyses?")
     hood = hood_or_default(hood)
     end = None if timeout is None else time.monotonic() + timeout
+    jobs: Optional[List[Job]] = None
     while True:  # in slices, so that Ctrl-C is heard
         left = SLICE_MS if end is None else max(0, min(SLICE_MS, int((end - time.monotonic()) * 1000)))
-        ended, jobs = _look(hood, ids, left, -1)
+        try:
+            ended, jobs = _look(hood, ids, left, -1)
+        except (LedgerError, Busy):
+            if jobs is None:  # it has never been there
+                raise
+            ended = False
+            time.sleep(left / 1000)
         if ended:
             return jobs
         if end is not None and time.monotonic() >= end:
