@@ -107,6 +107,14 @@ static void try_open(struct stage *s)
 		stage_hit(s, "the platform's open() waits for the analysis's lease");
 }
 
+static void try_lock_mounted(struct stage *s)
+{
+	_cleanup_close_ int fd =
+		open(text("%s/data/mounted/inner.csv", s->platform->view), O_RDONLY | O_CLOEXEC);
+	if (fd >= 0 && flock(fd, LOCK_EX | LOCK_NB))
+		stage_hit(s, "the platform cannot lock a file of what is mounted below its input");
+}
+
 static const struct attack table[] = {
 	{.name = "flock-exclusive",
 	 .mechanism = "flock(LOCK_EX) on an input",
@@ -115,6 +123,14 @@ static const struct attack table[] = {
 	 .number = LOCK_EX,
 	 .effect = EFFECT_HIT,
 	 .during = try_lock},
+	{.name = "flock-mounted",
+	 .mechanism = "flock(LOCK_EX) on a file of what is mounted below an input",
+	 .run = lock_file,
+	 .arg = "data.mounted",
+	 .number = LOCK_EX,
+	 .effect = EFFECT_HIT,
+	 .during = try_lock_mounted,
+	 .flags = ROOT_ONLY},
 	{.name = "flock-shared",
 	 .mechanism = "flock(LOCK_SH) on an input, which stops its writer",
 	 .run = lock_file,

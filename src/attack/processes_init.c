@@ -3,7 +3,7 @@
  * or bound to a busy CPU it would keep no deadline, and would not notice that its supervisor is dead. And the limits
  * that an analysis has of its own: one that can be changed is none.
  *
- * Without the hood the parent is the platform's own launcher. What is set is hardly felt: the next lower priority, the
+ * Without the hood the parent is the platform's own launcher. What is set is hardly felt: the priority and the
  * CPUs that it has.
  */
 #include <errno.h>
@@ -53,7 +53,9 @@ ACT(set_attributes)
 		int32_t nice;
 		uint32_t priority;
 		uint64_t runtime, deadline, period;
-	} attributes = {.size = sizeof(attributes), .policy = SCHED_BATCH};
+	} attributes = {.size = sizeof(attributes),
+			.policy = SCHED_BATCH,
+			.nice = getpriority(PRIO_PROCESS, (id_t)getppid())};
 	return done(a, syscall(SYS_sched_setattr, getppid(), &attributes, 0));
 }
 
@@ -69,7 +71,8 @@ ACT(set_affinity)
 ACT(set_priority)
 {
 	long who = a->number == PRIO_PROCESS ? getppid() : a->number == PRIO_PGRP ? 0 : NO_SUCH_USER;
-	return done(a, syscall(SYS_setpriority, a->number, who, 1));
+	int same = getpriority(PRIO_PROCESS, (id_t)getppid()); /* a higher one only root may have */
+	return done(a, syscall(SYS_setpriority, a->number, who, same));
 }
 
 ACT(set_io_priority)

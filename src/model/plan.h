@@ -14,14 +14,14 @@
 #include "request.h"
 
 enum mount_kind {
-	MOUNT_DIR,    /* an empty directory of the root's own tmpfs */
-	MOUNT_FILE,   /* a small file with content, likewise */
-	MOUNT_LINK,   /* a symbolic link to source, likewise */
-	MOUNT_TMPFS,  /* size, inodes */
-	MOUNT_PROC,   /* a fresh procfs, masked */
-	MOUNT_DEVICE, /* one device node of the host: null, zero, … */
-	MOUNT_BIND,   /* source at target, with what is mounted below it */
-	MOUNT_OVERLAY, /* source read-only through an overlay of this analysis alone; falls back to a bind as `fallback` says */
+	MOUNT_DIR,     /* an empty directory of the root's own tmpfs */
+	MOUNT_FILE,    /* a small file with content, likewise */
+	MOUNT_LINK,    /* a symbolic link to source, likewise */
+	MOUNT_TMPFS,   /* size, inodes; not writable: sealed when everything is in its place */
+	MOUNT_PROC,    /* a fresh procfs, masked */
+	MOUNT_DEVICE,  /* one device node of the host: null, zero, … */
+	MOUNT_BIND,    /* source at target, with what is mounted below it */
+	MOUNT_OVERLAY, /* source read-only through an overlay of this analysis alone, or not at all */
 	MOUNT_DISK, /* a file system of its own for workspace (target) and private /tmp; source: a block device, NULL: a tmpfs */
 	MOUNT_SAME, /* what is already at `source` inside the new root appears at target too */
 };
@@ -35,7 +35,6 @@ struct mount {
 	bool writable; /* BIND, TMPFS */
 	bool unmapped; /* OVERLAY: read as everybody else reads it, not with its owner's rights */
 	bool optional; /* skipped when the source is not there */
-	bool system; /* OVERLAY: of the host's own files: may become a bind without the walk for sockets and FIFOs */
 	uint64_t size; /* TMPFS bytes */
 	uint64_t inodes;
 	unsigned mode;		/* DIR, FILE, TMPFS */

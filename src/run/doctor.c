@@ -125,6 +125,17 @@ static int trial_run(struct trial *t, struct error *err)
 	return r;
 }
 
+/* What the trial's receipt says. Landlock is a second lock on doors that are shut, and has been told of; without device
+ * nodes of its own an analysis is held by everything else. */
+static void examine_layer(struct examination *x, const struct layer *l)
+{
+	bool devices = strcmp(l->name, "devices") == 0;
+
+	if (strcmp(l->name, "landlock") != 0)
+		say(x, l->name, !devices, l->held,
+		    devices ? "as root each analysis has nodes of its own" : NULL, "%s", l->detail);
+}
+
 static void examine_walls(struct examination *x)
 {
 	struct trial t = {.slot = {.fd = -1}};
@@ -136,11 +147,9 @@ static void examine_walls(struct examination *x)
 	if (r == 0)
 		r = trial_run(&t, &err);
 	for (size_t i = 0; i < t.receipt.count; i++)
-		if (strcmp(t.receipt.layers[i].name, "landlock") != 0)
-			say(x, t.receipt.layers[i].name, true, t.receipt.layers[i].held, NULL, "%s",
-			    t.receipt.layers[i].detail);
+		examine_layer(x, &t.receipt.layers[i]);
 	for (size_t i = 0; t.receipt.warnings && t.receipt.warnings[i]; i++)
-		say(x, "inputs", false, false, "nothing is less safe; it is slower or reads less", "%s",
+		say(x, "inputs", false, false, "files that only their owner may read go unread", "%s",
 		    t.receipt.warnings[i]);
 	say(x, "the whole hood", true, r == 0, err.message,
 	    r == 0 ? "a command ran under it" : "no command can run under it");

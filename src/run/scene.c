@@ -4,6 +4,7 @@
  */
 #include "private.h"
 #include "file.h"
+#include "layers.h"
 #include "post_scene.h"
 #include "program.h"
 
@@ -14,18 +15,6 @@
 #include <string.h>
 
 enum { COPY_MAX = 4 * 1024 * 1024 };
-
-/* Notes what the source is now, so that the child can refuse another. */
-static int note_identity(struct mount *m, struct error *err)
-{
-	struct stat st;
-
-	if (stat(m->source, &st) < 0)
-		return m->optional ? 0 : error_system(err, errno, "cannot look at '%s'", m->source);
-	m->device = st.st_dev;
-	m->inode = st.st_ino;
-	return 0;
-}
 
 static int add_directory(struct plan *p, const char *target, unsigned mode, struct error *err)
 {
@@ -113,11 +102,10 @@ static int add_copy(struct plan *p, const char *path, struct error *err)
 }
 
 /* A directory of the host's own: real directories through an overlay, links as links, missing ones not at all. */
-static int add_system(struct plan *p, const char *path, struct error *err)
+static int add_system(struct layers *l, const char *path, struct error *err)
 {
 	_cleanup_close_ int fd = -1;
 	char text[PATH_MAX];
-	struct mount *m;
 	struct stat st;
 	ssize_t n;
 
@@ -128,19 +116,13 @@ static int add_system(struct plan *p, const char *path, struct error *err)
 		if (n < 0)
 			return error_system(err, errno, "cannot read the link '%s'", path);
 		text[n] = 0;
-		return add_link(p, text, path, err);
+		return add_link(l->plan, text, path, err);
 	}
 	fd = S_ISDIR(st.st_mode) ? open(path, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC) : -1;
-	if (fd < 0 || !is_public(path, fd))
-		return 0;
-	m = plan_add_mount(p, MOUNT_OVERLAY, path, path);
-	if (!m)
-		return error_memory(err);
-	m->system = true;
-	return note_identity(m, err);
+	return fd < 0 || !is_public(path, fd) ? 0 : layers_show(l, path, path, true, err);
 }
 
-static int add_system_directories(struct plan *p, struct error *err)
+static int add_system_directories(struct layers *l, struct error *err)
 {
 	static const char *const directories[] = {
 		"/usr",
@@ -176,9 +158,9 @@ static int add_system_directories(struct plan *p, struct error *err)
 	int r = 0;
 
 	for (size_t i = 0; r == 0 && i < ARRAY_SIZE(directories); i++)
-		r = add_system(p, directories[i], err);
+		r = add_system(l, directories[i], err);
 	for (size_t i = 0; r == 0 && i < ARRAY_SIZE(copies); i++)
-		r = add_copy(p, copies[i], err);
+		r = add_copy(l->plan, copies[i], err);
 	return r;
 }
 
@@ -253,7 +235,7 @@ static int add_sys(struct plan *p, struct error *err)
 
 		if (!m)
 			return error_memory(err);
-		m->optional = m->system = true;
+		m->optional = m->unmapped = true;
 	}
 	return 0;
 }
@@ -301,48 +283,6 @@ static int view_compare(const void *a, const void *b)
 	return r ? r : strcmp(x->target, y->target);
 }
 
-static int add_view(struct plan *p, const char *source, const char *target, bool unmapped, struct error *err)
-{
-	struct stat st;
-	struct mount *m;
-
-	if (stat(source, &st) < 0)
-		return error_system(err, errno, "cannot look at '%s'", source);
-	if (!S_ISDIR(st.st_mode) && !S_ISREG(st.st_mode))
-		return error_set(err, ERROR_REFUSED, "'%s' is neither a directory nor a regular file",
-				 source);
-	m = plan_add_mount(p, MOUNT_OVERLAY, source, target);
-	if (!m)
-		return error_memory(err);
-	m->unmapped = unmapped;
-	return note_identity(m, err);
-}
-
-/* As root an overlay shows nothing of what is mounted below its layer: each such mount gets one of its own. As an
- * ordinary user the kernel refuses the overlay, and a bind takes everything along. */
-static int add_submounts(struct plan *p, const char *source, const char *target, bool unmapped,
-			 struct error *err)
-{
-	FILE *f = fopen("/proc/self/mountinfo", "re");
-	char *line = NULL, at[PATH_MAX];
-	size_t room = 0, n = strlen(source);
-	int r = 0;
-
-	while (f && r == 0 && getline(&line, &room, f) > 0) {
-		_cleanup_free_ char *inside = NULL;
-
-		if (sscanf(line, "%*d %*d %*s %*s %4095s", at) != 1 || strchr(at, '\\') || strlen(at) <= n ||
-		    !path_is_below(at, source))
-			continue;
-		inside = path_join(target, at + n + 1);
-		r = inside ? add_view(p, at, inside, unmapped, err) : error_memory(err);
-	}
-	free(line);
-	if (f)
-		fclose(f);
-	return r;
-}
-
 /* What was named on purpose shows it already, with its owner's rights. */
 static bool is_shown_by(const struct view *views, size_t n, const char *path)
 {
@@ -353,8 +293,9 @@ static bool is_shown_by(const struct view *views, size_t n, const char *path)
 }
 
 /* data, docs, --ro and the interpreters' prefixes at their own paths, outer ones first. */
-static int add_inputs(const struct request *r, struct plan *p, struct error *err)
+static int add_inputs(const struct request *r, struct layers *l, struct error *err)
 {
+	const struct plan *p = l->plan;
 	size_t n = 0, room = 2 + r->n_ro + strv_length(p->prefixes);
 	_cleanup_free_ struct view *views = calloc(room, sizeof *views);
 	int e = 0;
@@ -378,9 +319,7 @@ static int add_inputs(const struct request *r, struct plan *p, struct error *err
 					      views[i].target);
 			continue;
 		}
-		e = add_view(p, views[i].source, views[i].target, views[i].unmapped, err);
-		if (e == 0 && !p->use_userns_first)
-			e = add_submounts(p, views[i].source, views[i].target, views[i].unmapped, err);
+		e = layers_show(l, views[i].source, views[i].target, views[i].unmapped, err);
 	}
 	return e;
 }
@@ -398,8 +337,11 @@ static int add_again(struct plan *p, const char *source, const char *name, struc
 
 int plan_add_scene(UNUSED struct hood *h, const struct request *r, struct plan *p, struct error *err)
 {
-	int e = add_system_directories(p, err);
+	_cleanup_layers_ struct layers layers;
+	int e = layers_init(&layers, p, err);
 
+	if (e == 0)
+		e = add_system_directories(&layers, err);
 	if (e == 0)
 		e = add_identity_files(p, err);
 	if (e == 0)
@@ -412,7 +354,7 @@ int plan_add_scene(UNUSED struct hood *h, const struct request *r, struct plan *
 		e = strcmp(p->workspace, POST_DIRECTORY) == 0 ? post_scene_plan(p, p->scratch, err)
 							      : add_workspace(p, err);
 	if (e == 0)
-		e = add_inputs(r, p, err);
+		e = add_inputs(r, &layers, err);
 	if (e == 0)
 		e = add_again(p, p->data, "data", err);
 	if (e == 0)

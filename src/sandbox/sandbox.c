@@ -3,9 +3,9 @@
 #include "embedded.h"
 #include "file.h"
 #include "idmap.h"
+#include "overlay_refused.h"
 #include "spec.h"
 #include "spec_build.h"
-#include "walk.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -224,9 +224,6 @@ static int layer_note(const struct report *r, struct receipt *receipt)
 	if (strcmp(name, "idmap") == 0)
 		return receipt_warn(receipt, "'%s' is read as \"other\": its file system cannot be idmapped",
 				    detail);
-	if (strcmp(name, "overlay") == 0)
-		return receipt_warn(receipt, "'%s' is a read-only bind: no overlay can be laid over it here",
-				    detail);
 	return receipt_add(receipt, name, r->value == 1, "%s", detail);
 }
 
@@ -262,15 +259,11 @@ static int start_converse(struct sandbox *s, const struct plan *plan, const stru
 			if (n < 0)
 				return n;
 			break;
-		case REPORT_NEED_WALK:
+		case REPORT_NO_OVERLAY:
 			if (r.value < 0 || (size_t)r.value >= plan->n_mounts)
 				return error_set(err, ERROR_SYSTEM,
-						 "init asked for a mount that does not exist");
-			n = walk_for_doors(plan->mounts[r.value].source, err);
-			n = n < 0 ? n : let_go(s, err);
-			if (n < 0)
-				return n;
-			break;
+						 "init spoke of a mount that does not exist");
+			return overlay_refused(plan->mounts[r.value].source, r.errnum, err);
 		case REPORT_DISK:
 			n = hooks->on_disk ? hooks->on_disk(hooks->arg, fd, err) : 0;
 			n = n < 0 ? n : let_go(s, err);
@@ -308,7 +301,7 @@ static int idmaps_open(const struct plan *plan, const struct sandbox_options *o,
 		int k;
 
 		index[i] = -1;
-		if (plan->use_userns_first || m->kind != MOUNT_OVERLAY || m->system || m->unmapped ||
+		if (plan->use_userns_first || m->kind != MOUNT_OVERLAY || m->unmapped ||
 		    stat(m->source, &st) < 0)
 			continue;
 		for (k = 0; k < n && (owners[k].uid != st.st_uid || owners[k].gid != st.st_gid); k++)

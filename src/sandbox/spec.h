@@ -38,11 +38,7 @@ enum spec_kind {
 	SPEC_DISK
 };
 
-enum {
-	SPEC_WRITABLE = 1,
-	SPEC_OPTIONAL = 2,
-	SPEC_SYSTEM = 4, /* an overlay of the host's own files: a bind will do where there is no overlay */
-};
+enum { SPEC_WRITABLE = 1, SPEC_OPTIONAL = 2 };
 
 struct spec_mount {
 	uint32_t kind, flags;
@@ -84,7 +80,7 @@ struct spec {
 /* Reports. text is a sentence fragment for a person. */
 enum report_kind {
 	REPORT_NEED_MAP, /* in a new user namespace: write my maps, then CONTROL_GO */
-	REPORT_NEED_WALK, /* value: index of a mount whose overlay failed with errnum: may it be a bind? GO or NO */
+	REPORT_NO_OVERLAY, /* value: index of a mount that cannot be an overlay's layer: errnum; it is the end */
 	REPORT_DISK, /* a descriptor of the analysis's own file system comes along: fill it, then CONTROL_GO */
 	REPORT_LAYER,	 /* value 1: held, 0: not; text "name\0detail" */
 	REPORT_FAILED,	 /* the walls could not be raised: text says which, errnum why */

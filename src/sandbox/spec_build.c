@@ -80,8 +80,7 @@ static int put_mount(struct buffer *b, const struct plan *plan, const struct san
 
 	*s = (struct spec_mount){
 		.kind = kinds[m->kind],
-		.flags = (m->writable ? SPEC_WRITABLE : 0) | (m->optional ? SPEC_OPTIONAL : 0) |
-			 (m->system ? SPEC_SYSTEM : 0),
+		.flags = (m->writable ? SPEC_WRITABLE : 0) | (m->optional ? SPEC_OPTIONAL : 0),
 		.mode = m->mode,
 		.idmap = idmap,
 		.device = m->device,

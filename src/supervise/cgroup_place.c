@@ -5,6 +5,7 @@
  */
 #include "cgroup_private.h"
 #include "file.h"
+#include "mountinfo.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -73,22 +74,6 @@ bool cgroup_list_has(const char *list, const char *word)
 	return false;
 }
 
-/* mountinfo writes space, tab, newline and backslash as three octal digits. */
-static void octal_decode(char *text)
-{
-	char *to = text;
-
-	while (*text) {
-		if (text[0] == '\\' && text[1] >= '0' && text[1] <= '3' && text[2] && text[3]) {
-			*to++ = (char)((text[1] - '0') << 6 | (text[2] - '0') << 3 | (text[3] - '0'));
-			text += 4;
-		} else {
-			*to++ = *text++;
-		}
-	}
-	*to = 0;
-}
-
 struct mount {
 	char *root, *point, *options, *type, *super_options;
 };
@@ -107,8 +92,8 @@ static bool mount_parse(char *line, struct mount *ret)
 	if (dash < 0 || dash + 3 >= n)
 		return false;
 	*ret = (struct mount){fields[3], fields[4], fields[5], fields[dash + 1], fields[dash + 3]};
-	octal_decode(ret->root);
-	octal_decode(ret->point);
+	mountinfo_unescape(ret->root);
+	mountinfo_unescape(ret->point);
 	return true;
 }
 

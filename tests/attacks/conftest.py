@@ -1,4 +1,5 @@
-"""The attack suite's results, once for each identity: as root and as an ordinary user, or as the caller."""
+"""The attack suite's results, once for each identity: as root and as an ordinary user, or as the caller. Root runs both a
+second time on a host with file systems mounted below /usr, as drivers and containers have them."""
 import json
 import os
 import pwd
@@ -18,7 +19,20 @@ def pytest_addoption(parser):
 
 def pytest_generate_tests(metafunc):
     if 'result' in metafunc.fixturenames:
-        metafunc.parametrize('result', ['user'] if os.geteuid() else ['root', 'user'], indirect=True, scope='session')
+        situations = ['user'] if os.geteuid() else ['root', 'user', 'root-mounted', 'user-mounted']
+        metafunc.parametrize('result', situations, indirect=True, scope='session')
+
+
+# In a mount namespace of its own: one among directories, one deep between files, one over a single file.
+MOUNTED = '''
+mount -t tmpfs driver /usr/local/games
+mkdir -p /usr/local/games/lib
+mount -t tmpfs deep /usr/local/games/lib
+mount -t tmpfs doc /usr/share/doc
+touch /usr/local/games/file /usr/local/games/lib/file
+mount --bind /etc/hostname /usr/local/games/file
+exec "$@"
+'''
 
 
 class Result:
@@ -48,11 +62,13 @@ def place(request):
 @pytest.fixture(scope='session')
 def result(request, place):
     """`fumehood doctor --attack --json`. As an ordinary user: nobody, whom PostgreSQL accepts as well."""
-    user = {}
-    if request.param == 'user' and os.geteuid() == 0:
+    who, words = request.param.split('-')[0], []
+    if request.param.endswith('-mounted'):
+        words += ['unshare', '-m', 'sh', '-ec', MOUNTED, 'sh']
+    if who == 'user' and os.geteuid() == 0:
         nobody = pwd.getpwnam('nobody')
-        user = {'user': nobody.pw_uid, 'group': nobody.pw_gid, 'extra_groups': []}
-    done = subprocess.run([place / 'fumehood', 'doctor', '--attack', '--json'], stdout=subprocess.PIPE, cwd='/',
-                          env={'PATH': os.environ['PATH'], 'HOME': str(place / 'home')}, timeout=1800, **user)
+        words += ['setpriv', f'--reuid={nobody.pw_uid}', f'--regid={nobody.pw_gid}', '--clear-groups']
+    done = subprocess.run([*words, place / 'fumehood', 'doctor', '--attack', '--json'], stdout=subprocess.PIPE, cwd='/',
+                          env={'PATH': os.environ['PATH'], 'HOME': str(place / 'home')}, timeout=1800)
     (place / f'{request.param}.json').write_bytes(done.stdout)
-    return Result(request.param, done.returncode, done.stdout)
+    return Result(who, done.returncode, done.stdout)

@@ -98,6 +98,14 @@ void fail(const char *what, const char *name, long error)
 	die(1);
 }
 
+void fail_overlay(uint32_t index, long error)
+{
+	struct report r = {.kind = REPORT_NO_OVERLAY, .value = (int32_t)index, .errnum = (int32_t)-error};
+
+	report(&r);
+	die(1);
+}
+
 char await_control(void)
 {
 	char c;
@@ -396,6 +404,7 @@ __attribute__((used)) void init_main(void)
 
 	SYS4(__NR_rt_sigprocmask, 2 /* SIG_SETMASK */, &mask, 0, 8);
 	signals_reset();
+	SYS1(__NR_umask, 0); /* the modes of the new root are ours to choose, not the caller's */
 	SYS3(__NR_close_range, INIT_FD_CONTROL, ~0U, CLOSE_RANGE_CLOEXEC);
 	spec_map();
 	outcome = (struct outcome *)SYS6(__NR_mmap, 0, 4096, PROT_READ | PROT_WRITE,

@@ -29,6 +29,8 @@ static inline const void *spec_at(uint32_t offset)
 /* Reports. layer() says what stands; fail() ends everything: "cannot <what>[ '<name>']". r is -errno. */
 void layer(int held, const char *name, const char *detail);
 void fail(const char *what, const char *name, long r) __attribute__((noreturn));
+/* Ends everything as well: this mount of the spec cannot be an overlay. */
+void fail_overlay(uint32_t index, long r) __attribute__((noreturn));
 /* Reports and waits for the supervisor's answer; its byte. Dies if the supervisor is gone. */
 char ask(uint32_t kind, int32_t value, long r);
 char await_control(void);

@@ -17,8 +17,9 @@
 
 #define ENOENT_ 2L
 #define EEXIST_ 17L
+#define EROFS_	30L
 
-enum { MOUNTS_MAX = 256 };
+enum { MOUNTS_MAX = 900 }; /* a descriptor for each, and 1024 is what a process usually has */
 
 static int sources[MOUNTS_MAX];
 static int parents[MOUNTS_MAX]; /* of a single file that wants an overlay: its directory */
@@ -46,7 +47,7 @@ static void sources_open(void)
 	const struct spec_mount *m = spec_at(spec->mounts);
 
 	if (spec->n_mounts > MOUNTS_MAX)
-		fail("mount more than 256 things", NULL, -7);
+		fail("mount more than 900 things", NULL, -7);
 	for (uint32_t i = 0; i < spec->n_mounts; i++) {
 		const char *source = spec_string(m[i].source);
 		struct stat st;
@@ -195,7 +196,7 @@ static long overlay_over(int directory, int idmap, const char *target)
 
 /*
  * A single file cannot be a layer, but its directory can: an overlay of that, from which the one file is shown, and
- * which is gone before anybody could look at the rest. Where there is no overlay, a bind.
+ * which is gone before anybody could look at the rest.
  */
 static void file_overlay_mount(const struct spec_mount *m, uint32_t index)
 {
@@ -204,11 +205,8 @@ static void file_overlay_mount(const struct spec_mount *m, uint32_t index)
 	long overlay = overlay_over(parents[index], m->idmap, target), directory, file, fd;
 
 	SYS1(__NR_close, parents[index]);
-	if (overlay < 0) {
-		layer(0, "overlay", target);
-		bind_mount(m, sources[index]);
-		return;
-	}
+	if (overlay < 0)
+		fail_overlay(index, overlay);
 	while (name > path && name[-1] != '/')
 		name--;
 	directories_make("/.lower", 1);
@@ -242,14 +240,9 @@ static void overlay_mount(const struct spec_mount *m, uint32_t index)
 	}
 	target_make(m, source);
 	fd = overlay_over(source, m->idmap, target);
-	if (fd >= 0) {
-		attach(fd, target);
-		return;
-	}
-	if (!(m->flags & SPEC_SYSTEM) && ask(REPORT_NEED_WALK, (int32_t)index, fd) != CONTROL_GO)
-		fail("lay an overlay over", target, fd);
-	layer(0, "overlay", target);
-	bind_mount(m, source);
+	if (fd < 0)
+		fail_overlay(index, fd);
+	attach(fd, target);
 }
 
 static void tmpfs_mount(const struct spec_mount *m)
@@ -315,6 +308,8 @@ static void proc_mount(const struct spec_mount *m)
 	proc_mask(target);
 }
 
+static int devices_are_own = 1;
+
 /* As root a node of its own, so that not even its lock is shared; else the host's, bound. */
 static void device_mount(const struct spec_mount *m, int source)
 {
@@ -331,6 +326,7 @@ static void device_mount(const struct spec_mount *m, int source)
 		SYS4(__NR_fchmodat, root, relative, 0666, 0);
 		return;
 	}
+	devices_are_own = 0;
 	SYS4(__NR_mknodat, root, relative, S_IFREG | 0644, 0);
 	fd = tree_clone(source, 0);
 	if (fd < 0)
@@ -340,16 +336,40 @@ static void device_mount(const struct spec_mount *m, int source)
 	attach(fd, target);
 }
 
+static long file_create(const char *path, uint32_t mode)
+{
+	return SYS4(__NR_openat, root, path, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, mode);
+}
+
+/* Over a file of an overlay: made elsewhere, and then put upon it. */
+static void file_cover(const char *target)
+{
+	long at = open_inside("/.file", O_PATH), fd = at < 0 ? at : tree_clone((int)at, 0);
+
+	if (fd >= 0)
+		attributes_set((int)fd, MOUNT_ATTR_RDONLY | MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV, 0);
+	if (fd < 0)
+		fail("show a copy at", target, fd);
+	attach(fd, target);
+	SYS1(__NR_close, at);
+	SYS3(__NR_unlinkat, root, ".file", 0);
+}
+
 static void file_make(const struct spec_mount *m)
 {
 	const char *target = spec_string(m->target), *at = spec_at(m->content);
 	uint32_t left = m->content_size;
+	int covers = 0;
 	long fd, n;
 
 	directories_make(target, 0);
 	while (*target == '/')
 		target++;
-	fd = SYS4(__NR_openat, root, target, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, m->mode);
+	fd = file_create(target, m->mode);
+	if (fd == -EEXIST_ || fd == -EROFS_) {
+		covers = 1;
+		fd = file_create(".file", m->mode);
+	}
 	if (fd < 0)
 		fail("create", target, fd);
 	for (; left; left -= (uint32_t)n, at += n) {
@@ -358,6 +378,8 @@ static void file_make(const struct spec_mount *m)
 			fail("write", target, n);
 	}
 	SYS1(__NR_close, fd);
+	if (covers)
+		file_cover(target);
 }
 
 static void link_make(const struct spec_mount *m)
@@ -376,12 +398,15 @@ static void link_make(const struct spec_mount *m)
 static void same_mount(const struct spec_mount *m)
 {
 	const char *target = spec_string(m->target);
-	long source = open_inside(spec_string(m->source), O_PATH), fd;
+	long source = open_inside(spec_string(m->source), O_PATH), fd, r;
 
 	if (source < 0)
 		fail("open inside", spec_string(m->source), source);
 	target_make(m, (int)source);
 	fd = tree_clone((int)source, 1);
+	/* Where it is put together from parts, it is a tmpfs of ours, and not yet sealed. */
+	if (fd >= 0)
+		fd = (r = attributes_set((int)fd, MOUNT_ATTR_RDONLY, 1)) < 0 ? r : fd;
 	if (fd < 0)
 		fail("show a second time", target, fd);
 	attach(fd, target);
@@ -397,6 +422,17 @@ static void directory_make(const struct spec_mount *m)
 		target++;
 	if (*target)
 		SYS4(__NR_fchmodat, root, target, m->mode, 0);
+}
+
+/* What was put together from parts is whole now. */
+static void tmpfs_seal(const struct spec_mount *m)
+{
+	long at = open_inside(spec_string(m->target), O_PATH);
+	long r = at < 0 ? at : attributes_set((int)at, MOUNT_ATTR_RDONLY, 0);
+
+	if (r < 0)
+		fail("make read-only", spec_string(m->target), r);
+	SYS1(__NR_close, at);
 }
 
 static void root_make(void)
@@ -481,6 +517,12 @@ void mounts_make(void)
 		if (host)
 			SYS1(__NR_close, sources[i]);
 	}
+	m = spec_at(spec->mounts);
+	for (uint32_t i = 0; i < spec->n_mounts; i++, m++)
+		if (m->kind == SPEC_TMPFS && !(m->flags & SPEC_WRITABLE))
+			tmpfs_seal(m);
 	root_enter();
 	layer(1, "mount namespace", "a root of its own, read-only");
+	layer(devices_are_own, "devices",
+	      devices_are_own ? "nodes of its own" : "the host's own nodes: a lock on one is felt outside");
 }

@@ -1,0 +1,43 @@
+/*
+ * What is mounted where, as this process sees it: /proc/self/mountinfo, read once, outer mounts before those inside them.
+ * A list of a moment: what is mounted or unmounted later is not in it.
+ */
+#ifndef BASE_MOUNTINFO_H
+#define BASE_MOUNTINFO_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "error.h"
+#include "macros.h"
+
+struct mount_point {
+	char *path;
+	char *type; /* of its file system */
+	uint64_t id;
+};
+
+struct mountinfo {
+	struct mount_point *points; /* by path, then by id */
+	size_t count;
+};
+
+int mountinfo_load(struct mountinfo *ret, struct error *err);
+/* From a text of that form; it is cut to pieces. -ENOMEM. */
+int mountinfo_parse(char *text, struct mountinfo *ret);
+void mountinfo_done(struct mountinfo *m);
+#define _cleanup_mountinfo_ _cleanup_(mountinfo_done)
+
+/* The kernel writes space, tab, newline and backslash as a backslash with three octal digits. In place. */
+void mountinfo_unescape(char *text);
+
+/* The next mount point strictly below path that is not hidden by another mount, from *at on (0 at first); NULL at the end.
+ * One that we may not look at counts. */
+const struct mount_point *mountinfo_below(const struct mountinfo *m, const char *path, size_t *at);
+/* Whether something is mounted right there. */
+bool mountinfo_is_point(const struct mountinfo *m, const char *path);
+/* The type of the file system that holds path; "" if there is none. */
+const char *mountinfo_type(const struct mountinfo *m, const char *path);
+
+#endif

@@ -1,0 +1,272 @@
+#include "layers.h"
+#include "file.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { FILE_MAX = 4 * 1024 * 1024, COPIES_MAX = 16 * 1024 * 1024 };
+
+/* What is shown at the moment: whose it is decides who may read what has to be copied. */
+struct view {
+	struct layers *layers;
+	bool unmapped;
+	uid_t uid;
+	gid_t gid;
+};
+
+/* In a user namespace that does not own the mounts around it, the kernel keeps them as they are. */
+static int mounts_are_locked(const struct plan *plan, bool *ret, struct error *err)
+{
+	_cleanup_buffer_ struct buffer map = {0};
+	unsigned inside, outside, count;
+	int r;
+
+	*ret = true;
+	if (plan->use_userns_first)
+		return 0;
+	r = file_load(AT_FDCWD, "/proc/self/uid_map", 4096, &map, err);
+	if (r < 0)
+		return r;
+	if (buffer_append(&map, "", 1) < 0)
+		return error_memory(err);
+	*ret = sscanf(map.data, "%u %u %u", &inside, &outside, &count) != 3 || inside != 0 || outside != 0 ||
+	       count != UINT_MAX;
+	return 0;
+}
+
+int layers_init(struct layers *l, struct plan *plan, struct error *err)
+{
+	int r;
+
+	*l = (struct layers){.plan = plan};
+	r = mounts_are_locked(plan, &l->locked, err);
+	return r < 0 ? r : mountinfo_load(&l->mounts, err);
+}
+
+void layers_done(struct layers *l)
+{
+	mountinfo_done(&l->mounts);
+}
+
+static const struct mount_point *first_below(const struct layers *l, const char *path)
+{
+	size_t at = 0;
+
+	return mountinfo_below(&l->mounts, path, &at);
+}
+
+static struct mount *add(const struct view *v, enum mount_kind kind, const char *source, const char *target)
+{
+	return plan_add_mount(v->layers->plan, kind, source, target);
+}
+
+static int add_overlay(const struct view *v, const char *source, const char *target, const struct stat *st,
+		       struct error *err)
+{
+	struct mount *m = add(v, MOUNT_OVERLAY, source, target);
+
+	if (!m)
+		return error_memory(err);
+	m->unmapped = v->unmapped;
+	m->device = st->st_dev;
+	m->inode = st->st_ino;
+	return 0;
+}
+
+/* As its owner is the analysis inside, or as everybody. */
+static bool may_read(const struct view *v, const struct stat *st)
+{
+	if (st->st_mode & S_IROTH || v->unmapped)
+		return st->st_mode & S_IROTH;
+	return geteuid() != 0 || (st->st_uid == v->uid && st->st_mode & S_IRUSR) ||
+	       (st->st_gid == v->gid && st->st_mode & S_IRGRP);
+}
+
+static int refuse_copy(const struct view *v, const char *source, const struct mount_point *beside,
+		       struct error *err)
+{
+	char shown[512], point[512];
+
+	text_escape_into(shown, sizeof shown, source, strlen(source));
+	if (!beside)
+		return error_set(
+			err, ERROR_REFUSED,
+			"'%s' is a mount by itself: no overlay can be laid over a single file, and it is too "
+			"large to be copied; show the directory that it comes from instead",
+			shown);
+	text_escape_into(point, sizeof point, beside->path, strlen(beside->path));
+	return error_set(
+		err, ERROR_REFUSED,
+		"'%s' lies beside what is mounted at '%s': there no overlay can be laid over it for an ordinary "
+		"user, and it is too large to be copied; %s, or run as root",
+		shown, point, v->unmapped ? "unmount that" : "move it into a directory of its own");
+}
+
+/* The content, empty and closed to everybody if the analysis may not read it. */
+static int add_copy(const struct view *v, const char *source, const char *target,
+		    const struct mount_point *beside, struct error *err)
+{
+	_cleanup_close_ int fd = file_open_nolinks(AT_FDCWD, source, O_RDONLY | O_NONBLOCK | O_NOCTTY);
+	_cleanup_buffer_ struct buffer content = {0};
+	struct mount *m;
+	struct stat st = {0};
+	bool readable;
+	int r = 0;
+
+	if (fd < 0 && fd != -EACCES && fd != -ENXIO)
+		return error_system(err, -fd, "cannot open '%s'", source);
+	if (fd >= 0 && fstat(fd, &st) < 0)
+		return error_system(err, errno, "cannot look at '%s'", source);
+	readable = fd >= 0 && S_ISREG(st.st_mode) && may_read(v, &st);
+	if (readable)
+		r = st.st_size > FILE_MAX ? -EFBIG : file_read_all(fd, &content, FILE_MAX);
+	if (r == -EFBIG || v->layers->copied + content.size > COPIES_MAX)
+		return refuse_copy(v, source, beside, err);
+	if (r < 0)
+		return error_system(err, -r, "cannot read '%s'", source);
+	m = add(v, MOUNT_FILE, NULL, target);
+	if (!m)
+		return error_memory(err);
+	v->layers->copied += content.size;
+	m->mode = readable ? 0444 | (st.st_mode & 0111) : 0;
+	m->content_size = content.size;
+	m->content = TAKE_PTR(content.data);
+	return 0;
+}
+
+static int add_link(const struct view *v, const char *source, const char *target, struct error *err)
+{
+	char text[PATH_MAX];
+	ssize_t n = readlink(source, text, sizeof text - 1);
+
+	if (n < 0)
+		return error_system(err, errno, "cannot read the link '%s'", source);
+	text[n] = 0;
+	return add(v, MOUNT_LINK, text, target) ? 0 : error_memory(err);
+}
+
+static int add_parts(const struct view *v, const char *source, const char *target, const struct stat *st,
+		     enum mount_kind kind, struct error *err);
+
+/* One entry of a directory that has a mount somewhere below it. */
+static int add_part(const struct view *v, const char *source, const char *target,
+		    const struct mount_point *beside, struct error *err)
+{
+	struct stat st;
+
+	if (lstat(source, &st) < 0)
+		return errno == ENOENT || errno == EACCES
+			       ? 0
+			       : error_system(err, errno, "cannot look at '%s'", source);
+	if (S_ISDIR(st.st_mode))
+		return first_below(v->layers, source) ? add_parts(v, source, target, &st, MOUNT_DIR, err)
+						      : add_overlay(v, source, target, &st, err);
+	if (S_ISLNK(st.st_mode))
+		return add_link(v, source, target, err);
+	/* Devices, sockets and FIFOs lead nowhere in an overlay either. */
+	return S_ISREG(st.st_mode) ? add_copy(v, source, target, beside, err) : 0;
+}
+
+static int each_part(const struct view *v, const char *source, const char *target, struct dirent **entries,
+		     int n, struct error *err)
+{
+	const struct mount_point *beside = first_below(v->layers, source);
+	int r = 0;
+
+	for (int i = 0; r == 0 && i < n; i++) {
+		const char *name = entries[i]->d_name;
+		_cleanup_free_ char *from = path_join(source, name), *to = path_join(target, name);
+
+		if (strcmp(name, ".") == 0 || strcmp(name, "..") == 0)
+			continue;
+		r = from && to ? add_part(v, from, to, beside, err) : error_memory(err);
+	}
+	return r;
+}
+
+/* The directory itself is one of a small file system (the outermost), or of its parent's. */
+static int add_parts(const struct view *v, const char *source, const char *target, const struct stat *st,
+		     enum mount_kind kind, struct error *err)
+{
+	struct mount *m = add(v, kind, NULL, target);
+	struct dirent **entries = NULL;
+	int r, n;
+
+	if (!m)
+		return error_memory(err);
+	m->mode = st->st_mode & 0755;
+	n = scandir(source, &entries, NULL, alphasort);
+	if (n < 0 && errno == EACCES) { /* what we cannot list, the analysis cannot either */
+		m->mode = 0;
+		return 0;
+	}
+	if (n < 0)
+		return error_system(err, errno, "cannot list '%s'", source);
+	r = each_part(v, source, target, entries, n, err);
+	for (int i = 0; i < n; i++)
+		free(entries[i]);
+	free(entries);
+	return r;
+}
+
+/* One overlay over everything, then one over each mount below, which the first does not show. */
+static int add_whole(const struct view *v, const char *source, const char *target, const struct stat *st,
+		     struct error *err)
+{
+	size_t at = 0, n = strlen(source);
+	const struct mount_point *p;
+	int r = add_overlay(v, source, target, st, err);
+
+	while (r == 0 && (p = mountinfo_below(&v->layers->mounts, source, &at))) {
+		_cleanup_free_ char *inside = path_join(target, p->path + n + (source[n - 1] != '/'));
+		struct stat below;
+
+		if (!inside)
+			return error_memory(err);
+		if (lstat(p->path, &below) < 0)
+			return error_system(err, errno, "cannot look at '%s'", p->path);
+		r = S_ISDIR(below.st_mode) ? add_overlay(v, p->path, inside, &below, err)
+					   : add_copy(v, p->path, inside, NULL, err);
+	}
+	return r;
+}
+
+/* Through its directory, of which nothing else is shown; unless that one has mounts, or is not where the file is from. */
+static int add_file(const struct view *v, const char *source, const char *target, const struct stat *st,
+		    struct error *err)
+{
+	_cleanup_free_ char *directory = strdup(source);
+	const struct mount_point *beside;
+
+	if (!directory)
+		return error_memory(err);
+	*strrchr(directory, '/') = 0;
+	if (mountinfo_is_point(&v->layers->mounts, source))
+		return add_copy(v, source, target, NULL, err);
+	beside = v->layers->locked ? first_below(v->layers, *directory ? directory : "/") : NULL;
+	return beside ? add_copy(v, source, target, beside, err) : add_overlay(v, source, target, st, err);
+}
+
+int layers_show(struct layers *l, const char *source, const char *target, bool unmapped, struct error *err)
+{
+	struct view v = {.layers = l, .unmapped = unmapped};
+	struct stat st;
+
+	if (lstat(source, &st) < 0)
+		return error_system(err, errno, "cannot look at '%s'", source);
+	v.uid = st.st_uid;
+	v.gid = st.st_gid;
+	if (S_ISREG(st.st_mode))
+		return add_file(&v, source, target, &st, err);
+	if (!S_ISDIR(st.st_mode))
+		return error_set(err, ERROR_REFUSED, "'%s' is neither a directory nor a regular file",
+				 source);
+	if (!first_below(l, source))
+		return add_overlay(&v, source, target, &st, err);
+	return l->locked ? add_parts(&v, source, target, &st, MOUNT_TMPFS, err)
+			 : add_whole(&v, source, target, &st, err);
+}

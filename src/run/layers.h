@@ -1,0 +1,34 @@
+/*
+ * How directories and files of the host are shown: each through an overlay of this analysis alone, never bound, so that
+ * sockets, FIFOs, locks and leases behind it stay out of reach.
+ *
+ * What is mounted below such a directory is not part of the overlay. Root lays one over each of these mounts as well. To
+ * an ordinary user the kernel refuses the outer one, since it would show what a mount hides: there the directory is
+ * put together from its parts, an overlay for each directory that has no mount below it, links as links, and small
+ * files as copies. What cannot be shown in either way is refused in a sentence; the kernel's own refusals come later
+ * (sandbox.h).
+ *
+ *   layers_init → layers_show for each, outer ones first → layers_done
+ */
+#ifndef RUN_LAYERS_H
+#define RUN_LAYERS_H
+
+#include "mountinfo.h"
+#include "plan.h"
+
+struct layers {
+	struct plan *plan;
+	struct mountinfo mounts;
+	bool locked;   /* no overlay can be laid over a directory with mounts below it */
+	size_t copied; /* bytes */
+};
+
+int layers_init(struct layers *l, struct plan *plan, struct error *err);
+void layers_done(struct layers *l);
+#define _cleanup_layers_ _cleanup_(layers_done)
+
+/* source, canonical, a directory or a regular file, at target. unmapped: read as everybody else
+ * reads it, not with its owner's rights. */
+int layers_show(struct layers *l, const char *source, const char *target, bool unmapped, struct error *err);
+
+#endif
