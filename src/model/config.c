@@ -31,6 +31,9 @@ void config_done(struct config *c)
 	free(c->post_process_directory);
 	json_decref(c->query);
 	json_decref(c->slurm);
+	json_decref(c->queue_users);
+	json_decref(c->queue_allow);
+	free(c->queue_allow_directory);
 	*c = (struct config){0};
 }
 
@@ -146,6 +149,14 @@ static int keep_as_json(const struct node *n, json_t **ret, struct error *err)
 	return *ret ? 0 : error_memory(err);
 }
 
+static int directory_of(const char *file, char **ret, struct error *err)
+{
+	const char *slash = strrchr(file, '/');
+
+	*ret = slash ? strndup(file, (size_t)(slash - file) + 1) : strdup(".");
+	return *ret ? 0 : error_memory(err);
+}
+
 static int read_post_process(struct config *c, const struct node *n, const char *file, struct error *err)
 {
 	const struct node *limits;
@@ -156,12 +167,8 @@ static int read_post_process(struct config *c, const struct node *n, const char 
 		r = limits_read(&c->post_process_limits, limits, file, LIMIT_SITE, err);
 	if (r == 0)
 		r = keep_as_json(n, &c->post_process, err);
-	if (r == 0 && node_find(n, "command")) {
-		const char *slash = strrchr(file, '/');
-
-		c->post_process_directory = slash ? strndup(file, (size_t)(slash - file) + 1) : strdup(".");
-		r = c->post_process_directory ? 0 : error_memory(err);
-	}
+	if (r == 0 && node_find(n, "command"))
+		r = directory_of(file, &c->post_process_directory, err);
 	return r;
 }
 
@@ -177,6 +184,29 @@ static int read_slurm(struct config *c, const struct node *n, const char *file, 
 	int r = node_expect_map(n, file, "slurm", err);
 
 	return r < 0 ? r : keep_as_json(n, &c->slurm, err);
+}
+
+static int read_users(struct config *c, const struct node *n, const char *file, struct error *err)
+{
+	int r = shape_users(n, file, err);
+
+	c->queue_users = r == 0 ? json_object() : NULL;
+	/* As they stand: a number is a user's too, and a role may be named like one. */
+	for (size_t i = 0; r == 0 && i < n->count; i++)
+		if (json_object_set_new(c->queue_users, n->keys[i].text, json_string(n->items[i].text)) < 0)
+			r = error_memory(err);
+	return r;
+}
+
+static int read_allow(struct config *c, const struct node *n, const char *file, struct error *err)
+{
+	int r = shape_allow(n, file, err);
+
+	if (r == 0)
+		r = keep_as_json(n, &c->queue_allow, err);
+	if (r == 0 && node_find(n, "post_process"))
+		r = directory_of(file, &c->queue_allow_directory, err);
+	return r;
 }
 
 static int read_queue(struct config *c, const struct node *map, const char *file, struct error *err)
@@ -199,6 +229,10 @@ static int read_queue(struct config *c, const struct node *map, const char *file
 			if (r == 0 && (c->queue_lease_ns < QUEUE_LEASE_MIN_NS ||
 				       c->queue_lease_ns > QUEUE_LEASE_MAX_NS))
 				r = node_error(n, file, err, "lease must be from 1s to 1h");
+		} else if (strcmp(key, "users") == 0) {
+			r = read_users(c, n, file, err);
+		} else if (strcmp(key, "allow") == 0) {
+			r = read_allow(c, n, file, err);
 		} else {
 			r = node_unknown_key(&map->keys[i], file, "queue", err);
 		}
@@ -285,6 +319,21 @@ static void merge_keep(struct config *to, const struct config *from)
 	to->set |= missing;
 }
 
+/* Who is whom, and what anybody may name: one file says it, and the site's before all others. */
+static void merge_rights(struct config *to, struct config *from, bool is_site)
+{
+	if (from->queue_users && (is_site || !to->queue_users)) {
+		json_decref(to->queue_users);
+		to->queue_users = TAKE_PTR(from->queue_users);
+	}
+	if (from->queue_allow && (is_site || !to->queue_allow)) {
+		json_decref(to->queue_allow);
+		free(to->queue_allow_directory);
+		to->queue_allow = TAKE_PTR(from->queue_allow);
+		to->queue_allow_directory = TAKE_PTR(from->queue_allow_directory);
+	}
+}
+
 static void merge_queue(struct config *to, const struct config *from)
 {
 	unsigned missing = from->set & ~to->set;
@@ -308,6 +357,7 @@ static int config_merge(struct config *to, struct config *from, bool is_site)
 		merge_text(&to->post_process_directory, &from->post_process_directory);
 	limits_inherit(&to->post_process_limits, &from->post_process_limits);
 	merge_maximum(&to->maximum, &from->maximum, is_site);
+	merge_rights(to, from, is_site);
 	merge_queue(to, from);
 	merge_keep(to, from);
 	if (request_inherit(&to->defaults, &from->defaults) < 0 ||

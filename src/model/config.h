@@ -1,6 +1,7 @@
 /*
  * The site's and the user's configuration, several files merged: the first that sets a key wins, except that what
- * /etc sets as `maximum`, `post_process.tables` and `query.role` cannot be widened by a user's file.
+ * /etc sets as `maximum`, `post_process.tables`, `query.role`, `queue.users` and `queue.allow` cannot be widened by a
+ * user's file.
  * Pure: the caller reads the files.
  */
 #ifndef MODEL_CONFIG_H
@@ -29,7 +30,10 @@ struct config {
 	int queue_cap;		 /* running at once per owner, on all workers; 0: no cap */
 	int queue_jobs;		 /* at once in one worker; 0: one per CPU */
 	uint64_t queue_lease_ns; /* how long a worker may be silent */
-	unsigned set;		 /* private: which of the numbers were given */
+	json_t *queue_users; /* {OWNER: USER}: whose rights on this host a submission has; NULL if not set */
+	json_t *queue_allow; /* what anybody's submission may name; checked for shape; NULL if not set */
+	char *queue_allow_directory; /* of the file that lists post-processes there; relative as that file was */
+	unsigned set;		     /* private: which of the numbers were given */
 };
 
 void config_init(struct config *c);

@@ -159,3 +159,104 @@ int shape_query(const struct node *map, const char *file, struct error *err)
 	}
 	return r;
 }
+
+/* An owner is a role of the database, or a user where the ledger is a file; a user is a name, or a number where it has
+ * none. */
+int shape_users(const struct node *map, const char *file, struct error *err)
+{
+	int r = node_expect_map(map, file, "users", err);
+
+	for (size_t i = 0; r == 0 && i < map->count; i++) {
+		const struct node *n = &map->items[i];
+
+		if (!*map->keys[i].text)
+			r = node_error(&map->keys[i], file, err, "users has an owner without a name");
+		else if (n->kind != NODE_SCALAR || node_scalar_type(n) == SCALAR_NULL || !*n->text)
+			r = node_error(n, file, err, "users must give a local user for each owner");
+	}
+	return r;
+}
+
+static int shape_place(const struct node *n, const char *file, const char *name, struct error *err)
+{
+	_cleanup_free_ char *path = NULL;
+	int r = shape_text(n, file, name, err);
+
+	if (r == 0)
+		r = node_read_text(n, file, name, &path, err);
+	if (r < 0)
+		return r;
+	if (path[0] != '/')
+		return node_error(n, file, err, "%s must list absolute paths", name);
+	for (const char *part = path; *part; part += strspn(part, "/")) {
+		size_t length = strcspn(part, "/");
+
+		if (length == 2 && strncmp(part, "..", 2) == 0)
+			return node_error(n, file, err, "%s must list paths without '..'", name);
+		part += length;
+	}
+	return path[strspn(path, "/")]
+		       ? 0
+		       : node_error(n, file, err, "%s must not list '/': that would be everything", name);
+}
+
+static int shape_variable(const struct node *n, const char *file, const char *name, struct error *err)
+{
+	int r = shape_text(n, file, name, err);
+
+	if (r == 0 && strchr(n->text, '='))
+		r = node_error(n, file, err, "%s must list names of variables, without values", name);
+	return r;
+}
+
+static int shape_flag(const struct node *n, const char *file, const char *name, struct error *err)
+{
+	bool value;
+
+	return node_read_bool(n, file, name, &value, err);
+}
+
+static const struct {
+	const char *key;
+	bool is_list;
+	int (*shape)(const struct node *n, const char *file, const char *name, struct error *err);
+} allowed[] = {
+	{"data", true, shape_place},
+	{"docs", true, shape_place},
+	{"ro", true, shape_place},
+	{"into", true, shape_place},
+	{"post_process", true, shape_text},
+	{"env", true, shape_variable},
+	{"query", false, shape_flag},
+	{"keep", false, shape_flag},
+	{"allow_unlimited", false, shape_flag},
+};
+
+static int shape_allowed(const struct node *n, const char *file, size_t which, struct error *err)
+{
+	const char *key = allowed[which].key;
+	int r = 0;
+
+	if (!allowed[which].is_list)
+		return allowed[which].shape(n, file, key, err);
+	if (n->kind != NODE_LIST)
+		return node_error(n, file, err, "%s must be a list", key);
+	for (size_t i = 0; r == 0 && i < n->count; i++)
+		r = allowed[which].shape(&n->items[i], file, key, err);
+	return r;
+}
+
+int shape_allow(const struct node *map, const char *file, struct error *err)
+{
+	int r = node_expect_map(map, file, "allow", err);
+
+	for (size_t i = 0; r == 0 && i < map->count; i++) {
+		size_t which = 0;
+
+		while (which < ARRAY_SIZE(allowed) && strcmp(allowed[which].key, map->keys[i].text) != 0)
+			which++;
+		r = which == ARRAY_SIZE(allowed) ? node_unknown_key(&map->keys[i], file, "allow", err)
+						 : shape_allowed(&map->items[i], file, which, err);
+	}
+	return r;
+}

@@ -201,6 +201,62 @@ static void test_a_file_with_an_error_changes_nothing(void **state)
 	assert_int_equal(c.maximum.origin[LIMIT_MEMORY], LIMIT_UNSET);
 }
 
+static void test_who_is_whom_and_what_anybody_may_name(void **state)
+{
+	_cleanup_config_ struct config c = {0};
+
+	(void)state;
+	must_parse(&c,
+		   "queue:\n"
+		   "  users: {lab: alice, '7': 1001}\n"
+		   "  allow:\n"
+		   "    ro: [/srv/reference, /srv/more]\n"
+		   "    post_process: [python3 rows.py]\n"
+		   "    env: [LICENCE]\n"
+		   "    query: true\n",
+		   false);
+	assert_string_equal(json_string_value(json_object_get(c.queue_users, "lab")), "alice");
+	assert_string_equal(json_string_value(json_object_get(c.queue_users, "7")), "1001");
+	assert_int_equal(json_array_size(json_object_get(c.queue_allow, "ro")), 2);
+	assert_true(json_is_true(json_object_get(c.queue_allow, "query")));
+	assert_string_equal(c.queue_allow_directory, ".");
+}
+
+static void test_a_user_cannot_widen_what_the_site_lets_strangers_name(void **state)
+{
+	_cleanup_config_ struct config c = {0};
+
+	(void)state;
+	must_parse(&c, "queue: {users: {mallory: root}, allow: {ro: [/root], into: [/etc]}}\n", false);
+	must_parse(&c, "queue: {users: {lab: alice}, allow: {ro: [/srv]}}\n", true);
+	assert_null(json_object_get(c.queue_users, "mallory"));
+	assert_non_null(json_object_get(c.queue_users, "lab"));
+	assert_null(json_object_get(c.queue_allow, "into"));
+	assert_string_equal(json_string_value(json_array_get(json_object_get(c.queue_allow, "ro"), 0)),
+			    "/srv");
+}
+
+static void test_what_strangers_may_name_is_written_strictly(void **state)
+{
+	(void)state;
+	assert_fails("queue: {users: [a]}\n", "1:16", "map");
+	assert_fails("queue: {users: {a: [b]}}\n", "1:20", "local user");
+	assert_fails("queue: {users: {a: ''}}\n", "1:20", "local user");
+	assert_fails("queue: {users: {a: null}}\n", "1:20", "local user");
+	assert_fails("queue: {users: {'': b}}\n", "1:17", "without a name");
+	assert_fails("queue: {allow: all}\n", "1:16", "map");
+	assert_fails("queue: {allow: {input: [/a]}}\n", "1:17", "unknown key 'input'");
+	assert_fails("queue: {allow: {ro: /srv}}\n", "1:21", "list");
+	assert_fails("queue: {allow: {ro: [srv]}}\n", "1:22", "absolute");
+	assert_fails("queue: {allow: {ro: [/srv/../root]}}\n", "1:22", "'..'");
+	assert_fails("queue: {allow: {into: [/tmp, //]}}\n", "1:30", "everything");
+	assert_fails("queue: {allow: {data: ['']}}\n", "1:24", "empty");
+	assert_fails("queue: {allow: {env: [A=1]}}\n", "1:23", "without values");
+	assert_fails("queue: {allow: {query: sometimes}}\n", "1:24", "query");
+	assert_fails("queue: {allow: {keep: [true]}}\n", "1:23", "keep");
+	assert_fails("queue: {allow: {post_process: [[a]]}}\n", "1:32", "text");
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -212,6 +268,9 @@ int main(void)
 		cmocka_unit_test(test_without_the_sites_word_the_stronger_file_stands),
 		cmocka_unit_test(test_errors_point_at_line_and_column),
 		cmocka_unit_test(test_a_file_with_an_error_changes_nothing),
+		cmocka_unit_test(test_who_is_whom_and_what_anybody_may_name),
+		cmocka_unit_test(test_a_user_cannot_widen_what_the_site_lets_strangers_name),
+		cmocka_unit_test(test_what_strangers_may_name_is_written_strictly),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
