@@ -20,6 +20,11 @@ int file_open_beneath(int dirfd, const char *path, int flags, mode_t mode);
 /* openat2() with RESOLVE_NO_SYMLINKS | NO_MAGICLINKS only: for canonical absolute paths. -errno. */
 int file_open_nolinks(int dirfd, const char *path, int flags);
 
+/* An O_PATH descriptor of a path, component by component. A link on the way is followed only if it is root's or
+ * our own: nobody else leads us anywhere, now or by swapping a directory for a link. The last component is not followed.
+ * -ELOOP for somebody else's link; -errno. */
+int file_open_trusted(const char *path);
+
 int file_write_all(int fd, const void *data, size_t size); /* -errno */
 /* Exactly size bytes from where from stands to where to does, by the kernel. -ENODATA if there are fewer; -errno. */
 int file_send(int from, int to, uint64_t size);

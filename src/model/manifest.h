@@ -33,6 +33,7 @@ struct input {
 	uint8_t sha256[DIGEST_SIZE];
 	uint64_t size;
 	unsigned mode;
+	uint64_t device, inode; /* of the source while it is being submitted; else 0 */
 };
 
 struct manifest {

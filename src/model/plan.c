@@ -77,7 +77,7 @@ struct mount *plan_add_mount(struct plan *p, enum mount_kind kind, const char *s
 	return more;
 }
 
-int plan_add_stage(struct plan *p, const char *source, const char *as)
+int plan_add_stage(struct plan *p, const char *source, const char *as, uint64_t device, uint64_t inode)
 {
 	_cleanup_free_ char *from = strdup(source), *to = strdup(as);
 	struct stage *more = p->stages;
@@ -88,7 +88,8 @@ int plan_add_stage(struct plan *p, const char *source, const char *as)
 		p->stages = more;
 	if (!more || !from || !to || lookup_add(&p->stage_names, as, p->n_stages) < 0)
 		return -ENOMEM;
-	more[p->n_stages++] = (struct stage){.source = TAKE_PTR(from), .as = TAKE_PTR(to)};
+	more[p->n_stages++] = (struct stage){
+		.source = TAKE_PTR(from), .as = TAKE_PTR(to), .device = device, .inode = inode};
 	return 0;
 }
 

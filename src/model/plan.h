@@ -45,6 +45,8 @@ struct mount {
 struct stage {
 	char *source; /* canonical host path */
 	char *as;     /* relative, in the workspace */
+	uint64_t device,
+		inode; /* what it was when the plan was made: another is not copied; inode 0: not known */
 };
 
 struct plan {
@@ -85,7 +87,7 @@ void plan_done(struct plan *p);
 
 /* A new zeroed entry at the end, kind and target set; NULL if memory is out. */
 struct mount *plan_add_mount(struct plan *p, enum mount_kind kind, const char *source, const char *target);
-int plan_add_stage(struct plan *p, const char *source, const char *as);
+int plan_add_stage(struct plan *p, const char *source, const char *as, uint64_t device, uint64_t inode);
 bool plan_has_stage(const struct plan *p, const char *source, const char *as);
 
 json_t *plan_to_json(const struct plan *p); /* contents of FILE mounts are not printed, only their size */

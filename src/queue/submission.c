@@ -68,23 +68,33 @@ static const char *shown(char out[SHOWN_SIZE], const char *path)
 	return text_escape_into(out, SHOWN_SIZE, path, strlen(path));
 }
 
-static int source_open(const char *path, struct error *err)
+/* By its canonical path, in which nothing is a link. inode 0: its content is verified by who reads it. */
+static int source_open(const char *path, uint64_t device, uint64_t inode, struct error *err)
 {
-	_cleanup_close_ int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY);
+	_cleanup_close_ int fd =
+		file_open_nolinks(AT_FDCWD, path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY);
 	char name[SHOWN_SIZE];
 	struct stat st;
 
-	if (fd < 0 || fstat(fd, &st) < 0)
+	if (fd == -ELOOP)
+		return error_set(err, ERROR_REFUSED,
+				 "cannot stage '%s': a part of its path has become a symbolic link",
+				 shown(name, path));
+	if (fd < 0)
+		return error_system(err, -fd, "cannot stage '%s'", shown(name, path));
+	if (fstat(fd, &st) < 0)
 		return error_system(err, errno, "cannot stage '%s'", shown(name, path));
-	if (!S_ISREG(st.st_mode))
-		return error_set(err, ERROR_REFUSED, "cannot stage '%s': it is not a file any more",
+	if (!S_ISREG(st.st_mode) || (inode && (st.st_dev != device || st.st_ino != inode)))
+		return error_set(err, ERROR_REFUSED,
+				 "cannot stage '%s': it is not the file any more that it was",
 				 shown(name, path));
 	return TAKE_FD(fd);
 }
 
-static int source_read(const char *path, struct content *ret, struct error *err)
+static int source_read(const struct input *in, struct content *ret, struct error *err)
 {
-	_cleanup_close_ int fd = source_open(path, err);
+	const char *path = in->source;
+	_cleanup_close_ int fd = source_open(path, in->device, in->inode, err);
 	_cleanup_free_ char *data = malloc(READ_SIZE);
 	char name[SHOWN_SIZE];
 	struct digest digest;
@@ -106,8 +116,10 @@ static int source_read(const char *path, struct content *ret, struct error *err)
 	return 0;
 }
 
-static int source_find(struct submission *s, const char *path, const struct content **ret, struct error *err)
+static int source_find(struct submission *s, const struct input *in, const struct content **ret,
+		       struct error *err)
 {
+	const char *path = in->source;
 	const json_t *known = json_object_get(s->by_path, path);
 	struct content *more;
 	int r;
@@ -120,7 +132,7 @@ static int source_find(struct submission *s, const char *path, const struct cont
 	if (!more)
 		return error_memory(err);
 	s->sources = more;
-	r = source_read(path, &more[s->n_sources], err);
+	r = source_read(in, &more[s->n_sources], err);
 	if (r < 0)
 		return r;
 	if (json_object_set_new_nocheck(s->by_path, path, json_integer((json_int_t)s->n_sources)) < 0)
@@ -139,7 +151,7 @@ static int job_digest(struct submission *s, struct job *j, struct error *err)
 		struct input *in = &j->inputs.list[i];
 		const struct content *source = NULL;
 
-		r = source_find(s, in->source, &source, err);
+		r = source_find(s, in, &source, err);
 		if (r == 0) {
 			memcpy(in->sha256, source->sha256, sizeof in->sha256);
 			in->size = source->size;
@@ -199,7 +211,7 @@ int submission_add(struct submission *s, const struct request *request, struct e
 
 static int open_content(void *arg UNUSED, const struct output *o, struct error *err)
 {
-	return source_open(o->path, err);
+	return source_open(o->path, 0, 0, err);
 }
 
 int submission_commit(struct submission *s, unsigned flags, struct error *err)

@@ -108,17 +108,22 @@ static int list_inputs(const struct plan *plan, struct inputs *inputs, struct er
 		const struct stage *stage = &plan->stages[i];
 		struct input input = {.path = stage->as, .source = stage->source};
 		const struct input *before = inputs_find(inputs, stage->as);
+		_cleanup_close_ int fd = -1;
 		struct stat st;
 
 		if (before)
 			return error_set(err, ERROR_USAGE,
 					 "cannot stage '%s' as '%s': another input has that name already",
 					 stage->source, stage->as);
-		if (lstat(stage->source, &st) < 0)
-			return error_system(err, errno, "cannot look at input '%s'", stage->source);
-		if (!S_ISREG(st.st_mode))
-			return error_set(err, ERROR_REFUSED, "input '%s' is not a regular file",
-					 stage->source);
+		fd = file_open_nolinks(AT_FDCWD, stage->source, O_PATH | O_NOFOLLOW);
+		if (fd < 0 || fstat(fd, &st) < 0)
+			return error_system(err, fd < 0 ? -fd : errno, "cannot look at input '%s'",
+					    stage->source);
+		if (!S_ISREG(st.st_mode) || st.st_dev != stage->device || st.st_ino != stage->inode)
+			return error_set(err, ERROR_REFUSED,
+					 "input '%s' is not the file any more that it was", stage->source);
+		input.device = stage->device;
+		input.inode = stage->inode;
 		input.size = (uint64_t)st.st_size;
 		input.mode = st.st_mode & 0111 ? 0700 : 0600;
 		if (inputs_add(inputs, &input) < 0)

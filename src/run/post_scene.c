@@ -136,8 +136,8 @@ static int place_stages(const struct post_job *job, int work, struct error *err)
 	int r = 0;
 
 	for (size_t i = 0; r == 0 && i < job->plan->n_stages; i++)
-		r = workspace_stage(&place, job->plan->stages[i].source, job->plan->stages[i].as,
-				    job->plan->limits.value[LIMIT_DISK], job->uid, job->gid, &inputs, err);
+		r = workspace_stage(&place, &job->plan->stages[i], job->plan->limits.value[LIMIT_DISK],
+				    job->uid, job->gid, &inputs, err);
 	inputs_done(&inputs);
 	return r;
 }

@@ -128,7 +128,8 @@ int queries_stage(struct workspace *w, uint64_t max, uid_t uid, gid_t gid, struc
 		path = runs ? path_join(runs, name) : NULL;
 		if (!path)
 			return error_memory(err);
-		r = workspace_stage(w, path, a->queries[i].name, max, uid, gid, &a->inputs, err);
+		r = workspace_stage(w, &(struct stage){.source = path, .as = a->queries[i].name}, max, uid,
+				    gid, &a->inputs, err);
 		if (r == 0)
 			r = note_input(a, &a->queries[i], err);
 		unlinkat(w->run_fd, name, 0);

@@ -50,7 +50,8 @@ static bool clean_relative(const char *path, char *out, size_t room)
 	return n > 0;
 }
 
-static int add(struct plan *plan, const char *source, const char *as, struct error *err)
+static int add(struct plan *plan, const char *source, const char *as, const struct stat *st,
+	       struct error *err)
 {
 	if (plan_has_stage(plan, source, as))
 		return 0;
@@ -58,7 +59,7 @@ static int add(struct plan *plan, const char *source, const char *as, struct err
 		return error_set(err, ERROR_REFUSED,
 				 "more than %d files to stage: show the directory with --ro instead",
 				 STAGE_FILES_MAX);
-	return plan_add_stage(plan, source, as) < 0 ? error_memory(err) : 0;
+	return plan_add_stage(plan, source, as, st->st_dev, st->st_ino) < 0 ? error_memory(err) : 0;
 }
 
 static int refuse_link(const char *path, struct error *err)
@@ -72,49 +73,77 @@ static int refuse_link(const char *path, struct error *err)
 		shown);
 }
 
-/* A directory given with --input: everything below it. */
-static int add_tree(struct plan *plan, const char *source, const char *as, int depth, struct error *err)
+static int add_entry(struct plan *plan, int dirfd, const char *name, const char *path, const char *as,
+		     int depth, struct error *err);
+
+/* A directory given with --input: everything below it, from descriptor to descriptor. */
+static int add_tree(struct plan *plan, int fd, const char *source, const char *as, int depth,
+		    struct error *err)
 {
-	DIR *dir = opendir(source);
+	int list = openat(fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	DIR *dir = list < 0 ? NULL : fdopendir(list);
 	struct dirent *e;
 	int r = 0;
 
-	if (!dir)
-		return error_system(err, errno, "cannot list --input '%s'", source);
+	if (!dir) {
+		r = error_system(err, errno, "cannot list --input '%s'", source);
+		fd_close(list);
+		return r;
+	}
 	while (r == 0 && (e = readdir(dir))) {
 		_cleanup_free_ char *path = NULL, *name = NULL;
-		struct stat st;
 
 		if (strcmp(e->d_name, ".") == 0 || strcmp(e->d_name, "..") == 0)
 			continue;
 		path = path_join(source, e->d_name);
 		name = path_join(as, e->d_name);
-		if (!path || !name)
-			r = error_memory(err);
-		else if (lstat(path, &st) < 0)
-			r = error_system(err, errno, "cannot look at --input '%s'", path);
-		else if (S_ISLNK(st.st_mode))
-			r = refuse_link(path, err);
-		else if (S_ISDIR(st.st_mode) && depth < STAGE_DEPTH_MAX)
-			r = add_tree(plan, path, name, depth + 1, err);
-		else if (S_ISREG(st.st_mode))
-			r = add(plan, path, name, err);
-		else
-			r = error_set(err, ERROR_REFUSED,
-				      "--input '%s' is neither a file nor a directory, or lies too deep",
-				      path);
+		r = path && name ? add_entry(plan, list, e->d_name, path, name, depth, err)
+				 : error_memory(err);
 	}
 	closedir(dir);
 	return r;
 }
 
+static int add_entry(struct plan *plan, int dirfd, const char *name, const char *path, const char *as,
+		     int depth, struct error *err)
+{
+	_cleanup_close_ int fd = openat(dirfd, name, O_PATH | O_NOFOLLOW | O_CLOEXEC);
+	struct stat st;
+
+	if (fd < 0 || fstat(fd, &st) < 0)
+		return error_system(err, errno, "cannot look at --input '%s'", path);
+	if (S_ISLNK(st.st_mode))
+		return refuse_link(path, err);
+	if (S_ISDIR(st.st_mode) && depth < STAGE_DEPTH_MAX)
+		return add_tree(plan, fd, path, as, depth + 1, err);
+	if (S_ISREG(st.st_mode))
+		return add(plan, path, as, &st, err);
+	return error_set(err, ERROR_REFUSED,
+			 "--input '%s' is neither a file nor a directory, or lies too deep", path);
+}
+
+/* What a path of the user's leads to: an O_PATH descriptor, what it is, and its canonical name. -errno. */
+static int source_find(const char *path, struct stat *st, char **ret_real)
+{
+	_cleanup_close_ int fd = file_open_trusted(path);
+
+	if (fd < 0)
+		return fd;
+	if (fstat(fd, st) < 0)
+		return -errno;
+	*ret_real = fd_path(fd);
+	return *ret_real ? TAKE_FD(fd) : -ENOMEM;
+}
+
 static int add_input(const struct request *r, struct plan *plan, const struct pair *input, struct error *err)
 {
-	_cleanup_free_ char *path =
-		input->from[0] == '/' ? strdup(input->from) : path_join(r->directory, input->from);
+	_cleanup_free_ char *path = input->from[0] == '/' ? strdup(input->from)
+							  : path_join(r->directory, input->from),
+			    *real = NULL;
 	const char *slash = strrchr(input->from, '/'), *base = slash && slash[1] ? slash + 1 : input->from;
 	const char *wanted = input->to ? input->to : input->from[0] == '/' ? base : input->from;
-	char as[PATH_MAX], real[PATH_MAX];
+	_cleanup_close_ int fd = -1;
+	char as[PATH_MAX];
 	struct stat st;
 
 	if (!path)
@@ -126,20 +155,23 @@ static int add_input(const struct request *r, struct plan *plan, const struct pa
 				"--input '%s': its name in the workspace must be relative, without '..'",
 				wanted);
 	}
-	if (lstat(path, &st) < 0)
-		return error_system(err, errno, "cannot use --input '%s'", path);
+	fd = source_find(path, &st, &real);
+	if (fd == -ELOOP)
+		return error_set(err, ERROR_REFUSED,
+				 "cannot use --input '%s': a link of another user's lies on the way", path);
+	if (fd < 0)
+		return error_system(err, -fd, "cannot use --input '%s'", path);
 	if (S_ISLNK(st.st_mode))
 		return refuse_link(path, err);
-	if (!realpath(path, real))
-		return error_system(err, errno, "cannot use --input '%s'", path);
-	return S_ISDIR(st.st_mode) ? add_tree(plan, real, as, 0, err) : add(plan, real, as, err);
+	return S_ISDIR(st.st_mode) ? add_tree(plan, fd, real, as, 0, err) : add(plan, real, as, &st, err);
 }
 
 /* An argument that names a file below the current directory. Anything else is just a word. */
 static int add_argument(const struct request *r, struct plan *plan, const char *word, struct error *err)
 {
-	char as[PATH_MAX], real[PATH_MAX], base[PATH_MAX];
-	_cleanup_free_ char *path = NULL;
+	_cleanup_free_ char *path = NULL, *real = NULL;
+	char as[PATH_MAX], base[PATH_MAX], target[PATH_MAX];
+	_cleanup_close_ int fd = -1;
 	struct stat st;
 
 	if (!*word || *word == '/' || *word == '-' || strlen(word) >= PATH_MAX ||
@@ -148,16 +180,20 @@ static int add_argument(const struct request *r, struct plan *plan, const char *
 	path = path_join(r->directory, as);
 	if (!path)
 		return error_memory(err);
-	if (lstat(path, &st) < 0 || (!S_ISREG(st.st_mode) && !S_ISLNK(st.st_mode)) || !realpath(path, real))
-		return 0;
-	if (below_inputs(plan, r, real))
-		return 0;
-	if (S_ISLNK(st.st_mode))
+	fd = source_find(path, &st, &real);
+	if (fd < 0)
+		return fd == -ENOMEM ? error_memory(err) : 0;
+	if (S_ISLNK(st.st_mode)) {
+		if (!realpath(path, target) || below_inputs(plan, r, target))
+			return 0;
 		return stat(path, &st) == 0 && S_ISREG(st.st_mode) ? refuse_link(path, err) : 0;
+	}
+	if (!S_ISREG(st.st_mode) || below_inputs(plan, r, real))
+		return 0;
 	/* A directory on the way may be a link out of the current one: then it is not below it. */
 	if (!realpath(r->directory, base) || !path_is_below(real, base))
 		return 0;
-	return add(plan, real, as, err);
+	return add(plan, real, as, &st, err);
 }
 
 int plan_add_stages(const struct request *r, struct plan *plan, struct error *err)

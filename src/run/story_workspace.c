@@ -144,8 +144,8 @@ int story_fill_workspace(struct story *s, struct error *err)
 	if (r == 0 && s->hooks->job)
 		r = stage_job(s, max, err);
 	for (size_t i = 0; r == 0 && i < s->plan.n_stages; i++)
-		r = workspace_stage(&s->workspace, s->plan.stages[i].source, s->plan.stages[i].as, max,
-				    s->uid, s->gid, &s->attempt->inputs, err);
+		r = workspace_stage(&s->workspace, &s->plan.stages[i], max, s->uid, s->gid,
+				    &s->attempt->inputs, err);
 	if (r == 0)
 		r = queries_stage(&s->workspace, max, s->uid, s->gid, s->attempt, err);
 	return r < 0 ? r : make_mount_points(s, err);

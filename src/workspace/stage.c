@@ -14,6 +14,7 @@ enum { COPY_SIZE = 1024 * 1024 };
 /* One file on its way in. */
 struct staging {
 	const char *source, *as;
+	uint64_t device, inode;		       /* inode 0: any */
 	char shown_source[512], shown_as[512]; /* for messages */
 	uint64_t max;
 	uid_t uid;
@@ -50,12 +51,23 @@ static const char *kind_of(mode_t mode)
 /* Looked at before it is opened: opening a FIFO or a device can already do something. */
 static int open_source(const struct staging *s, struct stat *st, struct error *err)
 {
-	_cleanup_close_ int path = open(s->source, O_PATH | O_NOFOLLOW | O_CLOEXEC);
+	_cleanup_close_ int path = file_open_nolinks(AT_FDCWD, s->source, O_PATH | O_NOFOLLOW);
 	char self[64];
 	int fd;
 
-	if (path < 0 || fstat(path, st) < 0)
-		return error_system(err, errno, "cannot open input '%s'", s->shown_source);
+	if (path == -ELOOP)
+		return error_set(
+			err, ERROR_REFUSED,
+			"a directory on the way to input '%s' has become a symbolic link: it is not followed",
+			s->shown_source);
+	if (path < 0)
+		return error_system(err, -path, "cannot open input '%s'", s->shown_source);
+	if (fstat(path, st) < 0)
+		return error_system(err, errno, "cannot look at input '%s'", s->shown_source);
+	if (s->inode && (st->st_dev != s->device || st->st_ino != s->inode))
+		return error_set(err, ERROR_REFUSED,
+				 "input '%s' has been replaced since it was looked at: try again",
+				 s->shown_source);
 	if (!S_ISREG(st->st_mode))
 		return error_set(err, ERROR_REFUSED, "input '%s' is %s, not a regular file", s->shown_source,
 				 kind_of(st->st_mode));
@@ -218,10 +230,16 @@ static int staging_note(struct staging *s, struct inputs *inputs, struct error *
 	return inputs_add(inputs, &s->input) < 0 ? error_memory(err) : 0;
 }
 
-int workspace_stage(struct workspace *w, const char *source, const char *as, uint64_t max, uid_t uid,
-		    gid_t gid, struct inputs *inputs, struct error *err)
+int workspace_stage(struct workspace *w, const struct stage *what, uint64_t max, uid_t uid, gid_t gid,
+		    struct inputs *inputs, struct error *err)
 {
-	struct staging s = {.source = source, .as = as, .max = max, .uid = uid, .gid = gid};
+	struct staging s = {.source = what->source,
+			    .as = what->as,
+			    .device = what->device,
+			    .inode = what->inode,
+			    .max = max,
+			    .uid = uid,
+			    .gid = gid};
 	int r = staging_check(&s, inputs, err);
 
 	if (r <= 0)

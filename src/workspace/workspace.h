@@ -27,6 +27,7 @@
 #include "error.h"
 #include "id.h"
 #include "manifest.h"
+#include "plan.h"
 #include "process.h"
 
 enum owner_kind {
@@ -134,9 +135,10 @@ int workspace_each_dead(const struct site *site, workspace_recover_fn fn, void *
 int record_kill(const struct record *r, struct error *err);
 
 /* Copies a regular file (no link, one or more names is fine, at most max bytes) to w->fd/as, making parent
- * directories, hashing; owner uid/gid. Appends to inputs. Naming the same source and target twice is harmless. */
-int workspace_stage(struct workspace *w, const char *source, const char *as, uint64_t max, uid_t uid,
-		    gid_t gid, struct inputs *inputs, struct error *err);
+ * directories, hashing; owner uid/gid. Appends to inputs. Naming the same source and target twice is harmless. The
+ * source's path is canonical: a link anywhere in it, or another file than the plan saw, is refused. */
+int workspace_stage(struct workspace *w, const struct stage *what, uint64_t max, uid_t uid, gid_t gid,
+		    struct inputs *inputs, struct error *err);
 
 /* The same with a content that somebody else writes: what is i's path, source, size, digest and mode is so when fill has
  * returned 0 (it verifies). */

@@ -4,12 +4,14 @@ import contextlib
 import glob
 import os
 import re
+import signal
 import subprocess
 from pathlib import Path
 
 import pytest
 
 import ledgers
+from until import until
 
 
 # Inputs that nobody named.
@@ -44,6 +46,84 @@ def test_a_link_that_stays_in_the_directory_is_shown(hood):
     hood.platform_changed_on_purpose()
     result = hood.run('cat docs/genes')
     assert result.status == 0 and hood.log(result.json['id']) == 'TP53\n', result
+
+
+# Staging.
+
+BIG = 256 << 20
+
+
+def stop_while_it_reads(process, path):
+    """Stops it in the middle of a file; says where."""
+    def position():
+        for link in glob.glob(f'/proc/{process.pid}/fd/*'):
+            with contextlib.suppress(OSError):
+                if os.readlink(link) == str(path):
+                    return int(Path(link.replace('/fd/', '/fdinfo/')).read_text().split()[1])
+        return 0
+
+    assert until(position), 'it never read the file'
+    os.kill(process.pid, signal.SIGSTOP)
+    assert 0 < position() < BIG
+    return position()
+
+
+@pytest.fixture
+def trap(hood, stranger):
+    """A directory of a stranger's with a large file and a small one, and the caller's own key, which only he may read."""
+    place, safe = hood.directory('trap'), hood.directory('safe', 0o700)
+    hood.write(safe / 'key', 'the secret key\n', 0o600)
+    for path in (hood.write(place / 'big', ''), hood.write(place / 'sub/key', 'harmless\n')):
+        os.chown(path, stranger.who.uid, stranger.who.uid)
+    os.truncate(place / 'big', BIG)
+    for path in (place, place / 'sub'):
+        os.chown(path, stranger.who.uid, stranger.who.uid)
+    return place
+
+
+def spring(stranger, trap, how):
+    """sub/ becomes the directory of the key: by a link, or sub/key itself does."""
+    safe = trap.parent / 'safe'
+    script = {'directory': f'mv {trap}/sub {trap}/gone && ln -s {safe} {trap}/sub',
+              'file': f'rm {trap}/sub/key && ln -s {safe}/key {trap}/sub/key',
+              'another file': f'echo harmless >{trap}/new && mv {trap}/new {trap}/sub/key'}[how]
+    assert stranger('sh', '-c', script)[0] == 0
+
+
+@pytest.mark.parametrize('source, how', [('sub/key', 'directory'), ('sub', 'directory'), ('sub/key', 'file'), ('sub/key', 'another file')])
+@pytest.mark.parametrize('command', ['run', 'submit'])
+def test_what_is_swapped_while_another_file_is_read_is_not_staged(hood, stranger, trap, command, source, how):
+    words = ['--input', trap / 'big', '--input', f'{trap}/{source}:{source}']
+    process = hood.popen(command, hood.id(), *words, '--', 'cat', 'sub/key')
+    stop_while_it_reads(process, trap / 'big')
+    spring(stranger, trap, how)
+    os.kill(process.pid, signal.SIGCONT)
+    out, err = process.communicate(timeout=60)
+    assert process.returncode == 125 and 'secret' not in out, (out, err)
+    assert re.search('link|replaced|not the file', err), err
+    assert hood.nothing_was_recorded()
+
+
+def test_a_link_of_another_users_on_the_way_is_not_followed(hood, stranger, trap):
+    spring(stranger, trap, 'directory')
+    for command in ('run', 'submit'):
+        result = hood.cli(command, hood.id(), '--input', f'{trap}/sub/key:key', '--', 'cat', 'key')
+        assert result.status == 125 and 'secret' not in result.out and 'link' in result.err, result
+        # As a word of the command it is only a word.
+        result = hood.cli(command, hood.id(), '--', 'cat', 'sub/key', cwd=trap)
+        assert 'secret' not in result.out, result
+
+
+def test_ones_own_links_on_the_way_are_followed(hood):
+    hood.write('versions/3/sub/x', 'worked\n')
+    (hood.dir / 'latest').symlink_to(hood.dir / 'versions/3')
+    (hood.dir / 'short').symlink_to('latest/sub')
+    for link in ('latest', 'short'):
+        hood.who.give(hood.dir / link)
+    result = hood.run('cat x y/x', '--input', f'{hood.dir}/short/x:x', '--input', f'{hood.dir}/latest/sub:y')
+    assert result.status == 0 and hood.log(result.json['id']) == 'worked\nworked\n', result
+    result = hood.run(['cat', 'short/x'])
+    assert result.status == 0 and hood.log(result.json['id']) == 'worked\n', result
 
 
 # Interpreters' prefixes.

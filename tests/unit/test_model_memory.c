@@ -199,7 +199,7 @@ static int tell_plan(struct error *err)
 	plan_init(&p);
 	limits_built_in(&p.limits);
 	if (!plan_add_mount(&p, MOUNT_BIND, "/a", "/b") || !plan_add_mount(&p, MOUNT_TMPFS, NULL, "/c") ||
-	    plan_add_stage(&p, "/d", "e") < 0 || strv_append(&p.env, "A=\xff") < 0)
+	    plan_add_stage(&p, "/d", "e", 1, 2) < 0 || strv_append(&p.env, "A=\xff") < 0)
 		return -ENOMEM;
 	json = plan_to_json(&p);
 	return json ? 0 : -ENOMEM;

@@ -31,7 +31,8 @@ static void staged_close(struct staged *s)
 
 static int stage(struct staged *s, const char *source, const char *as, struct error *err)
 {
-	return workspace_stage(&s->w, source, as, 1 << 20, geteuid(), getegid(), &s->inputs, err);
+	return workspace_stage(&s->w, &(struct stage){.source = (char *)source, .as = (char *)as}, 1 << 20,
+			       geteuid(), getegid(), &s->inputs, err);
 }
 
 static void test_a_file_is_copied_and_hashed(void **state)
@@ -141,9 +142,12 @@ static void test_a_file_over_the_limit_is_refused(void **state)
 
 	(void)state;
 	staged_open(&s);
-	assert_true(workspace_stage(&s.w, s.source, "f", 2, geteuid(), getegid(), &s.inputs, &err) < 0);
+	assert_true(workspace_stage(&s.w, &(struct stage){.source = s.source, .as = (char *)"f"}, 2,
+				    geteuid(), getegid(), &s.inputs, &err) < 0);
 	assert_int_equal(err.kind, ERROR_REFUSED);
-	assert_int_equal(workspace_stage(&s.w, s.source, "f", 3, geteuid(), getegid(), &s.inputs, &err), 0);
+	assert_int_equal(workspace_stage(&s.w, &(struct stage){.source = s.source, .as = (char *)"f"}, 3,
+					 geteuid(), getegid(), &s.inputs, &err),
+			 0);
 	fd = open(s.source, O_WRONLY | O_CLOEXEC);
 	assert_int_equal(ftruncate(fd, 1LL << 40), 0);
 	close(fd);
@@ -205,7 +209,9 @@ static void test_root_gives_what_it_stages_to_the_slot(void **state)
 	if (geteuid() != 0)
 		skip();
 	staged_open(&s);
-	assert_int_equal(workspace_stage(&s.w, s.source, "d/f", 100, 70000, 70001, &s.inputs, &err), 0);
+	assert_int_equal(workspace_stage(&s.w, &(struct stage){.source = s.source, .as = (char *)"d/f"}, 100,
+					 70000, 70001, &s.inputs, &err),
+			 0);
 	assert_int_equal(fstatat(s.w.fd, "d", &st, 0), 0);
 	assert_int_equal(st.st_uid, 70000);
 	assert_int_equal(fstatat(s.w.fd, "d/f", &st, 0), 0);
