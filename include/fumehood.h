@@ -233,7 +233,8 @@ int fh_run_cancel(fh_run *run, int signal, fh_error *err);
 
 /* With FH_FOLLOW: what it wrote since the last call. More than 0: so many bytes. 0: nothing for now. -1: nothing, and
  * nothing more will come. *ret_dropped (may be NULL): so many bytes before these were never read, and are gone: the
- * library keeps the newest MiB of each stream, the log more. */
+ * library keeps the newest MiB of each stream, the log more. A stream that is longer than log_max ends there, with a line
+ * that says so. */
 ssize_t fh_run_read(fh_run *run, int stream, void *buffer, size_t size, uint64_t *ret_dropped);
 
 typedef struct fh_progress {

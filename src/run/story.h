@@ -22,7 +22,10 @@ struct story {
 	struct ledger *ledger;
 	struct workspace workspace;
 	bool has_workspace;
-	struct slot slot; /* as root: the uid of this analysis */
+	uint64_t passed_on[STREAM_COUNT]; /* bytes that the caller got as they came */
+	bool in_line[STREAM_COUNT],
+		passed_end[STREAM_COUNT]; /* the last was no newline; it was told to be cut */
+	struct slot slot;		  /* as root: the uid of this analysis */
 	uid_t uid;
 	gid_t gid;
 	struct cgroup *cgroup;

@@ -173,11 +173,42 @@ static int job_measure(void *arg, uint64_t *ret_bytes, uint64_t *ret_files)
 	return r < 0 ? r : size.hidden ? 1 : size.lost ? -ESTALE : 0;
 }
 
+static void pass_on(const struct story *s, int stream, const char *data, size_t size)
+{
+	if (size)
+		s->hooks->output(s->hooks->arg, stream, data, size);
+}
+
+/* Where the caller's copy of a stream ends, so that he does not take it for the whole. */
+static void pass_on_end(const struct story *s, int stream, bool in_line)
+{
+	char note[400], text[LIMIT_TEXT_SIZE];
+	int n = snprintf(
+		note, sizeof note,
+		"%s[fumehood: %s is longer than log_max, %s: its head and tail are kept, see fumehood logs %s]\n",
+		in_line ? "\n" : "", stream == STREAM_STDOUT ? "stdout" : "stderr",
+		limit_format(LIMIT_LOG_MAX, s->plan.limits.value[LIMIT_LOG_MAX], text), s->plan.id);
+
+	pass_on(s, stream, note, (size_t)n);
+}
+
+/* Whoever captures what we pass on has no other bound. */
 static void job_output(void *arg, int stream, const char *data, size_t size)
 {
 	struct story *s = arg;
+	uint64_t max = s->plan.limits.value[LIMIT_LOG_MAX], left = max - s->passed_on[stream];
 
-	s->hooks->output(s->hooks->arg, stream, data, size);
+	if (s->passed_end[stream])
+		return;
+	if (size <= left) {
+		pass_on(s, stream, data, size);
+		s->passed_on[stream] += size;
+		s->in_line[stream] = data[size - 1] != '\n';
+		return;
+	}
+	pass_on(s, stream, data, (size_t)left);
+	pass_on_end(s, stream, left ? data[left - 1] != '\n' : s->in_line[stream]);
+	s->passed_end[stream] = true;
 }
 
 static void job_progress(void *arg, const struct sample *now, int64_t files)

@@ -30,9 +30,34 @@ def test_a_long_log_keeps_its_head_and_its_tail(hood):
     assert 'line 10000 of' not in log
 
 
-def test_the_whole_log_streams_even_when_the_record_is_capped(hood):
-    result = hood.cli('run', hood.id(), '--log-max', '64K', '--', 'sh', '-c', LINES)
-    assert result.status == 0 and result.out.count('\n') == 20000
+def test_what_is_passed_on_ends_where_the_record_does_and_says_so(hood):
+    id = hood.id()
+    result = hood.cli('run', id, '--log-max', '64K', '--quiet', '--', 'sh', '-c', f'({LINES}) >&2; {LINES}')
+    assert result.status == 0
+    for stream, text in (('stdout', result.out), ('stderr', result.err)):
+        passed, note = text[:65536], text[65536:].split(']')[0]
+        assert len(text) < 65536 + 400 and passed.startswith('line 0 of'), len(text)
+        assert note.startswith(f'\n[fumehood: {stream} is longer than log_max, 64K') and id in note, note
+        assert text.count('[fumehood') == 1
+    assert hood.log(id).count('line 19999 of') == 2
+
+
+def test_a_short_one_is_passed_on_whole(hood):
+    result = hood.cli('run', hood.id(), '--log-max', '64K', '--quiet', '--', 'sh', '-c', 'head -c 65536 /dev/zero | tr "\\0" x')
+    assert result.status == 0 and result.out == 'x' * 65536, len(result.out)
+    result = hood.cli('run', hood.id(), '--log-max', '64K', '--quiet', '--', 'sh', '-c', 'head -c 65537 /dev/zero | tr "\\0" "\\n"')
+    assert result.out.startswith('\n' * 65536 + '[fumehood: stdout'), len(result.out)
+
+
+def test_who_follows_a_flood_gets_no_more_than_is_kept(hood):
+    process, id = hood.start('echo ready; read go; head -c 30000000 /dev/zero | tr "\\0" x; echo; echo last', '--log-max', '64K', '-i',
+                             stdin=subprocess.PIPE)
+    follower = hood.popen('logs', '-f', '--stdout', id)
+    assert follower.stdout.readline() == 'ready\n'
+    out, _ = process.communicate('go\n')
+    assert len(out) < 65536 + 400
+    followed, _ = follower.communicate()
+    assert len(followed) < 2 * 65536 and followed.endswith('last\n') and 'were not kept' in followed, len(followed)
 
 
 @pytest.mark.parametrize('script, options, verdict, status', [

@@ -468,3 +468,13 @@ say([fumehood.show(ID(n))["verdict"] for n in (2, 3)])
     assert f'--docs {place}' in said[0]
     assert said[1:] == [['into', True], 'copied', ['succeeded', 'succeeded']]
     assert {path.name: path.read_text() for path in (hood.dir / 'results').iterdir()} == {'a': 'new\n'}
+
+
+def test_a_flood_ends_where_the_log_does(program, hood):
+    said = program('''
+flood = "i=0; while [ $i -lt 20000 ]; do echo a rather long line, number $i; i=$((i+1)); done"
+with fumehood.Popen(["sh", "-c", flood], id=ID(1), limits=fumehood.Limits(log_max="64K"), stdout=-1, text=True) as process:
+    text = process.stdout.read()
+say([len(text), text[65536:].strip()[:40]])
+''')
+    assert 65536 < said[0] < 65536 + 400 and said[1].startswith('[fumehood: stdout is longer'), said
