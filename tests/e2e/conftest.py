@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 
+import leaks
 import ledgers
 from hood import Hood, Who, delegated
 
@@ -30,6 +31,17 @@ def pytest_configure(config):
     config.addinivalue_line('markers', 'long: only in make test-all')
     config.addinivalue_line('markers', 'asan: runs against the build with sanitizers too')
     config.addinivalue_line('markers', 'only(who): makes sense only as root or only as user')
+
+
+def pytest_sessionstart(session):
+    if os.geteuid() == 0 and CGROUP_V1 and not session.config.option.collectonly:
+        leaks.Ground.here = leaks.Ground()
+
+
+def pytest_sessionfinish(session):
+    if leaks.Ground.here:
+        leaks.Ground.here.leave()
+        leaks.Ground.here = None
 
 
 def pytest_generate_tests(metafunc):
