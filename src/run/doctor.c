@@ -54,6 +54,21 @@ static void examine_kernel(struct examination *x)
 	    abi ? "ABI %d" : "this kernel has none", abi);
 }
 
+/* An analysis's RLIMIT_CORE of 1 keeps a handler from being started; a socket (Linux 6.16) is asked for no limit. */
+static void examine_crashes(struct examination *x)
+{
+	_cleanup_buffer_ struct buffer pattern = {0};
+	struct error ignored = ERROR_INIT;
+	int r = file_load(AT_FDCWD, "/proc/sys/kernel/core_pattern", PATH_MAX, &pattern, &ignored);
+	char first = r == 0 && pattern.size ? pattern.data[0] : 0;
+
+	say(x, "crashes", false, first != '@',
+	    "set kernel.core_pattern to a file or a handler: analyses can keep those from being used",
+	    first == '@'   ? "are sent to a socket of the host's, as root, whatever a limit says"
+	    : first == '|' ? "the host's core handler is not started for them"
+			   : "leave no core dumps");
+}
+
 /* A directory that looks like a workspace, for a command that does nothing. */
 struct trial {
 	char workspace[PATH_MAX], scratch[PATH_MAX];
@@ -199,6 +214,7 @@ int hood_doctor(struct hood *h, doctor_fn fn, void *arg, UNUSED struct error *er
 
 	examine_kernel(&x);
 	examine_walls(&x);
+	examine_crashes(&x);
 	examine_limits(&x);
 	examine_places(&x);
 	return x.failed ? 1 : 0;

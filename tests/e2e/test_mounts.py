@@ -241,6 +241,13 @@ def test_an_input_on_an_overlay_is_shown_and_on_an_overlay_of_an_overlay_refused
     refused(hood.run('true', '--data', place / 'two'), 'an overlay of an overlay', 'two, not three')
 
 
+def test_a_file_system_that_cannot_be_a_layer_is_refused_with_its_name(hood, host):
+    (hood.dir / 'data/sub').mkdir()
+    hood.platform_changed_on_purpose()
+    host.do('mount --bind /proc/sys/net data/sub')
+    refused(hood.run('true'), 'data/sub', '(proc) cannot be a layer', 'copy it')
+
+
 # Nothing of it costs anything where nothing is mounted.
 
 def test_without_mounts_below_there_is_one_overlay_for_each(hood):
