@@ -258,6 +258,16 @@ def test_without_mounts_below_there_is_one_overlay_for_each(hood):
         assert [t for t in targets if t == path or t.startswith(path + '/')] == [path], json.dumps(mounts)[:2000]
 
 
+def test_a_place_behind_a_link_of_an_input_is_refused_and_nothing_is_made_there(hood):
+    outside = hood.directory('outside', 0o777)
+    os.symlink(outside, hood.dir / 'data/link')
+    hood.platform_changed_on_purpose()
+    place = f'{hood.dir}/data/link'
+    for option in (f'{hood.dir}/docs:{place}/new', f'{hood.dir}/docs/method.md:{place}/file', f'{hood.dir}/docs:{place}'):
+        assert hood.run('true', '--ro', option).status == 125
+    assert not list(outside.iterdir())
+
+
 @pytest.mark.parametrize('mask', [0o077, 0o777, 0])
 def test_the_callers_umask_is_not_the_roots(hood, mask):
     result = hood.run('cat /etc/hostname; ls / /etc >/dev/null && umask', preexec_fn=lambda: os.umask(mask))

@@ -31,25 +31,56 @@ long open_inside(const char *path, uint64_t flags)
 			RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS | RESOLVE_NO_MAGICLINKS);
 }
 
-/* Makes every directory of path below the new root; the last one too if whole. */
+/* One directory after the other, each opened without following a link: what lies in an input or in a workspace may be
+ * one, and leads to the host as long as its root is ours. */
+static void directories_walk(const char *path)
+{
+	char name[256];
+	long at = SYS3(__NR_fcntl, root, F_DUPFD_CLOEXEC, 64), next;
+	const char *rest = path;
+
+	while (at >= 0 && *rest) {
+		size_t n = 0;
+
+		while (*rest == '/')
+			rest++;
+		while (rest[n] && rest[n] != '/')
+			n++;
+		if (n >= sizeof name)
+			fail("make a directory for", path, -36 /* ENAMETOOLONG */);
+		memcpy(name, rest, n);
+		name[n] = 0;
+		rest += n;
+		if (n == 0)
+			break;
+		SYS3(__NR_mkdirat, at, name, 0755);
+		next = open_how((int)at, name, O_PATH | O_DIRECTORY,
+				RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS | RESOLVE_NO_MAGICLINKS);
+		SYS1(__NR_close, at);
+		at = next;
+	}
+	if (at < 0)
+		fail("make a directory for", path, at);
+	SYS1(__NR_close, at);
+}
+
 void directories_make(const char *path, int whole)
 {
-	char part[4096];
-	size_t n = 0;
+	char directory[4096];
+	size_t n = strlen(path);
+	long fd;
 
-	for (; *path; path++) {
-		if (n + 1 >= sizeof part)
-			fail("make a directory for", path, -36);
-		if (*path == '/' && n) {
-			part[n] = 0;
-			SYS3(__NR_mkdirat, root, part, 0755);
-		}
-		if (*path != '/' || n)
-			part[n++] = *path;
-	}
-	part[n] = 0;
-	if (whole && n)
-		SYS3(__NR_mkdirat, root, part, 0755);
+	while (!whole && n && path[n - 1] != '/')
+		n--;
+	if (n >= sizeof directory)
+		fail("make a directory for", path, -36);
+	memcpy(directory, path, n);
+	directory[n] = 0;
+	fd = open_inside(directory, O_PATH | O_DIRECTORY); /* most are there */
+	if (fd < 0)
+		directories_walk(directory);
+	else
+		SYS1(__NR_close, fd);
 }
 
 /* fsopen … fsmount; data is a list of "key=value" or "flag" strings. Returns the detached mount or -errno. */
@@ -113,4 +144,17 @@ int is_directory(int fd)
 	struct stat st;
 
 	return SYS2(__NR_fstat, fd, &st) == 0 && (st.st_mode & S_IFMT) == S_IFDIR;
+}
+
+/* A mount point of the source's own kind. */
+void target_make(const char *target, int source)
+{
+	if (source < 0 || is_directory(source)) {
+		directories_make(target, 1);
+		return;
+	}
+	directories_make(target, 0);
+	while (*target == '/')
+		target++;
+	SYS4(__NR_mknodat, root, target, S_IFREG | 0644, 0);
 }

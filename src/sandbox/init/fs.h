@@ -14,6 +14,8 @@ long open_inside(const char *path, uint64_t flags);
 int is_directory(int fd);
 /* Makes every directory of path below the new root; the last one too if whole. */
 void directories_make(const char *path, int whole);
+/* A mount point of the source's own kind: a directory, or an empty file. */
+void target_make(const char *target, int source);
 
 /* fsopen … fsmount; data is a list of "key=value" or "flag" strings. The detached mount. */
 long filesystem_make(const char *type, const char *data, uint64_t attributes);

@@ -37,6 +37,8 @@ char await_control(void);
 
 /* mounts.c: the new root, whole, then pivot_root; nothing of the old one is left. */
 void mounts_make(void);
+/* overlay.c: a directory, or a file by way of its directory (parent, else -1). */
+void overlay_mount(const struct spec_mount *m, uint32_t index, int source, int parent);
 /* disk.c: the file system that holds workspace and private /tmp, where the disk limit is held exactly. */
 void disk_mount(const struct spec_mount *m);
 

@@ -72,28 +72,13 @@ static void sources_open(void)
 	}
 }
 
-/* A mount point of the source's own kind. */
-static void target_make(const struct spec_mount *m, int source)
-{
-	const char *target = spec_string(m->target);
-
-	if (source < 0 || is_directory(source)) {
-		directories_make(target, 1);
-		return;
-	}
-	directories_make(target, 0);
-	while (*target == '/')
-		target++;
-	SYS4(__NR_mknodat, root, target, S_IFREG | 0644, 0);
-}
-
 static void bind_mount(const struct spec_mount *m, int source)
 {
 	const char *target = spec_string(m->target);
 	uint64_t set = MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV;
 	long fd, r;
 
-	target_make(m, source);
+	target_make(target, source);
 	fd = tree_clone(source, 1);
 	if (fd < 0)
 		fail("bind", target, fd);
@@ -102,146 +87,6 @@ static void bind_mount(const struct spec_mount *m, int source)
 	r = attributes_set((int)fd, set, 1);
 	if (r < 0)
 		fail("make read-only", target, r);
-	attach(fd, target);
-}
-
-static void number_put(char **at, long n)
-{
-	char digits[20];
-	int k = 0;
-
-	do
-		digits[k++] = (char)('0' + n % 10);
-	while (n /= 10);
-	while (k)
-		*(*at)++ = digits[--k];
-}
-
-static void string_put(char **at, const char *s)
-{
-	while (*s)
-		*(*at)++ = *s++;
-}
-
-/*
- * The lower layer with the input's owner mapped to the analysis: what only the owner may read stays readable. It must
- * be attached while the overlay is made (before 6.2 a detached idmapped mount cannot be a layer), so it lies on
- * /.lower for a moment. Returns a descriptor on it, or -errno where the file system cannot be idmapped.
- */
-static long lower_idmapped(int source, int idmap)
-{
-	struct mount_attr attr = {.attr_set = MOUNT_ATTR_IDMAP,
-				  .userns_fd = (uint64_t)(INIT_FD_IDMAP + idmap)};
-	long fd = tree_clone(source, 0), r;
-
-	if (fd < 0)
-		return fd;
-	r = SYS5(__NR_mount_setattr, fd, "", AT_EMPTY_PATH, &attr, sizeof attr);
-	if (r < 0) {
-		SYS1(__NR_close, fd);
-		return r;
-	}
-	directories_make("/.lower", 1);
-	attach(fd, "/.lower");
-	return open_inside("/.lower", O_PATH);
-}
-
-static void lower_forget(void)
-{
-	SYS1(__NR_fchdir, root);
-	SYS2(__NR_umount2, ".lower", 2 /* MNT_DETACH */);
-	SYS3(__NR_unlinkat, root, ".lower", AT_REMOVEDIR);
-	SYS1(__NR_chdir, "/");
-}
-
-static long overlay_make(int lower, int empty)
-{
-	char data[128], *p = data;
-
-	string_put(&p, "lowerdir=/proc/self/fd/");
-	number_put(&p, lower);
-	string_put(&p, ":/proc/self/fd/");
-	number_put(&p, empty);
-	*p++ = 0;
-	/* user.overlay.* instead of trusted.*: as an ordinary user nothing else is allowed, and as root an input with
-	 * trusted.overlay.redirect would lead out of the layer. */
-	string_put(&p, "userxattr");
-	*p++ = 0;
-	*p = 0;
-	return filesystem_make("overlay", data, MOUNT_ATTR_RDONLY | MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV);
-}
-
-/* The overlay over a directory, with its owner mapped to the analysis where that can be; -errno if there can be none. */
-static long overlay_over(int directory, int idmap, const char *target)
-{
-	long empty = open_inside("/mnt", O_PATH), lower, fd = -22;
-
-	if (empty < 0)
-		fail("open the empty layer", "/mnt", empty);
-	if (idmap >= 0) {
-		lower = lower_idmapped(directory, idmap);
-		if (lower >= 0) {
-			fd = overlay_make((int)lower, (int)empty);
-			lower_forget();
-			SYS1(__NR_close, lower);
-		}
-		if (fd < 0)
-			layer(0, "idmap", target);
-	}
-	if (fd < 0)
-		fd = overlay_make(directory, (int)empty);
-	SYS1(__NR_close, empty);
-	return fd;
-}
-
-/*
- * A single file cannot be a layer, but its directory can: an overlay of that, from which the one file is shown, and
- * which is gone before anybody could look at the rest.
- */
-static void file_overlay_mount(const struct spec_mount *m, uint32_t index)
-{
-	const char *target = spec_string(m->target), *path = spec_string(m->source),
-		   *name = path + strlen(path);
-	long overlay = overlay_over(parents[index], m->idmap, target), directory, file, fd;
-
-	SYS1(__NR_close, parents[index]);
-	if (overlay < 0)
-		fail_overlay(index, overlay);
-	while (name > path && name[-1] != '/')
-		name--;
-	directories_make("/.lower", 1);
-	attach(overlay, "/.lower");
-	directory = open_inside("/.lower", O_PATH);
-	file = directory < 0 ? directory
-			     : open_how((int)directory, name, O_PATH, RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS);
-	fd = file < 0 ? file : tree_clone((int)file, 0);
-	if (fd < 0)
-		fail("show the file", path, fd);
-	target_make(m, sources[index]);
-	attach(fd, target);
-	SYS1(__NR_close, file);
-	SYS1(__NR_close, directory);
-	lower_forget();
-}
-
-/*
- * An input through an overlay of this analysis alone. Its inodes are its own: connect() to a socket that lies there,
- * FIFOs, locks and leases end at the overlay instead of at the host.
- */
-static void overlay_mount(const struct spec_mount *m, uint32_t index)
-{
-	const char *target = spec_string(m->target);
-	int source = sources[index];
-	long fd;
-
-	if (!is_directory(source)) {
-		file_overlay_mount(m, index);
-		return;
-	}
-	target_make(m, source);
-	fd = overlay_over(source, m->idmap, target);
-	if (fd < 0)
-		fail_overlay(index, fd);
 	attach(fd, target);
 }
 
@@ -402,7 +247,7 @@ static void same_mount(const struct spec_mount *m)
 
 	if (source < 0)
 		fail("open inside", spec_string(m->source), source);
-	target_make(m, (int)source);
+	target_make(target, (int)source);
 	fd = tree_clone((int)source, 1);
 	/* Where it is put together from parts, it is a tmpfs of ours, and not yet sealed. */
 	if (fd >= 0)
@@ -505,7 +350,7 @@ void mounts_make(void)
 			bind_mount(m, sources[i]);
 			break;
 		case SPEC_OVERLAY:
-			overlay_mount(m, i);
+			overlay_mount(m, i, sources[i], parents[i]);
 			break;
 		case SPEC_SAME:
 			same_mount(m);
