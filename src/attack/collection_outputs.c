@@ -226,6 +226,32 @@ static void judge_json(struct stage *s)
 	}
 }
 
+/* What the user has in the directory that outputs are copied to. */
+static int put_before(struct stage *s)
+{
+	mkdir(stage_path(s, "var/into"), 0777);
+	if (mkdir(stage_into(s), 0777) && errno != EEXIST)
+		return -errno;
+	_cleanup_close_ int fd = open(text("%s/%s", stage_into(s), stage_attack(s)->arg),
+				      O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
+	return fd < 0 || write(fd, "mine\n", 5) != 5 ? -errno : 0;
+}
+
+static void judge_overwritten(struct stage *s)
+{
+	char words[8] = "";
+	_cleanup_close_ int fd =
+		open(text("%s/%s", stage_into(s), stage_attack(s)->arg), O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
+	if (fd < 0 || read(fd, words, sizeof(words) - 1) < 0 || strcmp(words, "mine\n"))
+		stage_hit(s, "a file of the user's was overwritten by an output");
+}
+
+static void judge_planted(struct stage *s)
+{
+	if (!access(text("%s/%s", stage_into(s), stage_attack(s)->arg), F_OK))
+		stage_hit(s, "a dot-file was made among the user's files");
+}
+
 static off_t size_of(const char *path)
 {
 	struct stat st;
@@ -245,6 +271,13 @@ static void judge_log_flood(struct stage *s)
 		     size_of(stage_path(s, "var/ledger.db-wal"));
 	if (size > 12 << 20)
 		stage_hit(s, "the log took %lld bytes", (long long)size);
+}
+
+static void judge_live_flood(struct stage *s)
+{
+	off_t size = size_of(stage_path(s, "var/stdout"));
+	if (size > 1 << 20)
+		stage_hit(s, "%lld bytes were passed on", (long long)size);
 }
 
 static void judge_flags_and_leftover(struct stage *s)
@@ -312,6 +345,13 @@ static const struct attack table[] = {
 	      .number = 16 << 20, .options = "--output-max 1M", .judge = judge_flood, .flags = COLLECTED),
 	LEAVE("log-flood", "more words than --log-max allows", say_much, "", EFFECT_HIT, .number = 16 << 20,
 	      .options = "--log-max 64K --json", .judge = judge_log_flood, .flags = COLLECTED | STDOUT_FILE),
+	LEAVE("live-flood", "more words than --log-max allows, to a caller that captures them", say_much, "",
+	      EFFECT_HIT, .number = 16 << 20, .options = "--log-max 64K", .judge = judge_live_flood,
+	      .flags = COLLECTED | STDOUT_FILE),
+	LEAVE("into-dot-file", "an output .bashrc where outputs are copied to", leave_name, ".bashrc",
+	      EFFECT_HIT, .judge = judge_planted, .flags = COLLECTED),
+	LEAVE("into-overwrite", "an output with the name of a file that the user has", leave_name, "report",
+	      EFFECT_HIT, .prepare = put_before, .judge = judge_overwritten, .flags = COLLECTED),
 	LEAVE("deep-tree", "a tree deeper than any path is long", leave_deep_tree, "", EFFECT_HIT,
 	      .number = 30, .judge = judge_leftover, .flags = COLLECTED),
 	LEAVE("immutable", "an output with the immutable flag: removal fails", leave_immutable, "",

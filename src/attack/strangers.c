@@ -4,6 +4,8 @@
  */
 #include <errno.h>
 #include <fcntl.h>
+#include <glob.h>
+#include <grp.h>
 #include <linux/keyctl.h>
 #include <mqueue.h>
 #include <poll.h>
@@ -17,6 +19,7 @@
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "act.h"
@@ -183,6 +186,57 @@ ACT(stay_a_while)
 	return 0;
 }
 
+/* A door for another user of the host: /tmp, as far as it is the analysis's own to open. */
+ACT(open_tmp)
+{
+	struct stat st;
+	const char *place = text("/tmp/%s", targets_text(t, "marker"));
+	if (!stat("/tmp", &st) && st.st_uid == getuid() && !(st.st_mode & S_ISVTX))
+		chmod("/tmp", 0777);
+	umask(0);
+	if (mkdir(place, 0777))
+		return -errno;
+	linger(200);
+	return 0;
+}
+
+/* As nobody: is there a way to what the analysis has opened? */
+static bool nobody_enters(const char *place)
+{
+	int status = 0;
+	pid_t pid = fork();
+	if (pid == 0) {
+		if (setgroups(0, NULL) || setresgid(65534, 65534, 65534) || setresuid(65534, 65534, 65534))
+			_exit(1);
+		_exit(access(place, R_OK | W_OK | X_OK) ? 1 : 0);
+	}
+	return pid > 0 && waitpid(pid, &status, 0) == pid && WIFEXITED(status) && WEXITSTATUS(status) == 0;
+}
+
+static void enter(struct stage *s, const char *pattern)
+{
+	glob_t found = {0};
+	if (!glob(pattern, GLOB_NOSORT, NULL, &found) && nobody_enters(found.gl_pathv[0]))
+		stage_hit(s, "user 65534 can write in '%.150s'", found.gl_pathv[0]);
+	globfree(&found);
+}
+
+static void enter_tmp(struct stage *s)
+{
+	if (!stage_is_hooded(s)) {
+		enter(s, text("/tmp/%s", s->marker));
+		return;
+	}
+	enter(s, text("/tmp/.scidex-analysis-%s.*/%s", s->id, s->marker));
+	enter(s, text("/tmp/.scidex-analysis-%s.*/tmp/%s", s->id, s->marker));
+}
+
+static void leave_tmp(struct stage *s)
+{
+	if (!stage_is_hooded(s))
+		rmdir(text("/tmp/%s", s->marker));
+}
+
 static void compare_owners(struct stage *s)
 {
 	struct stat mine, others;
@@ -239,6 +293,8 @@ static const struct attack table[] = {
 	     .flags = BESIDE),
 	WITH("stranger-user", "the same user for both", stay_a_while, EFFECT_HIT, .during = compare_owners,
 	     .flags = BESIDE | ROOT_ONLY),
+	WITH("stranger-open-tmp", "/tmp opened to another user of the host by chmod", open_tmp, EFFECT_HIT,
+	     .during = enter_tmp, .judge = leave_tmp, .flags = ROOT_ONLY),
 	LATER("left-tmp", "what an earlier analysis left in /tmp", read_object, .arg = "/tmp"),
 	LATER("left-var-tmp", "what an earlier analysis left in /var/tmp", read_object, .arg = "/var/tmp"),
 	LATER("left-shm", "what an earlier analysis left in /dev/shm", read_object, .arg = "/dev/shm"),
