@@ -21,7 +21,7 @@ static const uint64_t poll_ns = 5 * NSEC_PER_SEC;
 static const uint64_t poll_deaf_ns = NSEC_PER_SEC;
 /* A crowd of bells is one bell. */
 static const uint64_t tick_min_ns = 20 * NSEC_PER_MSEC;
-static const uint64_t heartbeat_min_ns = 500 * NSEC_PER_MSEC;
+static const uint64_t look_min_ns = 500 * NSEC_PER_MSEC;
 static const uint64_t metrics_ns = 15 * NSEC_PER_SEC;
 static const uint64_t away_max_ns = 30 * NSEC_PER_SEC;
 static const uint64_t busy_ns = 2 * NSEC_PER_SEC;
@@ -91,7 +91,9 @@ static void go_away(struct worker *w, const struct error *why)
 		w->counters.away++;
 	}
 	w->is_away = true;
-	w->try_at = clock_now() + (wait < away_max_ns ? wait : away_max_ns);
+	/* Whoever is back first watches the leases of the others for the time of one: all must be back by then. */
+	wait = wait < away_max_ns ? wait : away_max_ns;
+	w->try_at = clock_now() + (wait < w->lease_ns / 3 ? wait : w->lease_ns / 3);
 	tell_systemd(w);
 }
 
@@ -158,12 +160,15 @@ static bool can_claim(const struct worker *w)
 	return w->is_recovered && !w->stopping && w->wants_claim && worker_running(w) < w->engine->slots;
 }
 
-/* A bell may mean that one of ours is to be cancelled, which a heartbeat tells. */
-static uint64_t heartbeat_due(const struct worker *w)
+static bool has_leases(const struct worker *w, uint64_t now)
 {
-	uint64_t soon = w->heartbeat_last + heartbeat_min_ns;
+	return w->held || now < w->unsure_until;
+}
 
-	return w->has_rung && soon < w->heartbeat_at ? soon : w->heartbeat_at;
+/* A bell may mean that one of ours is to be cancelled: that is looked for, and prolongs nothing. */
+static uint64_t look_due(const struct worker *w)
+{
+	return w->has_rung ? w->looked_at + look_min_ns : UINT64_MAX;
 }
 
 /* Leases of others that are over, times that have come. */
@@ -193,8 +198,11 @@ static int talk(struct worker *w, uint64_t now, unsigned *ret_claimed, struct er
 {
 	int r = 0;
 
-	if (w->is_away || (w->held && now >= heartbeat_due(w))) {
+	if (w->is_away || (has_leases(w, now) && now >= w->heartbeat_at)) {
 		r = lease_heartbeat(w, err);
+		w->has_rung = false;
+	} else if (w->held && now >= look_due(w)) {
+		r = lease_look(w, err);
 		w->has_rung = false;
 	}
 	if (r == 0)
@@ -212,8 +220,10 @@ static uint64_t next_tick(const struct worker *w, uint64_t now)
 
 	if (w->is_away)
 		return w->try_at;
-	if (w->held && heartbeat_due(w) < at)
-		at = heartbeat_due(w);
+	if (has_leases(w, now) && w->heartbeat_at < at)
+		at = w->heartbeat_at;
+	if (w->held && look_due(w) < at)
+		at = look_due(w);
 	return at > now + tick_min_ns ? at : now + tick_min_ns;
 }
 
@@ -459,6 +469,7 @@ static void worker_close(struct worker *w)
 	loop_close(w->loop);
 	while (w->held)
 		lease_forget(w, w->held);
+	lease_watch_done(&w->watch);
 	hood_close(w->hood);
 }
 

@@ -6,7 +6,8 @@
 
 #include "clock.h"
 
-enum { CLAIM_MAX = 16 };
+/* A claim that was not answered may still be done by the server, when it comes to it. */
+enum { CLAIM_MAX = 16, UNSURE_LEASES = 4 };
 
 struct held *lease_find(struct worker *w, const char *token)
 {
@@ -26,32 +27,35 @@ void lease_forget(struct worker *w, struct held *h)
 	free(h);
 }
 
-static int lease_note(struct worker *w, const struct job *j, struct held **ret)
+static struct held *lease_note(struct worker *w, const char *id, const char *token)
 {
 	struct held *h = calloc(1, sizeof *h);
 
 	if (!h)
-		return -ENOMEM;
-	memcpy(h->id, j->id, sizeof h->id);
-	memcpy(h->token, j->token, sizeof h->token);
-	h->memory_bytes = j->memory_bytes;
-	h->cpus_milli = j->cpus_milli;
+		return NULL;
+	snprintf(h->id, sizeof h->id, "%s", id);
+	snprintf(h->token, sizeof h->token, "%s", token);
 	h->claimed_at = clock_now();
 	h->next = w->held;
 	w->held = h;
-	*ret = h;
-	return 0;
+	return h;
 }
 
 /* ---- heartbeat ---- */
 
-static void on_lease(void *arg, const char *id UNUSED, const char *token, bool cancelling)
+static void on_lease(void *arg, const char *id, const char *token, bool cancelling)
 {
 	struct worker *w = arg;
 	struct held *h = lease_find(w, token);
 
-	if (!h)
-		return;
+	/* The answer to its claim never came, or the server had it done only after we had given up: nobody runs it. */
+	if (!h) {
+		h = lease_note(w, id, token);
+		if (!h)
+			return;
+		h->state = HELD_RELEASE;
+		worker_say(w, "%s is handed back: its claim was not answered in time", id);
+	}
 	h->is_confirmed = true;
 	if (cancelling && h->state == HELD_RUNNING && !h->cancelled) {
 		h->cancelled = true;
@@ -95,16 +99,28 @@ int lease_heartbeat(struct worker *w, struct error *err)
 		if (!h->is_confirmed)
 			lease_lose(w, h);
 	}
-	w->heartbeat_last = clock_now();
-	w->heartbeat_at = w->heartbeat_last + w->lease_ns / 3;
+	w->looked_at = clock_now();
+	w->heartbeat_at = w->looked_at + w->lease_ns / 3;
 	return 0;
+}
+
+int lease_look(struct worker *w, struct error *err)
+{
+	int r = ledger_leases(w->ledger, w->name, on_lease, w, err);
+
+	w->looked_at = clock_now();
+	return r;
 }
 
 /* ---- expire, claim, release ---- */
 
 int lease_expire(struct worker *w, unsigned *ret_expired, struct error *err)
 {
-	int r = ledger_expire(w->ledger, ret_expired, &w->next_due, err);
+	int r;
+
+	w->watch.worker = w->name;
+	w->watch.lease_ns = w->lease_ns;
+	r = ledger_expire(w->ledger, &w->watch, ret_expired, &w->next_due, err);
 
 	w->counters.expired += r < 0 ? 0 : *ret_expired;
 	return r;
@@ -112,10 +128,12 @@ int lease_expire(struct worker *w, unsigned *ret_expired, struct error *err)
 
 static int start(struct worker *w, struct job *j, struct error *err)
 {
-	struct held *h;
+	struct held *h = lease_note(w, j->id, j->token);
 
-	if (lease_note(w, j, &h) < 0)
+	if (!h)
 		return error_memory(err);
+	h->memory_bytes = j->memory_bytes;
+	h->cpus_milli = j->cpus_milli;
 	w->counters.claimed++;
 	if (engine_start(w->engine, j, err) < 0) {
 		worker_say(w, "%s is handed back: %s", h->id, err->message);
@@ -148,8 +166,10 @@ int lease_claim(struct worker *w, unsigned *ret_claimed, struct error *err)
 		r = ledger_claim(w->ledger, &order, jobs, max, &n, &w->is_full, err);
 		w->counters.claims++;
 		w->counters.claims_ns += clock_now() - begun;
-		if (r < 0)
+		if (r < 0) {
+			w->unsure_until = clock_now() + UNSURE_LEASES * w->lease_ns;
 			return r;
+		}
 		for (size_t i = 0; i < n; i++) {
 			if (r == 0)
 				r = start(w, &jobs[i], err);

@@ -109,7 +109,8 @@ struct backend {
 	const struct backend_ops *ops;
 	char *name; /* for messages: quoted, escaped, without a password */
 	uint64_t failed_row;
-	bool is_pooled; /* there is no session of our own */
+	bool is_pooled;	     /* there is no session of our own */
+	unsigned connection; /* another number after every reconnection */
 };
 
 /* A column of the site's table, as the database knows it. type: n numbers, i integers, b booleans, a arrays, j any

@@ -32,6 +32,7 @@ static int connect_and_set(struct postgres *p, struct error *err)
 
 	if (r < 0)
 		return r;
+	p->base.connection++;
 	p->base.is_pooled = p->q.is_pooled;
 	text = sql_postgres_settings(p->q.is_pooled, p->busy_ms, (uint64_t)p->q.statement_ms);
 	free(p->begin_first);

@@ -77,13 +77,29 @@ int ledger_claim(struct ledger *l, const struct claim_order *o, struct job *ret,
 typedef void (*lease_fn)(void *arg, const char *id, const char *token, bool cancelling);
 int ledger_heartbeat(struct ledger *l, const char *worker, uint64_t lease_ns, lease_fn fn, void *arg,
 		     struct error *err);
+/* Only looks: which it has, and which of them are to be cancelled. */
+int ledger_leases(struct ledger *l, const char *worker, lease_fn fn, void *arg, struct error *err);
 
 /* Hands it back, as if it had not been claimed, for anybody after delay. Not ours any more: nothing. */
 int ledger_release(struct ledger *l, const char *id, const char *token, uint64_t delay_ns, struct error *err);
 
+/* Leases of others that were found over, and when by clock_now(). A database that was away has let every lease end, and a
+ * clock that was set forward does: so one is only given up that has not moved between two looks, a lease apart, over one
+ * connection that was not broken in between. All zero at first; lease_watch_done(). */
+struct lease_watch {
+	const char *worker; /* whose leases are not looked at; NULL: nobody's */
+	uint64_t lease_ns;
+	struct watched *list;
+	size_t count;
+	unsigned connection;
+};
+void lease_watch_done(struct lease_watch *w);
+
 /* Leases that are over: an attempt `lost` is recorded, and it is tried again or finished. Those whose time has come are
- * queued. *ret_next: when the next of them is due (a lease, a waiting time), as UTC ns of this host's clock; 0: none. */
-int ledger_expire(struct ledger *l, unsigned *ret_expired, int64_t *ret_next, struct error *err);
+ * queued. *ret_next: when the next of them is due (a lease, a second look, a waiting time), as UTC ns of this host's
+ * clock; 0: none. */
+int ledger_expire(struct ledger *l, struct lease_watch *watch, unsigned *ret_expired, int64_t *ret_next,
+		  struct error *err);
 
 /* ---- the doorbell ---- */
 

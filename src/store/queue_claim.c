@@ -328,6 +328,14 @@ static int take_lease(void *arg, const struct value *row, struct error *err)
 	return 0;
 }
 
+static int look(struct ledger *l, struct heartbeat *h, struct error *err)
+{
+	struct value worker = value_text(h->worker);
+
+	h->n = 0;
+	return ledger_run(l, SQL_LEASES, &worker, 1, take_lease, h, err);
+}
+
 static int heartbeat(struct ledger *l, void *arg, struct error *err)
 {
 	struct heartbeat *h = arg;
@@ -336,20 +344,30 @@ static int heartbeat(struct ledger *l, void *arg, struct error *err)
 	int r = queue_now(l, &now, err);
 
 	params[1] = value_time(now + (int64_t)h->lease_ns);
-	h->n = 0;
 	if (r == 0)
 		r = ledger_run(l, SQL_LEASE_PROLONG, params, 2, NULL, NULL, err);
-	return r < 0 ? r : ledger_run(l, SQL_LEASES, params, 1, take_lease, h, err);
+	return r < 0 ? r : look(l, h, err);
+}
+
+static int tell(struct heartbeat *h, int r, lease_fn fn, void *arg)
+{
+	for (size_t i = 0; i < h->n && r == 0; i++)
+		fn(arg, h->leases[i].id, h->leases[i].token, h->leases[i].cancelling);
+	free(h->leases);
+	return r;
 }
 
 int ledger_heartbeat(struct ledger *l, const char *worker, uint64_t lease_ns, lease_fn fn, void *arg,
 		     struct error *err)
 {
 	struct heartbeat h = {.worker = worker, .lease_ns = lease_ns};
-	int r = queue_transaction(l, heartbeat, &h, err);
 
-	for (size_t i = 0; i < h.n && r == 0; i++)
-		fn(arg, h.leases[i].id, h.leases[i].token, h.leases[i].cancelling);
-	free(h.leases);
-	return r;
+	return tell(&h, queue_transaction(l, heartbeat, &h, err), fn, arg);
+}
+
+int ledger_leases(struct ledger *l, const char *worker, lease_fn fn, void *arg, struct error *err)
+{
+	struct heartbeat h = {.worker = worker};
+
+	return tell(&h, look(l, &h, err), fn, arg);
 }

@@ -1,6 +1,9 @@
 /*
  * Time: leases that are over, and waiting that is. One lease to a transaction, so that nobody waits long for a lock; and
  * none at all while nothing is due.
+ *
+ * That a lease is over by the clock says little: SQLite's clock is the host's, which may be set, and a database that was
+ * away has heard no heartbeat. So what is over is only watched at first (struct lease_watch).
  */
 #include "queue_private.h"
 
@@ -9,8 +12,28 @@
 #include <string.h>
 
 #include "commit.h"
+#include "config.h"
 
 static const int64_t LOCKED_PAUSE_NS = 1000000000;
+/* No lease, and no waiting, is as long as this: a clock was set back. Whoever has such a lease, and lives, has prolonged
+ * it within a third of the longest that there is. */
+static const int64_t FAR_NS = 2 * (int64_t)QUEUE_LEASE_MAX_NS;
+static const uint64_t FAR_WATCH_NS = QUEUE_LEASE_MAX_NS / 2;
+
+struct watched {
+	char id[ID_ROOM];
+	char token[TOKEN_SIZE];
+	int64_t until;
+	uint64_t seen_ns; /* clock_now() of the first look */
+	uint64_t watch_ns;
+};
+
+void lease_watch_done(struct lease_watch *w)
+{
+	free(w->list);
+	w->list = NULL;
+	w->count = 0;
+}
 
 struct next {
 	int64_t now, lease, due; /* of the database's clock; 0: none */
@@ -78,80 +101,193 @@ static int describe(struct attempt *a, const struct over *o, int64_t now, struct
 	return attempt_event(a, "lost", "recorded when its lease was over") < 0 ? error_memory(err) : 0;
 }
 
-/* 1: there was none. */
+struct expiring {
+	const struct watched *lease;
+	unsigned connection;
+	bool done;
+};
+
+/* 1: it has moved, or somebody is committing it, or the connection is another since it was seen. */
 static int expire_one(struct ledger *l, void *arg, struct error *err)
 {
+	struct expiring *e = arg;
 	_cleanup_attempt_ struct attempt a;
 	_cleanup_(over_done) struct over o = {0};
-	struct value param;
+	struct value params[] = {value_text(e->lease->id), value_text(e->lease->token),
+				 value_time(e->lease->until)};
 	int64_t now = 0;
 	int number = 0, r = queue_now(l, &now, err);
 
-	*(bool *)arg = false;
+	e->done = false;
 	attempt_init(&a);
-	param = value_time(now);
+	if (r == 0 && l->backend->connection != e->connection)
+		return 1;
 	if (r == 0)
-		r = ledger_run(l, SQL_LEASE_OVER, &param, 1, take_over, &o, err);
+		r = ledger_run(l, SQL_LEASE_OVER, params, ARRAY_SIZE(params), take_over, &o, err);
 	if (r < 0 || !o.found)
 		return r < 0 ? r : 1;
 	r = describe(&a, &o, now, err);
 	if (r == 0)
 		r = commit_within(l, &a, &number, err);
-	*(bool *)arg = r == 0;
+	e->done = r == 0;
 	return r;
 }
 
 static int wake_due(struct ledger *l, void *arg UNUSED, struct error *err)
 {
-	struct value param;
+	struct value params[2];
 	int64_t now = 0;
 	int r = queue_now(l, &now, err);
 
-	param = value_time(now);
+	params[0] = value_time(now);
+	params[1] = value_time(now + FAR_NS);
 	if (r == 0)
-		r = ledger_run(l, SQL_QUEUE_DUE, &param, 1, NULL, NULL, err);
+		r = ledger_run(l, SQL_QUEUE_DUE, params, 2, NULL, NULL, err);
 	return r < 0 ? r : queue_ring(l, err);
 }
 
 static bool is_over(int64_t at, const struct next *n)
 {
-	return at && at <= n->now;
+	return at && (at <= n->now || at > n->now + FAR_NS);
 }
 
-/* In terms of this host's clock, which may be another. */
-static int64_t first(const struct next *n)
-{
-	int64_t at = n->lease && (!n->due || n->lease < n->due) ? n->lease : n->due;
+/* ---- the two looks ---- */
 
-	if (!at)
-		return 0;
-	/* One that is over and still there is being committed at this moment: not again at once. */
-	return clock_utc() + (at > n->now ? at - n->now : LOCKED_PAUSE_NS);
+struct looking {
+	const struct lease_watch *before;
+	struct watched *list;
+	size_t count;
+	int64_t now;
+};
+
+/* As it was at an earlier look: since when. */
+static uint64_t seen_before(const struct lease_watch *w, const struct watched *x)
+{
+	for (size_t i = 0; i < w->count; i++)
+		if (w->list[i].until == x->until && strcmp(w->list[i].token, x->token) == 0)
+			return w->list[i].seen_ns;
+	return 0;
 }
 
-int ledger_expire(struct ledger *l, unsigned *ret_expired, int64_t *ret_next, struct error *err)
+static int take_watched(void *arg, const struct value *row, struct error *err)
 {
+	struct looking *k = arg;
+	struct watched *more = reallocarray(k->list, k->count + 1, sizeof *more), *x;
+
+	if (!more)
+		return error_memory(err);
+	k->list = more;
+	x = &more[k->count++];
+	value_to_fixed(&row[0], x->id, sizeof x->id);
+	value_to_fixed(&row[1], x->token, sizeof x->token);
+	x->until = value_to_integer(&row[2], 0);
+	x->seen_ns = seen_before(k->before, x);
+	x->watch_ns = k->before->lease_ns;
+	if (x->until > k->now && x->watch_ns < FAR_WATCH_NS)
+		x->watch_ns = FAR_WATCH_NS;
+	return 0;
+}
+
+/* The leases that are over now. What was seen over another connection was not seen. */
+static int watch_look(struct ledger *l, struct lease_watch *w, int64_t now, struct error *err)
+{
+	struct looking k = {.before = w, .now = now};
+	struct value params[] = {value_time(now), value_time(now + FAR_NS),
+				 value_text(w->worker ? w->worker : "")};
+	int r;
+
+	if (w->connection != l->backend->connection)
+		lease_watch_done(w);
+	w->connection = l->backend->connection;
+	r = ledger_run(l, SQL_LEASES_OVER, params, ARRAY_SIZE(params), take_watched, &k, err);
+	if (r < 0) {
+		free(k.list);
+		return r;
+	}
+	for (size_t i = 0; i < k.count; i++)
+		if (!k.list[i].seen_ns || w->connection != l->backend->connection)
+			k.list[i].seen_ns = clock_now();
+	lease_watch_done(w);
+	w->list = k.list;
+	w->count = k.count;
+	w->connection = l->backend->connection;
+	return 0;
+}
+
+static bool is_ripe(const struct watched *x, uint64_t now)
+{
+	return x->seen_ns + x->watch_ns <= now;
+}
+
+/* begun: before the look began, so that what the look found held for the whole time. */
+static int watch_expire(struct ledger *l, struct lease_watch *w, uint64_t begun, unsigned *expired,
+			struct error *err)
+{
+	int r = 0;
+
+	for (size_t i = 0; i < w->count && r == 0; i++) {
+		struct expiring e = {.lease = &w->list[i], .connection = w->connection};
+
+		if (w->lease_ns && !is_ripe(e.lease, begun))
+			continue;
+		r = queue_transaction(l, expire_one, &e, err);
+		if (r == 0 && e.done) {
+			++*expired;
+			w->list[i--] = w->list[--w->count];
+		}
+	}
+	return r;
+}
+
+/* How long until there is something to do; negative: nothing. */
+static int64_t wait_of(const struct next *n, const struct lease_watch *w)
+{
+	uint64_t now = clock_now();
+	int64_t least = -1;
+
+	for (size_t i = 0; i < w->count; i++) {
+		uint64_t at = w->list[i].seen_ns + w->list[i].watch_ns;
+		/* One that is ripe and still there is being committed at this moment: not again at once. */
+		int64_t wait = at > now ? (int64_t)(at - now) : LOCKED_PAUSE_NS;
+
+		least = least < 0 || wait < least ? wait : least;
+	}
+	for (const int64_t *at = (const int64_t[]){n->lease, n->due, -1}; *at >= 0; at++)
+		if (*at > n->now && (least < 0 || *at - n->now < least))
+			least = *at - n->now;
+	/* Our own, which the next heartbeat prolongs. */
+	if (least < 0 && (n->lease || n->due))
+		least = LOCKED_PAUSE_NS;
+	return least;
+}
+
+int ledger_expire(struct ledger *l, struct lease_watch *watch, unsigned *ret_expired, int64_t *ret_next,
+		  struct error *err)
+{
+	uint64_t begun = clock_now();
 	unsigned expired = 0;
 	struct next n;
 	int r = look(l, &n, err);
+	bool was_due = is_over(n.due, &n);
 
-	if (r == 0 && is_over(n.lease, &n)) {
-		bool more = true;
-
-		while (r == 0 && more) {
-			r = queue_transaction(l, expire_one, &more, err);
-			expired += r == 0 && more;
-		}
-	}
-	if (r == 0 && is_over(n.due, &n))
+	if (r == 0 && n.lease)
+		r = watch_look(l, watch, n.now, err);
+	else if (r == 0)
+		lease_watch_done(watch);
+	if (r == 0)
+		r = watch_expire(l, watch, begun, &expired, err);
+	if (r == 0 && was_due)
 		r = queue_transaction(l, wake_due, NULL, err);
-	if (r == 0 && (is_over(n.lease, &n) || is_over(n.due, &n)))
+	if (r == 0 && (expired || was_due))
 		r = look(l, &n, err);
 	if (r < 0)
 		return r;
 	if (ret_expired)
 		*ret_expired = expired;
-	if (ret_next)
-		*ret_next = first(&n);
+	if (ret_next) {
+		int64_t wait = wait_of(&n, watch);
+
+		*ret_next = wait < 0 ? 0 : clock_utc() + wait;
+	}
 	return 0;
 }

@@ -23,8 +23,9 @@
 	"1 + coalesce((SELECT max(t.number) FROM @attempt t WHERE t.analysis_id = q.id), 0), NULL, NULL, ! " \
 	"FROM @queue q WHERE q.state = 'queued' AND q.owner = $1 AND q.submitter = $2 "                      \
 	"AND q.memory_bytes <= $3 AND q.cpus_milli <= $4 ORDER BY q.priority DESC, q.seq LIMIT 1"
-#define LEASE_OVER \
-	"SELECT " QUEUE_ALL " FROM @queue q WHERE q.state = 'running' AND q.lease_until < $1 LIMIT 1"
+#define LEASE_OVER                                                                                     \
+	"SELECT " QUEUE_ALL " FROM @queue q WHERE q.id = $1 AND q.state = 'running' AND q.token = $2 " \
+	"AND q.lease_until = $3"
 #define FIRST_OF(column, where) "(SELECT min(" column ") FROM @queue WHERE " where ")"
 #define FIRST_LEASE		FIRST_OF("lease_until", "state = 'running'")
 #define FIRST_DUE		FIRST_OF("due_at", "state = 'waiting' AND due_at IS NOT NULL")
@@ -155,12 +156,15 @@ static const struct {
 			       "UPDATE @queue SET lease_until = $2 WHERE id IN (SELECT q.id FROM @queue q "
 			       "WHERE q.state = 'running' AND q.worker = $1 FOR UPDATE SKIP LOCKED)"},
 	[SQL_LEASES] = {"SELECT id, token, cancelling FROM @queue WHERE state = 'running' AND worker = $1"},
+	/* Over, or so far off that a clock must have been set back since. */
+	[SQL_LEASES_OVER] = {"SELECT id, token, lease_until FROM @queue WHERE state = 'running' "
+			     "AND (lease_until <= $1 OR lease_until > $2) AND worker <> $3"},
 	[SQL_LEASE_OVER] = {LEASE_OVER, LEASE_OVER " FOR UPDATE SKIP LOCKED"},
 	[SQL_QUEUE_DUE] =
 		{"UPDATE @queue SET state = 'queued', due_at = NULL "
-		 "WHERE state = 'waiting' AND due_at IS NOT NULL AND due_at <= $1",
+		 "WHERE state = 'waiting' AND due_at IS NOT NULL AND (due_at <= $1 OR due_at > $2)",
 		 "UPDATE @queue SET state = 'queued', due_at = NULL WHERE id IN (SELECT q.id FROM @queue q "
-		 "WHERE q.state = 'waiting' AND q.due_at IS NOT NULL AND q.due_at <= $1 "
+		 "WHERE q.state = 'waiting' AND q.due_at IS NOT NULL AND (q.due_at <= $1 OR q.due_at > $2) "
 		 "FOR UPDATE SKIP LOCKED)"},
 	[SQL_QUEUE_NEXT] = {"SELECT NULL, " FIRST_LEASE ", " FIRST_DUE,
 			    "SELECT clock_timestamp(), " FIRST_LEASE ", " FIRST_DUE},

@@ -60,10 +60,11 @@ enum sql {
 				 in the order of their names */
 	SQL_CLAIM_HEAD, /* owner, submitter, memory_bytes, cpus_milli at most → queue's columns; locks it, passes by what is locked */
 	SQL_CLAIM_TAKE, /* id, worker, token, attempt, lease_until */
-	SQL_CLAIM_SERVED,     /* owner, submitter, at */
-	SQL_CLAIMED,	      /* tokens → queue's columns */
-	SQL_LEASE_PROLONG,    /* worker, until */
-	SQL_LEASES,	      /* worker → id, token, cancelling */
+	SQL_CLAIM_SERVED,  /* owner, submitter, at */
+	SQL_CLAIMED,	   /* tokens → queue's columns */
+	SQL_LEASE_PROLONG, /* worker, until */
+	SQL_LEASES,	   /* worker → id, token, cancelling */
+	SQL_LEASES_OVER,
 	SQL_LEASE_OVER,	      /* now → queue's columns; locks it, passes by what is locked */
 	SQL_QUEUE_DUE,	      /* now: those whose time has come are queued */
 	SQL_QUEUE_NEXT,	      /* → now (PostgreSQL), the first lease's end, the first that is due */

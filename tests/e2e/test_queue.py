@@ -6,6 +6,7 @@ import shutil
 import signal
 import socket
 import subprocess
+import time
 
 import pytest
 
@@ -523,3 +524,51 @@ def test_an_idle_worker_costs_next_to_nothing(hood):
     until(lambda: False, 2)
     assert ticks() - before <= 4  # hundredths of a second
     assert stop(running)[0] == 0
+
+
+# Leases.
+
+def running(hood, ledger, *options):
+    """A worker with one seat, taken by an analysis that does not end."""
+    process, id = worker(hood, *options, jobs=1), submit(hood, STARTED + 'exec sleep 1000')
+    assert until(lambda: has_started(hood, id))
+    return process, id
+
+
+def test_bells_prolong_no_lease_and_cancelling_is_heard_all_the_same(hood, ledger):
+    queue = ledger.table('queue')
+    if ledger.name == 'sqlite':
+        ledger.sql(f"CREATE TABLE beats(at); CREATE TRIGGER beat AFTER UPDATE OF lease_until ON {queue} WHEN OLD.state = 'running' "
+                   "AND NEW.state = 'running' BEGIN INSERT INTO beats VALUES (1); END")
+    else:
+        ledger.sql('CREATE TABLE public.beats(at timestamptz); CREATE FUNCTION public.beat() RETURNS trigger LANGUAGE plpgsql AS '
+                   "'BEGIN INSERT INTO public.beats VALUES (clock_timestamp()); RETURN NULL; END'; "
+                   f"CREATE TRIGGER beat AFTER UPDATE OF lease_until ON {queue} FOR EACH ROW WHEN (OLD.state = 'running' "
+                   "AND NEW.state = 'running') EXECUTE FUNCTION public.beat()")
+    process, id = running(hood, ledger, '--lease', '30s')
+    begun = time.monotonic()
+    while time.monotonic() < begun + 4:  # each rings
+        ring = submit(hood, 'true')
+        hood.succeed('cancel', ring)
+    beats = int(ledger.sql('SELECT count(*) FROM beats')[0])
+    assert beats <= 2 + (time.monotonic() - begun) / 10, beats
+    begun = time.monotonic()
+    hood.succeed('cancel', id)
+    assert hood.cli('wait', id).status == 143 and time.monotonic() - begun < 8
+    stop(process)
+
+
+def test_a_claim_that_was_answered_too_late_is_handed_back(hood, ledger):
+    """The server has done what the worker had given up: the row is this worker's, and the worker knows nothing of it."""
+    queue = ledger.table('queue')
+    process, id = running(hood, ledger, '--lease', '3s')
+    late = submit(hood, 'echo 1 >out')
+    ledger.sql(f"UPDATE {queue} SET state = 'running', attempt = 1, token = '00000000-0000-4000-8000-000000000000', "
+               f"worker = (SELECT worker FROM {queue} WHERE id = '{id}'), "
+               f"lease_until = (SELECT lease_until FROM {queue} WHERE id = '{id}') WHERE id = '{late}'")
+    assert until(lambda: state(hood, late) == 'queued')
+    hood.succeed('cancel', id)
+    assert hood.cli('wait', late).status == 0
+    assert attempts(hood, late) == ['succeeded']
+    status, err = stop(process)
+    assert 'not answered in time' in err

@@ -163,12 +163,22 @@ static void let_waiting_end(const struct place *p)
 		  "UPDATE fumehood.queue SET due_at = '2000-01-01' WHERE due_at IS NOT NULL");
 }
 
+/* With leases of no length the first look is enough. */
+static int expire_at_once(struct ledger *l, unsigned *n, int64_t *next)
+{
+	struct lease_watch watch = {0};
+	int r = ledger_expire(l, &watch, n, next, &err);
+
+	lease_watch_done(&watch);
+	return r;
+}
+
 static unsigned expire(struct ledger *l)
 {
 	unsigned n = 0;
 	int64_t next = 0;
 
-	OK(ledger_expire(l, &n, &next, &err));
+	OK(expire_at_once(l, &n, &next));
 	return n;
 }
 
@@ -740,7 +750,7 @@ static void test_what_retrying_can_mend_is_tried_again_after_a_while(void **stat
 		assert_state(l, "then", JOB_WAITING);
 		assert_nothing(l);
 		before = clock_utc();
-		OK(ledger_expire(l, NULL, &next, &err));
+		OK(expire_at_once(l, NULL, &next));
 		assert_true(next > before &&
 			    next <= before + (int64_t)job_back_off(i) + (int64_t)NSEC_PER_SEC);
 		let_waiting_end(p);
@@ -830,16 +840,64 @@ static void test_a_lease_that_is_prolonged_is_kept(void **state)
 	int64_t next = 0;
 
 	submit(l, "long", NULL);
-	OK(ledger_expire(l, NULL, &next, &err));
+	OK(expire_at_once(l, NULL, &next));
 	assert_true(next == 0);
 	assert_true(claim_by(l, "w1", LEASE_NS, &j));
 	let_leases_end(p);
 	OK(ledger_heartbeat(l, "w1", LEASE_NS, lease_seen, seen, &err));
 	assert_int_equal(seen[0], 1);
 	assert_int_equal(expire(l), 0);
-	OK(ledger_expire(l, NULL, &next, &err));
+	OK(expire_at_once(l, NULL, &next));
 	assert_true(next > clock_utc() + (int64_t)(LEASE_NS / 2));
 	assert_int_equal(finish(l, &j, VERDICT_SUCCEEDED), 1);
+	ledger_close(l);
+}
+
+static unsigned look_again(struct ledger *l, struct lease_watch *watch, int64_t *next)
+{
+	unsigned n = 7;
+
+	OK(ledger_expire(l, watch, &n, next, &err));
+	return n;
+}
+
+/* After an outage every lease is over: only one that stays so for the time of a lease is given up. */
+static void test_a_lease_is_given_up_after_two_looks_in_which_it_has_not_moved(void **state)
+{
+	const struct place *p = *state;
+	struct ledger *l = place_open(p);
+	struct lease_watch watch = {.worker = "me", .lease_ns = 300 * NSEC_PER_MSEC};
+	_cleanup_job_ struct job dead = {0}, live = {0}, mine = {0};
+	int64_t next = 0;
+	int seen[2] = {0, 0};
+
+	submit(l, "dead", NULL);
+	submit(l, "live", NULL);
+	submit(l, "mine", NULL);
+	assert_true(claim_by(l, "w1", LEASE_NS, &dead));
+	assert_true(claim_by(l, "w2", LEASE_NS, &live));
+	assert_true(claim_by(l, "me", LEASE_NS, &mine));
+	let_leases_end(p);
+	assert_int_equal(look_again(l, &watch, &next), 0);
+	assert_true(next > clock_utc() && next < clock_utc() + (int64_t)NSEC_PER_SEC);
+	assert_int_equal(look_again(l, &watch, &next), 0);
+	OK(ledger_heartbeat(l, "w2", LEASE_NS, lease_seen, seen, &err));
+	poll(NULL, 0, 350);
+	assert_int_equal(look_again(l, &watch, &next), 1);
+	assert_state(l, "dead", JOB_WAITING);
+	assert_state(l, "live", JOB_RUNNING);
+	assert_state(l, "mine", JOB_RUNNING);
+	/* Another time of the same lease is another lease. */
+	place_sql(p, "UPDATE fumehood_queue SET lease_until = 2 WHERE id = 'live'",
+		  "UPDATE fumehood.queue SET lease_until = '2000-01-02' WHERE id = 'live'");
+	assert_int_equal(look_again(l, &watch, &next), 0);
+	place_sql(p, "UPDATE fumehood_queue SET lease_until = 3 WHERE id = 'live'",
+		  "UPDATE fumehood.queue SET lease_until = '2000-01-03' WHERE id = 'live'");
+	poll(NULL, 0, 350);
+	assert_int_equal(look_again(l, &watch, &next), 0);
+	assert_int_equal(finish(l, &live, VERDICT_SUCCEEDED), 1);
+	assert_int_equal(finish(l, &mine, VERDICT_SUCCEEDED), 1);
+	lease_watch_done(&watch);
 	ledger_close(l);
 }
 
@@ -1203,6 +1261,7 @@ int main(void)
 		ROW(a_wrong_script_is_not_tried_again_our_own_failure_is),
 		ROW(a_worker_that_lost_its_lease_commits_nothing),
 		ROW(a_lease_that_is_prolonged_is_kept),
+		ROW(a_lease_is_given_up_after_two_looks_in_which_it_has_not_moved),
 		ROW(what_is_lost_too_often_stays_lost),
 		ROW(a_list_is_newest_first_and_can_be_narrowed),
 		ROW(the_bell_rings_when_something_is_submitted),

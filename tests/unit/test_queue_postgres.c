@@ -59,6 +59,7 @@ static void test_no_call_fails_because_the_connection_is_gone(void **state)
 	_cleanup_job_ struct job j = {0}, k = {0}, again = {0};
 	uint64_t counts[JOB_STATES];
 	int leases = 0, number = 0;
+	struct lease_watch watch = {0};
 	int64_t next = 0;
 
 	cut(p);
@@ -69,7 +70,7 @@ static void test_no_call_fails_because_the_connection_is_gone(void **state)
 	OK(ledger_heartbeat(l, "w", LEASE_NS, count_lease, &leases, &err));
 	assert_int_equal(leases, 1);
 	cut(p);
-	OK(ledger_expire(l, NULL, &next, &err));
+	OK(ledger_expire(l, &watch, NULL, &next, &err));
 	assert_true(next > 0);
 	cut(p);
 	OK(ledger_release(l, "a", j.token, 0, &err));
@@ -151,6 +152,7 @@ static void test_a_commit_under_way_keeps_nobody_waiting(void **state)
 	struct backend *b = committing->backend;
 	_cleanup_job_ struct job j = {0};
 	struct value key = value_text("a");
+	struct lease_watch watch = {0};
 	unsigned expired = 7;
 	int leases = 0;
 
@@ -161,12 +163,38 @@ static void test_a_commit_under_way_keeps_nobody_waiting(void **state)
 	OK(ledger_run(committing, SQL_QUEUE_ROW, &key, 1, NULL, NULL, &err));
 	OK(ledger_heartbeat(l, "w", LEASE_NS, count_lease, &leases, &err));
 	assert_int_equal(leases, 1);
-	OK(ledger_expire(l, &expired, NULL, &err));
+	OK(ledger_expire(l, &watch, &expired, NULL, &err));
 	assert_int_equal(expired, 0);
 	b->ops->rollback(b);
-	OK(ledger_expire(l, &expired, NULL, &err));
+	OK(ledger_expire(l, &watch, &expired, NULL, &err));
 	assert_int_equal(expired, 1);
 	ledger_close(committing);
+	ledger_close(l);
+}
+
+static void test_what_was_seen_over_another_connection_was_not_seen(void **state)
+{
+	const struct place *p = *state;
+	struct ledger *l = place_open(p);
+	struct lease_watch watch = {.lease_ns = 200 * NSEC_PER_MSEC};
+	_cleanup_job_ struct job j = {0};
+	unsigned expired = 7;
+
+	submit(l, "a");
+	claim(l, &j);
+	place_sql(p, NULL, "UPDATE fumehood.queue SET lease_until = '2000-01-01'");
+	for (int i = 0; i < 3; i++) {
+		OK(ledger_expire(l, &watch, &expired, NULL, &err));
+		assert_int_equal(expired, 0);
+		poll(NULL, 0, 250);
+		cut(p);
+	}
+	OK(ledger_expire(l, &watch, &expired, NULL, &err));
+	assert_int_equal(expired, 0);
+	poll(NULL, 0, 250);
+	OK(ledger_expire(l, &watch, &expired, NULL, &err));
+	assert_int_equal(expired, 1);
+	lease_watch_done(&watch);
 	ledger_close(l);
 }
 
@@ -179,6 +207,7 @@ int main(void)
 		ROW(the_bell_rings_again_after_a_reconnection),
 		ROW(who_waits_no_more_is_not_rung),
 		ROW(a_commit_under_way_keeps_nobody_waiting),
+		ROW(what_was_seen_over_another_connection_was_not_seen),
 	};
 
 	return cmocka_run_group_tests_name("the queue's connections", tests, NULL, NULL);
