@@ -113,9 +113,8 @@ def test_small_limits_of_disk_and_files_hold_as_exactly_as_large_ones(box, optio
 @pytest.mark.parametrize('mode', ['0300', '0400', '0000'])
 def test_a_directory_that_cannot_be_looked_into_counts_as_over_the_disk_limit(hood, mode):
     """A mode without reading hid 11.5 GB from a user's supervisor, which modes stop; root's they do not."""
-    script = f'mkdir -p a/hidden && echo > a/hidden/file && chmod {mode} a/hidden && exec sleep 60'
-    found = check(hood.run(script, '--wall', '50s'), 'out_of_disk', 137, 'cannot be looked into', '10G')
-    assert found['usage']['wall_ms'] < 40000
+    script = f'mkdir -p a/hidden && echo > a/hidden/file && chmod {mode} a/hidden && exec sleep 1000'
+    check(hood.run(script, *LONG), 'out_of_disk', 137, 'cannot be looked into', '10G')
 
 
 def test_a_private_tmp_or_workspace_that_is_locked_is_watched_all_the_same(hood):

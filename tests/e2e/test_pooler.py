@@ -73,7 +73,7 @@ def test_what_is_queued_is_claimed_cancelled_and_waited_for_without_a_bell(poole
     pooled.succeed('cancel', second)
     assert pooled.cli('wait', second).status == 143  # long before its lease is prolonged
     worker.terminate()
-    _, err = worker.communicate(timeout=60)
+    _, err = worker.communicate(timeout=300)
     assert err.count('pooler') == 1 and 'every second' in err, err
 
 

@@ -83,7 +83,7 @@ def test_gc_uses_the_credentials_of_today(shared, server):
     try:
         process, id = shared.start('echo ready; cat >out.txt', '-i', '--db', old, stdin=subprocess.PIPE)
         admin("ALTER ROLE lab PASSWORD 'second?one'; SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE usename = 'lab'")
-        _, err = process.communicate('kept\n', timeout=60)
+        _, err = process.communicate('kept\n', timeout=300)
         assert process.returncode == 125 and 'gc' in err and 'one' not in err, err
         result = shared.cli('gc', '--db', new)
         assert result.status == 0 and 'one' not in result.out + result.err.replace('none', ''), result

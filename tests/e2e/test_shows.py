@@ -98,7 +98,7 @@ def test_what_is_swapped_while_another_file_is_read_is_not_staged(hood, stranger
     stop_while_it_reads(process, trap / 'big')
     spring(stranger, trap, how)
     os.kill(process.pid, signal.SIGCONT)
-    out, err = process.communicate(timeout=60)
+    out, err = process.communicate(timeout=300)
     assert process.returncode == 125 and 'secret' not in out, (out, err)
     assert re.search('link|replaced|not the file', err), err
     assert hood.nothing_was_recorded()
