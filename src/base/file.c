@@ -47,6 +47,11 @@ int file_open_nolinks(int dirfd, const char *path, int flags)
 	return open_resolved(dirfd, path, flags, 0, RESOLVE_NO_SYMLINKS | RESOLVE_NO_MAGICLINKS);
 }
 
+int file_open_within(int dirfd, const char *path, int flags)
+{
+	return open_resolved(dirfd, path, flags, 0, RESOLVE_BENEATH | RESOLVE_NO_MAGICLINKS);
+}
+
 enum { LINKS_MAX = 40 };
 
 /* Puts what a link says in front of what is left of the path. 1: it begins at the root again. */

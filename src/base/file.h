@@ -25,6 +25,9 @@ int file_open_nolinks(int dirfd, const char *path, int flags);
  * -ELOOP for somebody else's link; -errno. */
 int file_open_trusted(const char *path);
 
+/* openat2() beneath dirfd with RESOLVE_BENEATH | NO_MAGICLINKS: links and other mounts, as long as they stay there. -errno. */
+int file_open_within(int dirfd, const char *path, int flags);
+
 int file_write_all(int fd, const void *data, size_t size); /* -errno */
 /* Exactly size bytes from where from stands to where to does, by the kernel. -ENODATA if there are fewer; -errno. */
 int file_send(int from, int to, uint64_t size);

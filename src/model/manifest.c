@@ -275,6 +275,7 @@ json_t *inputs_to_json(const struct inputs *in)
 
 		if (json_set_path(object, in->list[i].path) < 0 ||
 		    record_write(object, input_members, ARRAY_SIZE(input_members), &in->list[i]) < 0 ||
+		    (in->list[i].for_post && json_object_set_new(object, "post_process", json_true()) < 0) ||
 		    array_add(array, &object) < 0)
 			return NULL;
 	}
@@ -286,7 +287,8 @@ int inputs_from_json(struct inputs *in, const json_t *json, struct error *err)
 	for (size_t i = 0; i < json_array_size(json); i++) {
 		const json_t *object = json_array_get(json, i);
 		_cleanup_free_ char *path = json_get_path(object, err);
-		struct input read = {.path = path};
+		struct input read = {.path = path,
+				     .for_post = json_is_true(json_object_get(object, "post_process"))};
 		int r;
 
 		if (!path)

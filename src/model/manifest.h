@@ -34,6 +34,7 @@ struct input {
 	uint64_t size;
 	unsigned mode;
 	uint64_t device, inode; /* of the source while it is being submitted; else 0 */
+	bool for_post;		/* of a queued analysis: a file of its post-process, not of its workspace */
 };
 
 struct manifest {

@@ -26,6 +26,14 @@ enum mount_kind {
 	MOUNT_SAME, /* what is already at `source` inside the new root appears at target too */
 };
 
+/* As root: whom the analysis is taken for when it reads an input: its owner, a given user, or nobody in particular. */
+enum reader_kind { READER_OWNER, READER_USER, READER_ANYBODY };
+struct reader {
+	enum reader_kind kind;
+	uid_t uid; /* USER */
+	gid_t gid;
+};
+
 struct mount {
 	enum mount_kind kind;
 	char *source;  /* canonical host path; for LINK the link's text; for SAME a path inside */
@@ -33,12 +41,12 @@ struct mount {
 	char *content; /* FILE */
 	size_t content_size;
 	bool writable; /* BIND, TMPFS */
-	bool unmapped; /* OVERLAY: read as everybody else reads it, not with its owner's rights */
 	bool optional; /* skipped when the source is not there */
 	uint64_t size; /* TMPFS bytes */
 	uint64_t inodes;
 	unsigned mode;		/* DIR, FILE, TMPFS */
 	uint64_t device, inode; /* what source was when the plan was made: the child refuses another */
+	struct reader reader;	/* OVERLAY */
 };
 
 /* A file to be copied into the workspace before the start. */

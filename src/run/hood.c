@@ -189,5 +189,5 @@ int hood_plan(struct hood *h, const struct request *r, struct plan *ret, struct 
 {
 	plan_init(ret);
 	ret->attempt = 1;
-	return plan_resolve(h, r, ret, err);
+	return plan_resolve(h, r, NULL, ret, err);
 }

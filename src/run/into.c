@@ -16,7 +16,8 @@
 enum { SHOWN_SIZE = 512 };
 
 struct copying {
-	struct ledger *ledger;
+	output_fetch_fn fetch;
+	void *arg;
 	const struct attempt *attempt;
 	const struct plan *plan;
 	int directory;
@@ -193,7 +194,7 @@ static int copy(const struct copying *c, const struct output *o)
 	fd = openat(parent, temporary, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0666);
 	if (fd < 0)
 		return fail(c, errno, "make a file for", o->path);
-	r = ledger_copy_output(c->ledger, o, fd, c->err);
+	r = c->fetch(c->arg, o, fd, c->err);
 	if (r == 0) {
 		r = put_name(parent, temporary, name, c->plan->into_force);
 		if (r == -EEXIST)
@@ -234,10 +235,12 @@ static int copy_all(struct copying *c)
 	return r;
 }
 
-int outputs_copy_into(struct ledger *l, const struct attempt *a, const struct plan *p, struct error *err)
+int outputs_copy_into(const struct attempt *a, const struct plan *p, int directory, output_fetch_fn fetch,
+		      void *arg, struct error *err)
 {
-	_cleanup_close_ int fd = open_directory(p->into, err);
-	struct copying c = {.ledger = l, .attempt = a, .plan = p, .directory = fd, .err = err};
+	_cleanup_close_ int fd =
+		directory >= 0 ? fcntl(directory, F_DUPFD_CLOEXEC, 3) : open_directory(p->into, err);
+	struct copying c = {.fetch = fetch, .arg = arg, .attempt = a, .plan = p, .directory = fd, .err = err};
 	int r = fd < 0 ? fd : copy_all(&c);
 
 	if (r == 0)

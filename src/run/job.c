@@ -102,11 +102,11 @@ static int sketch_plan(const struct hood *h, const struct request *r, struct pla
 	return plan->workspace && plan->program ? 0 : error_memory(err);
 }
 
-static int list_inputs(const struct plan *plan, struct inputs *inputs, struct error *err)
+static int list_inputs(const struct plan *plan, bool for_post, struct inputs *inputs, struct error *err)
 {
 	for (size_t i = 0; i < plan->n_stages; i++) {
 		const struct stage *stage = &plan->stages[i];
-		struct input input = {.path = stage->as, .source = stage->source};
+		struct input input = {.path = stage->as, .source = stage->source, .for_post = for_post};
 		const struct input *before = inputs_find(inputs, stage->as);
 		_cleanup_close_ int fd = -1;
 		struct stat st;
@@ -130,6 +130,39 @@ static int list_inputs(const struct plan *plan, struct inputs *inputs, struct er
 			return error_memory(err);
 	}
 	return 0;
+}
+
+/* The post-process's own files, as those of the analysis: the worker never looks for them where he was. */
+static int list_post_inputs(const struct hood *h, const struct request *r, struct inputs *ret,
+			    struct error *err)
+{
+	_cleanup_request_ struct request post;
+	_cleanup_plan_ struct plan plan;
+	struct inputs files = {0};
+	int e;
+
+	request_init(&post);
+	plan_init(&plan);
+	if (!r->post_process)
+		return 0;
+	e = words_split(r->post_process, &post.command);
+	if (e == -EINVAL || (e == 0 && !post.command[0]))
+		return error_set(err, ERROR_USAGE,
+				 "the command '%s' makes no sense: a quote is not closed, or it is empty",
+				 r->post_process);
+	post.directory = strdup(r->directory);
+	if (e < 0 || !post.directory)
+		return error_memory(err);
+	e = sketch_plan(h, &post, &plan, err);
+	if (e == 0)
+		e = plan_add_stages(&post, &plan, err);
+	if (e == 0)
+		e = list_inputs(&plan, true, &files, err);
+	for (size_t i = 0; e == 0 && i < files.count; i++)
+		if (inputs_add(ret, &files.list[i]) < 0)
+			e = error_memory(err);
+	inputs_done(&files);
+	return e < 0 ? error_prefix(err, e, "post-process") : 0;
 }
 
 /* The files are in the job now. */
@@ -182,7 +215,9 @@ static int job_fill(struct hood *h, struct request *r, struct job *job, struct e
 	if (e == 0)
 		e = plan_add_stages(r, &plan, err);
 	if (e == 0)
-		e = list_inputs(&plan, &job->inputs, err);
+		e = list_inputs(&plan, false, &job->inputs, err);
+	if (e == 0)
+		e = list_post_inputs(h, r, &job->inputs, err);
 	if (e == 0)
 		e = resolve_needs(h, r, job, err);
 	if (e == 0 && !r->id) {

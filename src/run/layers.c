@@ -10,12 +10,10 @@
 
 enum { FILE_MAX = 4 * 1024 * 1024, COPIES_MAX = 16 * 1024 * 1024 };
 
-/* What is shown at the moment: whose it is decides who may read what has to be copied. */
+/* What is shown at the moment: who reads it decides what of it may be copied. */
 struct view {
 	struct layers *layers;
-	bool unmapped;
-	uid_t uid;
-	gid_t gid;
+	struct reader reader;
 };
 
 /* In a user namespace that does not own the mounts around it, the kernel keeps them as they are. */
@@ -71,19 +69,19 @@ static int add_overlay(const struct view *v, const char *source, const char *tar
 
 	if (!m)
 		return error_memory(err);
-	m->unmapped = v->unmapped;
+	m->reader = v->reader;
 	m->device = st->st_dev;
 	m->inode = st->st_ino;
 	return 0;
 }
 
-/* As its owner is the analysis inside, or as everybody. */
+/* As its owner, or a given user, is the analysis inside, or as everybody. */
 static bool may_read(const struct view *v, const struct stat *st)
 {
-	if (st->st_mode & S_IROTH || v->unmapped)
+	if (st->st_mode & S_IROTH || v->reader.kind == READER_ANYBODY)
 		return st->st_mode & S_IROTH;
-	return geteuid() != 0 || (st->st_uid == v->uid && st->st_mode & S_IRUSR) ||
-	       (st->st_gid == v->gid && st->st_mode & S_IRGRP);
+	return geteuid() != 0 || (st->st_uid == v->reader.uid && st->st_mode & S_IRUSR) ||
+	       (st->st_gid == v->reader.gid && st->st_mode & S_IRGRP);
 }
 
 static int refuse_copy(const struct view *v, const char *source, const struct mount_point *beside,
@@ -103,7 +101,8 @@ static int refuse_copy(const struct view *v, const char *source, const struct mo
 		err, ERROR_REFUSED,
 		"'%s' lies beside what is mounted at '%s': there no overlay can be laid over it for an ordinary "
 		"user, and it is too large to be copied; %s, or run as root",
-		shown, point, v->unmapped ? "unmount that" : "move it into a directory of its own");
+		shown, point,
+		v->reader.kind == READER_ANYBODY ? "unmount that" : "move it into a directory of its own");
 }
 
 /* The content, empty and closed to everybody if the analysis may not read it. */
@@ -251,15 +250,18 @@ static int add_file(const struct view *v, const char *source, const char *target
 	return beside ? add_copy(v, source, target, beside, err) : add_overlay(v, source, target, st, err);
 }
 
-int layers_show(struct layers *l, const char *source, const char *target, bool unmapped, struct error *err)
+int layers_show(struct layers *l, const char *source, const char *target, const struct reader *reader,
+		struct error *err)
 {
-	struct view v = {.layers = l, .unmapped = unmapped};
+	struct view v = {.layers = l, .reader = *reader};
 	struct stat st;
 
 	if (lstat(source, &st) < 0)
 		return error_system(err, errno, "cannot look at '%s'", source);
-	v.uid = st.st_uid;
-	v.gid = st.st_gid;
+	if (reader->kind == READER_OWNER) {
+		v.reader.uid = st.st_uid;
+		v.reader.gid = st.st_gid;
+	}
 	if (S_ISREG(st.st_mode))
 		return add_file(&v, source, target, &st, err);
 	if (!S_ISDIR(st.st_mode))

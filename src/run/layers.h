@@ -27,8 +27,8 @@ int layers_init(struct layers *l, struct plan *plan, struct error *err);
 void layers_done(struct layers *l);
 #define _cleanup_layers_ _cleanup_(layers_done)
 
-/* source, canonical, a directory or a regular file, at target. unmapped: read as everybody else
- * reads it, not with its owner's rights. */
-int layers_show(struct layers *l, const char *source, const char *target, bool unmapped, struct error *err);
+/* source, canonical, a directory or a regular file, at target, and with whose rights it is read. */
+int layers_show(struct layers *l, const char *source, const char *target, const struct reader *reader,
+		struct error *err);
 
 #endif

@@ -41,24 +41,26 @@ void post_result_done(struct post_result *r)
 
 /* ---- plan ---- */
 
-int post_plan(struct hood *h, const char *command, const char *directory, const char *id, int attempt,
-	      const char *scratch, struct plan *plan, struct error *err)
+char *config_directory(const struct hood *h, const char *directory)
+{
+	return directory[0] == '/' ? strdup(directory) : path_join(h->directory, directory);
+}
+
+int post_plan(struct hood *h, const struct post_order *asked, struct plan *plan, struct error *err)
 {
 	const json_t *site = h->config.post_process, *tables = json_object_get(site, "tables");
 	_cleanup_row_tables_ struct row_tables checked = {0};
 	_cleanup_free_ char *from = NULL;
-	struct post_order order = {.id = id, .attempt = attempt, .scratch = scratch};
+	struct post_order order = *asked;
 	int r;
 
-	order.command = command ? command : json_string_value(json_object_get(site, "command"));
+	if (!order.command)
+		order.command = json_string_value(json_object_get(site, "command"));
 	if (!order.command)
 		return 0;
-	if (!command && h->config.post_process_directory)
-		from = h->config.post_process_directory[0] == '/'
-			       ? strdup(h->config.post_process_directory)
-			       : path_join(h->directory, h->config.post_process_directory);
-	else
-		from = strdup(directory);
+	from = !asked->command && h->config.post_process_directory
+		       ? config_directory(h, h->config.post_process_directory)
+		       : strdup(asked->directory);
 	if (!from)
 		return error_memory(err);
 	order.directory = from;

@@ -12,10 +12,10 @@
 #include "private.h"
 #include "spool.h"
 
-/* Which command, from where: the request's, else the site's. Neither: 0, else 1 with plan made. scratch: the directory
- * on the host in which it gets its places. */
-int post_plan(struct hood *h, const char *command, const char *directory, const char *id, int attempt,
-	      const char *scratch, struct plan *plan, struct error *err);
+/* Which command, from where: the order's, else the site's. Neither: 0, else 1 with plan made. */
+int post_plan(struct hood *h, const struct post_order *asked, struct plan *plan, struct error *err);
+/* The directory of a configuration file, as it was named; absolute, allocated. */
+char *config_directory(const struct hood *h, const char *directory);
 
 struct post_job {
 	struct hood *hood;
@@ -28,6 +28,9 @@ struct post_job {
 	int cancel_fd;
 	/* Writes an output's content to fd. */
 	int (*fetch)(void *arg, const struct output *o, int fd, struct error *err);
+	/* Its own files that were stored with the submission (for_post), and how they come: likewise. NULL: none. */
+	const struct inputs *stored;
+	workspace_fill_fn fill;
 	void *arg;
 };
 

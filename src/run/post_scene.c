@@ -128,7 +128,7 @@ static int place_manifest(const struct post_job *job, int scratch, struct error 
 	return r < 0 ? error_system(err, -r, "cannot make manifest.json for the post-process") : 0;
 }
 
-/* The command's own files, from where it was given; never from the workspace. */
+/* The command's own files, from where it was given or from the submission; never from the workspace. */
 static int place_stages(const struct post_job *job, int work, struct error *err)
 {
 	struct workspace place = {.site = job->workspace->site, .fd = work, .run_fd = -1, .lock_fd = -1};
@@ -138,6 +138,11 @@ static int place_stages(const struct post_job *job, int work, struct error *err)
 	for (size_t i = 0; r == 0 && i < job->plan->n_stages; i++)
 		r = workspace_stage(&place, &job->plan->stages[i], job->plan->limits.value[LIMIT_DISK],
 				    job->uid, job->gid, &inputs, err);
+	for (size_t i = 0; r == 0 && job->stored && i < job->stored->count; i++)
+		if (job->stored->list[i].for_post)
+			r = workspace_stage_content(&place, &job->stored->list[i],
+						    job->plan->limits.value[LIMIT_DISK], job->uid, job->gid,
+						    job->fill, job->arg, &inputs, err);
 	inputs_done(&inputs);
 	return r;
 }

@@ -25,21 +25,29 @@ struct hood {
 int hood_site(struct hood *h, struct site **ret, struct error *err);
 int hood_cgroups(struct hood *h, const struct cgroup_host **ret, struct error *err);
 
-/* resolve.c: request + configuration → plan, without mounts. */
-int plan_resolve(struct hood *h, const struct request *r, struct plan *plan, struct error *err);
+/* resolve.c: request + configuration → plan, without mounts. rights NULL: the caller's own. */
+struct rights;
+int plan_resolve(struct hood *h, const struct request *r, struct rights *rights, struct plan *plan,
+		 struct error *err);
+/* Where programs are looked for. */
+const char *program_search(void);
 /* FUMEHOOD_ATTEMPT in the environment, when the number has changed since. -ENOMEM. */
 int plan_set_attempt(struct plan *plan);
 /* The same for a post-process (post.h), which sees less: no data, no docs, no workspace. */
 struct post_order {
 	const char *id;
 	int attempt;
-	const char *command;   /* one text, split into words */
-	const char *directory; /* where its own files lie; absolute */
-	const char *scratch;   /* the directory on the host that its places are made in */
+	const char *command; /* one text, split into words; NULL: the site's */
+	const char *
+		directory; /* where its own files lie; absolute; for the site's command beside the configuration */
+	const char *scratch;	     /* the directory on the host that its places are made in */
+	bool is_stored;		     /* its own files are in the ledger, with the submission */
+	const struct rights *rights; /* the command is a stranger's; else NULL */
 };
 int plan_resolve_post(struct hood *h, const struct post_order *o, struct plan *plan, struct error *err);
 /* scene.c: the array of mounts. */
-int plan_add_scene(struct hood *h, const struct request *r, struct plan *plan, struct error *err);
+int plan_add_scene(struct hood *h, const struct request *r, const struct rights *rights, struct plan *plan,
+		   struct error *err);
 /* staging.c: which files of the submitter are copied in. */
 int plan_add_stages(const struct request *r, struct plan *plan, struct error *err);
 
@@ -73,9 +81,15 @@ int report_read(struct sandbox *s, struct supervise_report *ret);
 int finished_save(struct workspace *w, const struct attempt *a, bool sync, struct error *err);
 int finished_load(struct workspace *w, struct attempt *a,
 		  struct error *err); /* 1, 0: there is none, negative */
-/* into.c: copies outputs from the ledger to plan->into; a warning for those that are left out, before the commit. */
-int outputs_copy_into(struct ledger *l, const struct attempt *a, const struct plan *p, struct error *err);
+/* into.c: copies outputs to plan->into, or where `directory` is open (-1: not); a warning for those that are left out,
+ * before the commit. fetch writes a content. */
+typedef int (*output_fetch_fn)(void *arg, const struct output *o, int fd, struct error *err);
+int outputs_copy_into(const struct attempt *a, const struct plan *p, int directory, output_fetch_fn fetch,
+		      void *arg, struct error *err);
 int into_warn(const struct plan *p, struct attempt *a, struct error *err);
+/* rights_into.c: the same with the rights of who asked for it. state: a directory for what is on its way. */
+int rights_copy_into(const struct hood *h, const struct rights *rights, struct ledger *l,
+		     const struct attempt *a, const struct plan *p, int state, struct error *err);
 
 /* recover.c: what a dead owner left, finished or removed; a workspace_recover_fn. */
 struct recovery {

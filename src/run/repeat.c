@@ -3,6 +3,8 @@
  * workspace of a made-up id for the time being; a crash leaves what gc removes.
  */
 #include "post.h"
+#include "queue.h"
+#include "rights.h"
 
 #include <errno.h>
 #include <limits.h>
@@ -13,6 +15,8 @@ struct repeat {
 	struct hood *hood;
 	struct ledger *ledger;
 	struct attempt *attempt;
+	struct job job; /* as it was submitted, if it was */
+	bool is_stored; /* its post-process's files are in there */
 	struct plan plan;
 	struct workspace workspace;
 	struct slot slot;
@@ -31,6 +35,30 @@ static int check_attempt(const struct attempt *a, struct error *err)
 			 a->id, verdict_name(a->verdict));
 }
 
+/* The files of the attempt's own command: with its submission, or where it was run, if he who asks now has run it, or
+ * stands there. What an attempt says of a directory is what its owner says: it is not read for others. */
+static int find_files(struct repeat *p, const char *asked, const char *from, struct error *err)
+{
+	struct error why = ERROR_INIT;
+	const char *queued;
+	int r = ledger_queue_load(p->ledger, p->attempt->id, &p->job, &why);
+
+	if (r < 0 && why.kind != ERROR_NOT_FOUND) {
+		*err = why;
+		return r;
+	}
+	queued = r == 0 ? json_string_value(json_object_get(p->job.request, "post_process")) : NULL;
+	p->is_stored = queued && strcmp(queued, asked) == 0;
+	if (p->is_stored ||
+	    (r < 0 && (rights_own_ledger(p->hood) || !from || strcmp(from, p->hood->directory) == 0)))
+		return 0;
+	return error_set(
+		err, ERROR_REFUSED,
+		"the files of the post-process of '%s' are not in the ledger, and lay in a directory of who ran it: "
+		"name one with --post-process CMD",
+		p->attempt->id);
+}
+
 /* The command of the call, else of the attempt's own request, else the site's. */
 static int make_plan(struct repeat *p, const char *command, struct error *err)
 {
@@ -39,13 +67,20 @@ static int make_plan(struct repeat *p, const char *command, struct error *err)
 	const char *from = json_string_value(json_object_get(request, "directory"));
 	char name[NAME_MAX + 1];
 	_cleanup_free_ char *scratch = NULL;
+	struct post_order order = {.id = p->attempt->id, .attempt = p->attempt->number};
 	int r;
 
 	workspace_scratch_name(p->hood->config.workspace_prefix, p->id, p->token, name, sizeof name);
 	if (asprintf(&scratch, "%s/%s", p->hood->config.workspace_root, name) < 0)
 		return error_memory(err);
-	r = post_plan(p->hood, command ? command : asked, command || !from ? p->hood->directory : from,
-		      p->attempt->id, p->attempt->number, scratch, &p->plan, err);
+	order.scratch = scratch;
+	order.command = command ? command : asked;
+	order.directory = command || !asked || !from ? p->hood->directory : from;
+	r = command || !asked ? 0 : find_files(p, asked, from, err);
+	if (r < 0)
+		return r;
+	order.is_stored = p->is_stored;
+	r = post_plan(p->hood, &order, &p->plan, err);
 	if (r == 0)
 		return error_set(
 			err, ERROR_REFUSED,
@@ -81,6 +116,14 @@ static int fetch_output(void *arg, const struct output *o, int fd, struct error 
 	return ledger_copy_output(((struct repeat *)arg)->ledger, o, fd, err);
 }
 
+static int fetch_input(void *arg, const struct input *i, int fd, struct error *err)
+{
+	struct output content = {.path = i->path, .size = i->size};
+
+	memcpy(content.sha256, i->sha256, sizeof content.sha256);
+	return ledger_copy_output(((struct repeat *)arg)->ledger, &content, fd, err);
+}
+
 static int run_it(struct repeat *p, int cancel_fd, struct post_result *result, struct error *err)
 {
 	struct post_job job = {
@@ -93,6 +136,8 @@ static int run_it(struct repeat *p, int cancel_fd, struct post_result *result, s
 		.attempt = p->attempt,
 		.cancel_fd = cancel_fd,
 		.fetch = fetch_output,
+		.stored = p->is_stored ? &p->job.inputs : NULL,
+		.fill = fetch_input,
 		.arg = p,
 	};
 
@@ -156,6 +201,7 @@ int hood_post_process(struct hood *h, const char *id, int number, const char *co
 
 	attempt_init(ret);
 	*ret_posted = false;
+	job_init(&p.job);
 	plan_init(&p.plan);
 	r = hood_ledger(h, LEDGER_CREATE, &p.ledger, err);
 	if (r == 0)
@@ -174,5 +220,6 @@ int hood_post_process(struct hood *h, const char *id, int number, const char *co
 	}
 	slot_release(&p.slot);
 	plan_done(&p.plan);
+	job_done(&p.job);
 	return r;
 }

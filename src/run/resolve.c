@@ -5,6 +5,7 @@
 #include "file.h"
 #include "post_scene.h"
 #include "program.h"
+#include "rights.h"
 #include "sandbox.h"
 
 #include <errno.h>
@@ -97,6 +98,8 @@ static int resolve_directory(struct hood *h, const char *base, const char *asked
 	struct stat st;
 	int r;
 
+	if (!asked && !fallback)
+		return 0;
 	path = (asked ? asked : fallback)[0] == '/' ? strdup(asked ? asked : fallback)
 						    : path_join(base, asked ? asked : fallback);
 	if (!path)
@@ -260,28 +263,51 @@ static bool is_shown(const struct plan *plan, const struct request *r, const cha
 	return false;
 }
 
-/* What is executed, as a path inside. What is not found is left to the exec: 127 is the analysis's own failure. */
-static int resolve_program(const struct hood *h, const struct request *r, struct plan *plan,
-			   struct error *err)
+const char *program_search(void)
+{
+	const char *search = getenv("PATH");
+
+	return search && *search ? search : default_search;
+}
+
+static int program_copy(const struct program *from, struct program *to)
+{
+	to->path = from->path ? strdup(from->path) : NULL;
+	to->relative = from->relative ? strdup(from->relative) : NULL;
+	to->prefixes = strv_copy(from->prefixes);
+	to->user_base = from->user_base ? strdup(from->user_base) : NULL;
+	to->note = from->note ? strdup(from->note) : NULL;
+	to->why = from->why;
+	return (from->path && !to->path) || (from->relative && !to->relative) ||
+			       (from->user_base && !to->user_base) || (from->note && !to->note) ||
+			       !to->prefixes
+		       ? -ENOMEM
+		       : 0;
+}
+
+/* What is executed, as a path inside. What is not found is left to the exec: 127 is the analysis's own failure. granted: as
+ * its user finds it; then we do not look ourselves, since even whether it is there is not for everybody to know. */
+static int resolve_program(const struct hood *h, const struct request *r,
+			   const struct granted_program *granted, struct plan *plan, struct error *err)
 {
 	_cleanup_program_ struct program p = {0};
-	const char *search = getenv("PATH");
-	int e = program_find(h, r->command[0], r->directory, search && *search ? search : default_search, &p,
-			     err);
+	int e = granted ? program_copy(&granted->found, &p)
+			: program_find(h, r->command[0], r->directory, program_search(), &p, err);
 
 	if (e < 0)
-		return e;
+		return granted ? error_memory(err) : e;
 	plan->prefixes = TAKE_PTR(p.prefixes);
 	plan->note = TAKE_PTR(p.note);
 	if (p.user_base && env_set(plan, "PYTHONUSERBASE", "%s", p.user_base) < 0)
 		return error_memory(err);
 	plan->command = strv_copy(r->command);
-	if (p.path && access(p.path, F_OK) == 0 && !is_shown(plan, r, p.path)) {
-		char real[PATH_MAX], *slash;
+	if (p.path && !is_shown(plan, r, p.path) && (granted || access(p.path, F_OK) == 0)) {
+		char room[PATH_MAX], *slash;
+		const char *real = granted ? granted->real : realpath(p.path, room);
 
 		/* Its directory, or what its links lead to, may be visible under the real name. Of an environment that is
 		 * not shown that would be another program: Python without its packages. */
-		if (p.why.message[0] || !realpath(p.path, real) || !is_shown(plan, r, real)) {
+		if (p.why.message[0] || !real || !is_shown(plan, r, real)) {
 			slash = strrchr(p.path, '/');
 			return error_set(
 				err, ERROR_REFUSED,
@@ -359,8 +385,30 @@ static int resolve_identity(struct hood *h, const struct request *r, struct plan
 	return 0;
 }
 
-int plan_resolve(struct hood *h, const struct request *asked, struct plan *plan, struct error *err)
+/* Its own, else the site's, else what lies in the current directory: which is not the worker's to look into. */
+static int resolve_inputs(struct hood *h, struct request *r, const struct rights *rights, bool own_data,
+			  bool own_docs, bool own_ro, struct plan *plan, struct error *err)
 {
+	bool queued = rights && rights->is_queued, granted = rights && rights->is_bound;
+	int e = 0;
+
+	if (granted && own_data)
+		e = (plan->data = strdup(r->data)) ? 0 : error_memory(err);
+	else
+		e = resolve_directory(h, r->directory, r->data, queued ? NULL : "data", "--data", &plan->data,
+				      err);
+	if (e == 0 && granted && own_docs)
+		e = (plan->docs = strdup(r->docs)) ? 0 : error_memory(err);
+	else if (e == 0)
+		e = resolve_directory(h, r->directory, r->docs, queued ? NULL : "docs", "--docs", &plan->docs,
+				      err);
+	return e < 0 || (granted && own_ro) ? e : resolve_ro(h, r, err);
+}
+
+int plan_resolve(struct hood *h, const struct request *asked, struct rights *rights, struct plan *plan,
+		 struct error *err)
+{
+	bool own_data = asked->data, own_docs = asked->docs, own_ro = asked->n_ro > 0;
 	_cleanup_request_ struct request r;
 	json_t *copy = request_to_json(asked);
 	int e;
@@ -368,6 +416,10 @@ int plan_resolve(struct hood *h, const struct request *asked, struct plan *plan,
 	request_init(&r);
 	e = copy ? request_from_json(&r, copy, err) : error_memory(err);
 	json_decref(copy);
+	if (e == 0)
+		e = request_check(&r, err);
+	if (e == 0 && rights)
+		e = rights_apply(h, rights, &r, err);
 	if (e == 0 && request_inherit(&r, &h->config.defaults) < 0)
 		e = error_memory(err);
 	if (e == 0 && !r.directory)
@@ -381,13 +433,9 @@ int plan_resolve(struct hood *h, const struct request *asked, struct plan *plan,
 	if (e == 0)
 		e = resolve_limits(h, &r, plan, err);
 	if (e == 0)
-		e = resolve_directory(h, r.directory, r.data, "data", "--data", &plan->data, err);
+		e = resolve_inputs(h, &r, rights, own_data, own_docs, own_ro, plan, err);
 	if (e == 0)
-		e = resolve_directory(h, r.directory, r.docs, "docs", "--docs", &plan->docs, err);
-	if (e == 0)
-		e = resolve_ro(h, &r, err);
-	if (e == 0)
-		e = resolve_program(h, &r, plan, err);
+		e = resolve_program(h, &r, rights && rights->is_bound ? &rights->program : NULL, plan, err);
 	if (e == 0)
 		e = resolve_env(&r, plan, err);
 	if (e == 0)
@@ -411,7 +459,7 @@ int plan_resolve(struct hood *h, const struct request *asked, struct plan *plan,
 	if (!plan->outputs || !plan->optional_outputs || (r.into && !plan->into) || !plan->ledger ||
 	    !plan->submitter_directory)
 		return error_memory(err);
-	return plan_add_scene(h, &r, plan, err);
+	return plan_add_scene(h, &r, rights, plan, err);
 }
 
 /* Words without a shell. What the site's defaults show to every analysis it sees too; inputs are the analysis's own. */
@@ -431,7 +479,7 @@ static int post_request(struct hood *h, const struct post_order *o, struct reque
 		free(r->inputs[i].to);
 	}
 	r->n_inputs = 0;
-	r->no_stage = false;
+	r->no_stage = o->is_stored;
 	r->limits = h->config.post_process_limits;
 	return 0;
 }
@@ -461,10 +509,10 @@ int plan_resolve_post(struct hood *h, const struct post_order *o, struct plan *p
 	if (e == 0)
 		e = resolve_ro(h, &r, err);
 	if (e == 0)
-		e = resolve_program(h, &r, plan, err);
+		e = resolve_program(h, &r, o->rights ? &o->rights->post : NULL, plan, err);
 	if (e == 0)
 		e = resolve_env(&r, plan, err);
 	if (e == 0)
 		e = plan_add_stages(&r, plan, err);
-	return e < 0 ? e : plan_add_scene(h, &r, plan, err);
+	return e < 0 ? e : plan_add_scene(h, &r, o->rights, plan, err);
 }

@@ -7,6 +7,7 @@
 #include "layers.h"
 #include "post_scene.h"
 #include "program.h"
+#include "rights.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -119,7 +120,9 @@ static int add_system(struct layers *l, const char *path, struct error *err)
 		return add_link(l->plan, text, path, err);
 	}
 	fd = S_ISDIR(st.st_mode) ? open(path, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC) : -1;
-	return fd < 0 || !is_public(path, fd) ? 0 : layers_show(l, path, path, true, err);
+	return fd < 0 || !is_public(path, fd)
+		       ? 0
+		       : layers_show(l, path, path, &(struct reader){.kind = READER_ANYBODY}, err);
 }
 
 static int add_system_directories(struct layers *l, struct error *err)
@@ -235,7 +238,8 @@ static int add_sys(struct plan *p, struct error *err)
 
 		if (!m)
 			return error_memory(err);
-		m->optional = m->unmapped = true;
+		m->optional = true;
+		m->reader.kind = READER_ANYBODY;
 	}
 	return 0;
 }
@@ -283,6 +287,41 @@ static int view_compare(const void *a, const void *b)
 	return r ? r : strcmp(x->target, y->target);
 }
 
+/* What a submission was granted is that very file, read with its user's rights or with everybody's: never with those of
+ * the input's owner. */
+static int hold_to(const struct rights *rights, const struct place *place, struct reader *ret,
+		   struct error *err)
+{
+	struct stat st;
+
+	if (lstat(place->path, &st) < 0)
+		return error_system(err, errno, "cannot look at '%s'", place->path);
+	if (st.st_dev != place->device || st.st_ino != place->inode)
+		return error_set(err, ERROR_REFUSED, "'%s' was replaced by another file a moment ago",
+				 place->path);
+	*ret = (struct reader){.kind = place->by_user ? READER_USER : READER_ANYBODY,
+			       .uid = rights->who.uid,
+			       .gid = place->gid};
+	return 0;
+}
+
+static int add_view(struct layers *l, const struct view *v, const struct rights *rights, struct error *err)
+{
+	const struct place *place = rights_place(rights, v->source);
+	struct reader reader = {.kind = v->unmapped ? READER_ANYBODY : READER_OWNER};
+	size_t before = l->plan->n_mounts;
+	int r = place ? hold_to(rights, place, &reader, err) : 0;
+
+	if (r == 0)
+		r = layers_show(l, v->source, v->target, &reader, err);
+	/* The sandbox compares: it is what was granted, whatever the path has become since. */
+	if (r == 0 && place && l->plan->n_mounts > before && l->plan->mounts[before].inode) {
+		l->plan->mounts[before].device = place->device;
+		l->plan->mounts[before].inode = place->inode;
+	}
+	return r;
+}
+
 /* What was named on purpose shows it already, with its owner's rights. */
 static bool is_shown_by(const struct view *views, size_t n, const char *path)
 {
@@ -293,7 +332,8 @@ static bool is_shown_by(const struct view *views, size_t n, const char *path)
 }
 
 /* data, docs, --ro and the interpreters' prefixes at their own paths, outer ones first. */
-static int add_inputs(const struct request *r, struct layers *l, struct error *err)
+static int add_inputs(const struct request *r, const struct rights *rights, struct layers *l,
+		      struct error *err)
 {
 	const struct plan *p = l->plan;
 	size_t n = 0, room = 2 + r->n_ro + strv_length(p->prefixes);
@@ -319,7 +359,7 @@ static int add_inputs(const struct request *r, struct layers *l, struct error *e
 					      views[i].target);
 			continue;
 		}
-		e = layers_show(l, views[i].source, views[i].target, views[i].unmapped, err);
+		e = add_view(l, &views[i], rights, err);
 	}
 	return e;
 }
@@ -335,7 +375,8 @@ static int add_again(struct plan *p, const char *source, const char *name, struc
 	return target && plan_add_mount(p, MOUNT_SAME, source, target) ? 0 : error_memory(err);
 }
 
-int plan_add_scene(UNUSED struct hood *h, const struct request *r, struct plan *p, struct error *err)
+int plan_add_scene(UNUSED struct hood *h, const struct request *r, const struct rights *rights,
+		   struct plan *p, struct error *err)
 {
 	_cleanup_layers_ struct layers layers;
 	int e = layers_init(&layers, p, err);
@@ -354,7 +395,7 @@ int plan_add_scene(UNUSED struct hood *h, const struct request *r, struct plan *
 		e = strcmp(p->workspace, POST_DIRECTORY) == 0 ? post_scene_plan(p, p->scratch, err)
 							      : add_workspace(p, err);
 	if (e == 0)
-		e = add_inputs(r, &layers, err);
+		e = add_inputs(r, rights, &layers, err);
 	if (e == 0)
 		e = add_again(p, p->data, "data", err);
 	if (e == 0)

@@ -34,12 +34,30 @@ void story_tell(const struct story *s, const char *stage)
 /* What cannot be post-processed is refused now, not when it has run. */
 static int plan_post(struct story *s, struct error *err)
 {
-	const char *directory = s->request->directory ? s->request->directory : s->hood->directory;
-	const char *command =
-		s->request->post_process ? s->request->post_process : s->hood->config.defaults.post_process;
-	int r = post_plan(s->hood, command, directory, s->plan.id, s->plan.attempt, s->plan.scratch,
-			  &s->post_plan, err);
+	const struct rights *rights = &s->rights;
+	const char *site = s->hood->config.queue_allow_directory;
+	_cleanup_free_ char *beside = NULL;
+	struct post_order order = {
+		.id = s->plan.id,
+		.attempt = s->plan.attempt,
+		.scratch = s->plan.scratch,
+		.command = s->request->post_process,
+		.directory = s->plan.submitter_directory,
+		.is_stored = rights->post_is_own,
+		.rights = rights->post_is_own && rights->is_bound ? rights : NULL,
+	};
+	int r;
 
+	if (rights->post_is_sites) {
+		order.directory = beside = config_directory(s->hood, site);
+		if (!beside)
+			return error_memory(err);
+	}
+	if (!order.command) {
+		order.command = s->hood->config.defaults.post_process;
+		order.directory = rights->is_queued ? s->hood->directory : s->plan.submitter_directory;
+	}
+	r = post_plan(s->hood, &order, &s->post_plan, err);
 	s->has_post = r == 1;
 	return r < 0 ? r : 0;
 }
@@ -93,7 +111,9 @@ static int stage_plan(struct story *s, struct error *err)
 	r = story_next_attempt(s, err);
 	if (r < 0)
 		return r;
-	r = plan_resolve(s->hood, s->request, &s->plan, err);
+	r = rights_find(s->hood, s->hooks->job, s->request, &s->rights, err);
+	if (r == 0)
+		r = plan_resolve(s->hood, s->request, &s->rights, &s->plan, err);
 	if (r < 0)
 		return r;
 	r = plan_post(s, err);
@@ -182,6 +202,8 @@ static int stage_post(struct story *s, struct error *err)
 		.attempt = a,
 		.cancel_fd = s->hooks->cancel_fd,
 		.fetch = copy_output,
+		.stored = s->rights.post_is_own ? &s->hooks->job->inputs : NULL,
+		.fill = story_fill_input,
 		.arg = s,
 	};
 	int r;
@@ -271,7 +293,8 @@ static int stage_commit(struct story *s, struct error *err)
 		return r;
 	/* Committed it is; but who finds 0 looks for his files. */
 	err->stage = "into";
-	r = outputs_copy_into(s->ledger, s->attempt, &s->plan, err);
+	r = rights_copy_into(s->hood, &s->rights, s->ledger, s->attempt, &s->plan, s->workspace.site->state,
+			     err);
 	if (r < 0)
 		s->attempt->status = verdict_exit_status(VERDICT_REFUSED, NULL);
 	return r;
@@ -414,6 +437,7 @@ static void story_init(struct story *s, struct hood *h, const struct request *r,
 			    .disk = -1,
 			    .host_workspace = -1,
 			    .loop = -1};
+	rights_init(&s->rights);
 	plan_init(&s->plan);
 	plan_init(&s->post_plan);
 	s->slot.fd = s->in[0] = s->in[1] = -1;
@@ -431,6 +455,7 @@ static void story_free(struct story *s)
 	plan_done(&s->plan);
 	plan_done(&s->post_plan);
 	post_result_done(&s->post);
+	rights_done(&s->rights);
 	free(s);
 }
 

@@ -9,13 +9,15 @@
 #include "buffer.h"
 #include "post.h"
 #include "private.h"
+#include "rights.h"
 #include "tree.h"
 
 struct story {
 	struct hood *hood;
 	const struct request *request;
 	const struct run_hooks *hooks;
-	bool deferred; /* the caller says when it is finished */
+	bool deferred;	      /* the caller says when it is finished */
+	struct rights rights; /* of who asked for it, on this host */
 	struct plan plan, post_plan;
 	bool has_post; /* a post-process */
 	struct post_result post;
@@ -56,6 +58,8 @@ int story_next_attempt(struct story *s, struct error *err);
 /* story_workspace.c: the directory, filled; the cgroup and the CPUs. */
 int story_workspace(struct story *s, struct error *err);
 int story_fill_workspace(struct story *s, struct error *err);
+/* An input's content out of the ledger; arg is the story. */
+int story_fill_input(void *arg, const struct input *i, int fd, struct error *err);
 int story_limits(struct story *s, struct error *err);
 bool story_counts_cpu_time(const struct story *s);
 

@@ -115,7 +115,7 @@ static int note_adopted(struct story *s, struct error *err)
 	return r;
 }
 
-static int fill_from_ledger(void *arg, const struct input *i, int fd, struct error *err)
+int story_fill_input(void *arg, const struct input *i, int fd, struct error *err)
 {
 	struct story *s = arg;
 	struct output content = {.path = i->path, .size = i->size};
@@ -131,8 +131,9 @@ static int stage_job(struct story *s, uint64_t max, struct error *err)
 	int r = 0;
 
 	for (size_t i = 0; r == 0 && i < in->count; i++)
-		r = workspace_stage_content(&s->workspace, &in->list[i], max, s->uid, s->gid,
-					    fill_from_ledger, s, &s->attempt->inputs, err);
+		if (!in->list[i].for_post)
+			r = workspace_stage_content(&s->workspace, &in->list[i], max, s->uid, s->gid,
+						    story_fill_input, s, &s->attempt->inputs, err);
 	return r;
 }
 
@@ -180,12 +181,32 @@ static int prepare_disk(struct story *s, struct error *err)
 	return 0;
 }
 
+/* What somebody holds on this host lies there for him: a submission of the same name gets nothing of it. */
+static int refuse_held(struct story *s, struct error *err)
+{
+	struct error none = ERROR_INIT;
+	struct live live = {.log_fd = {-1, -1}};
+	bool held;
+
+	if (!s->rights.is_bound || hood_live(s->hood, s->plan.id, &live, &none) < 0)
+		return 0;
+	held = live.held;
+	live_done(&live);
+	return held ? error_set(
+			      err, ERROR_REFUSED,
+			      "'%s' is not allowed for '%s': on this host somebody holds a workspace of that name",
+			      s->plan.id, s->rights.owner)
+		    : 0;
+}
+
 int story_workspace(struct story *s, struct error *err)
 {
 	struct recovery recovery = {.hood = s->hood};
 	struct site *site = NULL;
 	int r = hood_site(s->hood, &site, err);
 
+	if (r == 0)
+		r = refuse_held(s, err);
 	story_tell(s, "workspace");
 	s->uid = geteuid();
 	s->gid = getegid();
@@ -202,6 +223,8 @@ int story_workspace(struct story *s, struct error *err)
 	if (r < 0)
 		return r;
 	s->has_workspace = true;
+	if (s->workspace.adopted && s->rights.is_bound) /* held since we have looked */
+		return error_set(err, ERROR_BUSY, "somebody holds the workspace of '%s'", s->plan.id);
 	r = story_next_attempt(s, err);
 	if (r == 0)
 		r = queries_run(s->hood, s->ledger, s->request, s->workspace.run_fd, s->attempt, err);

@@ -44,6 +44,34 @@ int identity_map(pid_t pid, uid_t inside_uid, uid_t outside_uid, gid_t inside_gi
 	return r;
 }
 
+/* Both change places, and everybody else stays: a map is one to one. */
+static void exchange_format(char *out, size_t room, unsigned a, unsigned b)
+{
+	unsigned low = a < b ? a : b, high = a < b ? b : a, last = UINT32_MAX - 1;
+	size_t n = 0;
+
+	if (low > 0)
+		n += (size_t)snprintf(out + n, room - n, "0 0 %u\n", low);
+	n += (size_t)snprintf(out + n, room - n, "%u %u 1\n", low, high);
+	if (high > low + 1)
+		n += (size_t)snprintf(out + n, room - n, "%u %u %u\n", low + 1, low + 1, high - low - 1);
+	if (high > low)
+		n += (size_t)snprintf(out + n, room - n, "%u %u 1\n", high, low);
+	snprintf(out + n, room - n, "%u %u %u\n", high + 1, high + 1, last - high);
+}
+
+static int exchange_map(pid_t pid, uid_t from_uid, uid_t to_uid, gid_t from_gid, gid_t to_gid,
+			struct error *err)
+{
+	char text[256];
+	int r;
+
+	exchange_format(text, sizeof text, from_uid, to_uid);
+	r = write_proc(pid, "uid_map", text, err);
+	exchange_format(text, sizeof text, from_gid, to_gid);
+	return r < 0 ? r : write_proc(pid, "gid_map", text, err);
+}
+
 /* Lives only until its namespace has been opened, or until we die. It waits for a byte, not for the end of the pipe: those
  * of other threads hold copies of this pipe, as this one does of theirs. */
 __attribute__((no_sanitize("address", "thread"))) static int placeholder(void *arg)
@@ -58,7 +86,7 @@ __attribute__((no_sanitize("address", "thread"))) static int placeholder(void *a
 	return 0;
 }
 
-int idmap_open(uid_t from_uid, gid_t from_gid, uid_t to_uid, gid_t to_gid, struct error *err)
+int idmap_open(uid_t from_uid, gid_t from_gid, uid_t to_uid, gid_t to_gid, bool others, struct error *err)
 {
 	enum { STACK = 64 * 1024 };
 	int pipe[2], fd = -1, r;
@@ -72,7 +100,8 @@ int idmap_open(uid_t from_uid, gid_t from_gid, uid_t to_uid, gid_t to_gid, struc
 	if (pid < 0) {
 		r = error_system(err, errno, "cannot make a user namespace for the inputs' owner");
 	} else {
-		r = identity_map(pid, from_uid, to_uid, from_gid, to_gid, err);
+		r = others ? exchange_map(pid, from_uid, to_uid, from_gid, to_gid, err)
+			   : identity_map(pid, from_uid, to_uid, from_gid, to_gid, err);
 		snprintf(path, sizeof path, "/proc/%d/ns/user", (int)pid);
 		if (r == 0 && (fd = open(path, O_RDONLY | O_CLOEXEC)) < 0)
 			r = error_system(err, errno, "cannot open '%s'", path);

@@ -285,35 +285,40 @@ static int start_converse(struct sandbox *s, const struct plan *plan, const stru
 	}
 }
 
-/* One idmap for each distinct owner of an input's top directory, as root. */
+/* One idmap for each distinct reader: the owner of an input's top directory, or who was given; as root. */
 static int idmaps_open(const struct plan *plan, const struct sandbox_options *o, int *index,
 		       int fds[IDMAP_MAX], struct error *err)
 {
 	struct {
 		uid_t uid;
 		gid_t gid;
+		enum reader_kind reader;
 	} owners[IDMAP_MAX];
 	int n = 0;
 
 	for (size_t i = 0; i < plan->n_mounts; i++) {
 		const struct mount *m = &plan->mounts[i];
-		struct stat st;
+		struct stat st = {.st_uid = m->reader.uid, .st_gid = m->reader.gid};
 		int k;
 
 		index[i] = -1;
-		if (plan->use_userns_first || m->kind != MOUNT_OVERLAY || m->unmapped ||
-		    stat(m->source, &st) < 0)
+		if (plan->use_userns_first || m->kind != MOUNT_OVERLAY || m->reader.kind == READER_ANYBODY ||
+		    (m->reader.kind == READER_OWNER && stat(m->source, &st) < 0))
 			continue;
-		for (k = 0; k < n && (owners[k].uid != st.st_uid || owners[k].gid != st.st_gid); k++)
+		for (k = 0; k < n && (owners[k].uid != st.st_uid || owners[k].gid != st.st_gid ||
+				      owners[k].reader != m->reader.kind);
+		     k++)
 			;
 		if (k == IDMAP_MAX)
 			continue;
 		if (k == n) {
-			fds[k] = idmap_open(st.st_uid, st.st_gid, o->host_uid, o->host_gid, err);
+			fds[k] = idmap_open(st.st_uid, st.st_gid, o->host_uid, o->host_gid,
+					    m->reader.kind == READER_USER, err);
 			if (fds[k] < 0)
 				return fds[k];
 			owners[k].uid = st.st_uid;
 			owners[k].gid = st.st_gid;
+			owners[k].reader = m->reader.kind;
 			n++;
 		}
 		index[i] = k;

@@ -62,6 +62,9 @@ class Postgres:
         self.url = re.sub(r'/postgres$', f'/{self.database}', server.url) + f'?objects={hood.home}/objects'
         self.plain = self.url.partition('?')[0]
         hood.env['FUMEHOOD_DB'] = self.url
+        # One user, one role: what he submits his own worker runs with his own rights, because he says so.
+        uid = hood.who.uid if hood.who.uid is not None else os.geteuid()
+        hood.write(hood.home / 'config/fumehood/config.yaml', f'queue: {{users: {{owner: {uid}}}}}\n')
         hood.succeed('db', 'init')
 
     def psql(self, url, text):

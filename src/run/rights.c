@@ -1,0 +1,385 @@
+#include "rights.h"
+#include "file.h"
+#include "private.h"
+#include "text.h"
+#include "url.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdio.h>
+#include <string.h>
+
+enum { SHOWN_SIZE = 256 };
+
+void rights_init(struct rights *r)
+{
+	*r = (struct rights){0};
+}
+
+static void granted_program_done(struct granted_program *p)
+{
+	program_done(&p->found);
+	free(p->real);
+}
+
+void rights_done(struct rights *r)
+{
+	for (size_t i = 0; i < r->n_places; i++) {
+		free(r->places[i].asked);
+		free(r->places[i].path);
+		free(r->places[i].rest);
+		fd_close(r->places[i].fd);
+		fd_close(r->places[i].listed);
+	}
+	free(r->places);
+	free(r->owner);
+	identity_done(&r->who);
+	granted_program_done(&r->program);
+	granted_program_done(&r->post);
+	*r = (struct rights){0};
+}
+
+/* ---- who ---- */
+
+/* A file that only its owner can have written says whose it is. What its rows say is only what he says. */
+static int owner_of_file(const char *path, uid_t *ret, struct rights *rights, struct error *err)
+{
+	_cleanup_free_ char *directory = strdup(path);
+	struct stat st, above;
+	char *slash;
+
+	if (!directory)
+		return error_memory(err);
+	slash = strrchr(directory, '/');
+	if (slash)
+		slash[slash == directory] = 0;
+	if (stat(path, &st) < 0 || stat(slash ? directory : ".", &above) < 0)
+		return error_system(err, errno, "cannot look at the ledger '%s'", path);
+	if ((st.st_mode | above.st_mode) & 022 || (above.st_uid != 0 && above.st_uid != st.st_uid)) {
+		snprintf(rights->why, sizeof rights->why,
+			 "others than its owner can write to the ledger '%.200s' or its directory", path);
+		return 0;
+	}
+	*ret = st.st_uid;
+	return 1;
+}
+
+bool rights_own_ledger(const struct hood *h)
+{
+	_cleanup_ledger_url_ struct ledger_url url = {0};
+	struct rights unused = {0};
+	struct error ignored = ERROR_INIT;
+	uid_t uid;
+
+	return ledger_url_parse(h->ledger_url, &url, &ignored) == 0 && !url.is_postgres &&
+	       owner_of_file(url.location, &uid, &unused, &ignored) == 1 && uid == geteuid();
+}
+
+/* 1: the local user that it maps to; 0: none, why says so. */
+static int find_user(struct hood *h, const struct job *job, struct rights *ret, struct error *err)
+{
+	_cleanup_ledger_url_ struct ledger_url url = {0};
+	struct error problem = ERROR_INIT;
+	const char *user;
+	char shown[SHOWN_SIZE];
+	uid_t uid;
+	int r = ledger_url_parse(h->ledger_url, &url, err);
+
+	if (r < 0)
+		return r;
+	if (!url.is_postgres) {
+		r = owner_of_file(url.location, &uid, ret, err);
+		return r <= 0 ? r : (r = identity_of(uid, &ret->who, err)) < 0 ? r : 1;
+	}
+	text_escape_into(shown, sizeof shown, job->owner ? job->owner : "",
+			 strlen(job->owner ? job->owner : ""));
+	user = job->owner ? json_string_value(json_object_get(h->config.queue_users, job->owner)) : NULL;
+	if (!user) {
+		snprintf(ret->why, sizeof ret->why, "queue.users maps '%s' to no user of this host", shown);
+		return 0;
+	}
+	r = identity_find(user, &ret->who, &problem);
+	if (r < 0 && problem.kind == ERROR_NOT_FOUND) {
+		snprintf(ret->why, sizeof ret->why,
+			 "queue.users maps '%s' to '%.100s', whom this host does not know", shown, user);
+		return 0;
+	}
+	if (r < 0)
+		*err = problem;
+	return r < 0 ? r : 1;
+}
+
+int rights_find(struct hood *h, const struct job *job, const struct request *request, struct rights *ret,
+		struct error *err)
+{
+	char shown[SHOWN_SIZE];
+	int r;
+
+	if (!job)
+		return 0;
+	if (!request->id || strcmp(request->id, job->id) != 0)
+		return error_set(err, ERROR_REFUSED,
+				 "the request of '%s' in the queue is another analysis's: it names '%s'",
+				 job->id,
+				 text_escape_into(shown, sizeof shown, request->id ? request->id : "",
+						  strlen(request->id ? request->id : "")));
+	ret->is_queued = true;
+	ret->owner = strdup(job->owner ? job->owner : "");
+	if (!ret->owner)
+		return error_memory(err);
+	r = find_user(h, job, ret, err);
+	if (r < 0)
+		return r;
+	ret->is_bound = r == 0 || ret->who.uid != geteuid();
+	ret->has_user = r == 1 && (!ret->is_bound || geteuid() == 0);
+	if (!ret->is_bound || ret->has_user)
+		return 0;
+	if (r == 1)
+		snprintf(
+			ret->why, sizeof ret->why,
+			"'%s' is the local user %u, and only a worker that is root can act for other users than its own",
+			text_escape_into(shown, sizeof shown, ret->owner, strlen(ret->owner)), ret->who.uid);
+	identity_done(&ret->who);
+	return geteuid() == 0 ? identity_nobody(&ret->who, err) : identity_of(geteuid(), &ret->who, err);
+}
+
+/* ---- what ---- */
+
+int rights_refuse(const struct rights *rights, const char *option, const char *value, const char *key,
+		  const char *reason, struct error *err)
+{
+	char what[SHOWN_SIZE], who[SHOWN_SIZE], user[SHOWN_SIZE] = "";
+
+	text_escape_into(what, sizeof what, value, strlen(value));
+	text_escape_into(who, sizeof who, rights->owner, strlen(rights->owner));
+	if (rights->has_user)
+		snprintf(user, sizeof user, " (here the user '%.100s', %u)", rights->who.name,
+			 rights->who.uid);
+	return error_set(
+		err, ERROR_REFUSED,
+		"%s%s%s%s is not allowed for '%s'%s: %s; the worker's configuration would have to list it in "
+		"queue: {allow: {%s: …}}%s",
+		option, *what ? " '" : "", what, *what ? "'" : "", who, user, reason ? reason : rights->why,
+		key, rights->has_user ? "" : ", or to give this owner a user in queue: {users: …}");
+}
+
+static const json_t *allowed(const struct hood *h, const char *key)
+{
+	return json_object_get(h->config.queue_allow, key);
+}
+
+static bool is_listed(const struct hood *h, const char *key, const char *word)
+{
+	const json_t *item;
+	size_t i;
+
+	json_array_foreach (allowed(h, key), i, item)
+		if (strcmp(json_string_value(item), word) == 0)
+			return true;
+	return false;
+}
+
+const char *rights_rest(const char *path, const char *base)
+{
+	size_t n = strlen(base);
+
+	while (n > 1 && base[n - 1] == '/')
+		n--;
+	if (strncmp(path, base, n) != 0 || (path[n] && path[n] != '/'))
+		return NULL;
+	return path + n + strspn(path + n, "/");
+}
+
+/* The first of the list that it lies in and that is there, opened as whoever we are: how it is reached is the site's word. */
+static int find_listed(const struct hood *h, struct place *p, struct error *err)
+{
+	const json_t *item;
+	size_t i;
+
+	json_array_foreach (allowed(h, p->key), i, item) {
+		const char *listed = json_string_value(item);
+		const char *rest = rights_rest(p->asked, listed);
+		char real[PATH_MAX];
+		int fd;
+
+		if (!rest || !realpath(listed, real))
+			continue;
+		fd = file_open_nolinks(AT_FDCWD, real, O_PATH);
+		if (fd < 0)
+			continue;
+		p->listed = fd;
+		p->rest = strdup(rest);
+		return p->rest ? 0 : error_memory(err);
+	}
+	return 0;
+}
+
+static int ask_place(struct hood *h, struct rights *rights, const char *option, const char *key,
+		     const char *directory, const char *path, struct error *err)
+{
+	struct place *more = reallocarray(rights->places, rights->n_places + 1, sizeof *more), *p;
+
+	if (!more)
+		return error_memory(err);
+	rights->places = more;
+	p = &more[rights->n_places++];
+	*p = (struct place){.option = option, .key = key, .fd = -1, .listed = -1};
+	p->asked = path[0] == '/' ? strdup(path) : path_join(directory, path);
+	if (!p->asked)
+		return error_memory(err);
+	return find_listed(h, p, err);
+}
+
+const struct place *rights_place(const struct rights *rights, const char *path)
+{
+	for (size_t i = 0; rights && i < rights->n_places; i++)
+		if (rights->places[i].path && strcmp(rights->places[i].path, path) == 0)
+			return &rights->places[i];
+	return NULL;
+}
+
+static int check_flag(struct hood *h, const struct rights *rights, bool is_asked, const char *option,
+		      const char *key, struct error *err)
+{
+	if (!is_asked || json_is_true(allowed(h, key)))
+		return 0;
+	return rights_refuse(rights, option, "", key,
+			     "it is a right of this host that no user of it has by himself", err);
+}
+
+/* A variable without a value is the worker's own, whoever the submitter is. */
+static int fill_env(struct hood *h, const struct rights *rights, struct request *r, struct error *err)
+{
+	_cleanup_strv_ char **filled = NULL;
+
+	for (size_t i = 0; r->env && r->env[i]; i++) {
+		_cleanup_free_ char *entry = NULL;
+		const char *value;
+
+		if (strchr(r->env[i], '=')) {
+			if (strv_append(&filled, r->env[i]) < 0)
+				return error_memory(err);
+			continue;
+		}
+		if (!is_listed(h, "env", r->env[i]))
+			return rights_refuse(rights, "--env", r->env[i], "env",
+					     "without a value it is a variable of the worker", err);
+		value = getenv(r->env[i]);
+		if (value &&
+		    (asprintf(&entry, "%s=%s", r->env[i], value) < 0 || strv_append(&filled, entry) < 0))
+			return error_memory(err);
+	}
+	strv_free(r->env);
+	r->env = TAKE_PTR(filled);
+	return 0;
+}
+
+/* A listed command is the site's, its files are too: a stranger must not put his own under their names. */
+static int choose_post(struct hood *h, struct rights *rights, const struct request *r, struct error *err)
+{
+	if (!r->post_process)
+		return 0;
+	if (!rights->is_bound) {
+		rights->post_is_own = true;
+		return 0;
+	}
+	rights->post_is_sites = is_listed(h, "post_process", r->post_process);
+	rights->post_is_own = !rights->post_is_sites && rights->has_user;
+	if (!rights->post_is_sites && !rights->post_is_own)
+		return rights_refuse(rights, "--post-process", r->post_process, "post_process", NULL, err);
+	return 0;
+}
+
+static int ask_places(struct hood *h, struct rights *rights, const struct request *r, struct error *err)
+{
+	int e = r->data ? ask_place(h, rights, "--data", "data", r->directory, r->data, err) : 0;
+
+	if (e == 0 && r->docs)
+		e = ask_place(h, rights, "--docs", "docs", r->directory, r->docs, err);
+	for (size_t i = 0; e == 0 && i < r->n_ro; i++)
+		e = ask_place(h, rights, "--ro", "ro", r->directory, r->ro[i].from, err);
+	return e;
+}
+
+static int take_path(char **field, const struct place *p, struct error *err)
+{
+	free(*field);
+	*field = strdup(p->path);
+	return *field ? 0 : error_memory(err);
+}
+
+/* The request's own words become what was granted, in the order in which they were asked. */
+static int take_places(const struct rights *rights, struct request *r, struct error *err)
+{
+	const struct place *p = rights->places;
+	int e = r->data ? take_path(&r->data, p++, err) : 0;
+
+	if (e == 0 && r->docs)
+		e = take_path(&r->docs, p++, err);
+	for (size_t i = 0; e == 0 && i < r->n_ro; i++, p++) {
+		if (!r->ro[i].to && !(r->ro[i].to = strdup(p->asked)))
+			return error_memory(err);
+		if (r->ro[i].to[0] != '/')
+			return error_set(err, ERROR_USAGE, "--ro: the place inside must be an absolute path");
+		e = take_path(&r->ro[i].from, p, err);
+	}
+	return e;
+}
+
+static int apply_bound(struct hood *h, struct rights *rights, struct request *r, struct error *err)
+{
+	_cleanup_free_ char *into = NULL;
+	bool keeps = r->keep == KEEP_ON_FAILURE || r->keep == KEEP_ALWAYS;
+	int e = check_flag(h, rights, r->n_queries > 0, "--query", "query", err);
+
+	if (e == 0)
+		e = check_flag(h, rights, keeps, "--keep", "keep", err);
+	if (e == 0)
+		e = check_flag(h, rights, r->allow_unlimited, "--allow-unlimited", "allow_unlimited", err);
+	if (e == 0)
+		e = fill_env(h, rights, r, err);
+	if (e == 0)
+		e = ask_places(h, rights, r, err);
+	if (e < 0)
+		return e;
+	if (r->into) {
+		into = r->into[0] == '/' ? strdup(r->into) : path_join(r->directory, r->into);
+		if (!into)
+			return error_memory(err);
+	}
+	e = rights_resolve(h, rights, r, into, err);
+	if (e == 0)
+		e = take_places(rights, r, err);
+	if (e < 0)
+		return e;
+	free(r->into);
+	r->into = TAKE_PTR(into);
+	/* Nothing else is looked for where he says that he was; the site's own words start where the worker is. */
+	free(r->directory);
+	r->directory = strdup(h->directory);
+	return r->directory ? 0 : error_memory(err);
+}
+
+int rights_apply(struct hood *h, struct rights *rights, struct request *r, struct error *err)
+{
+	char shown[SHOWN_SIZE];
+	int e;
+
+	if (!rights->is_queued)
+		return 0;
+	/* Whoever wrote the row: `submit` puts what is staged into the ledger. */
+	if (r->n_inputs > 0)
+		return error_set(
+			err, ERROR_REFUSED,
+			"a queued analysis cannot stage '%s' from the worker's host: what is staged must be in the "
+			"ledger, where `fumehood submit` puts it",
+			text_escape_into(shown, sizeof shown, r->inputs[0].from, strlen(r->inputs[0].from)));
+	if (!r->directory && !(r->directory = strdup("/")))
+		return error_memory(err);
+	e = choose_post(h, rights, r, err);
+	if (e < 0)
+		return e;
+	r->no_stage = true;
+	return rights->is_bound ? apply_bound(h, rights, r, err) : 0;
+}

@@ -1,0 +1,574 @@
+"""Two submitters, each a role of PostgreSQL and a user of the host, and a worker that is root: what one of them tries to reach
+of the other's or of root's. Every attempt is made three times: by a submitter who is root's user on the worker's host, where
+it must succeed (or it would show nothing), by one who is an ordinary user there, and by one who is nobody there."""
+import json
+import os
+import secrets
+import subprocess
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+
+import ledgers
+from hood import Hood, Who
+
+pytestmark = pytest.mark.only('root')
+
+ALICE, BOB = 61901, 61902  # throw-away uids
+SECRET, PASSWORD = 'secret-' + secrets.token_hex(8), 's3cret'
+ROLES = ['alice', 'bob']
+
+
+class Person:
+    """A submitter: a user of the host with a home, and a role of the database."""
+
+    def __init__(self, site, name, uid):
+        self.site, self.name, self.uid = site, name, uid
+        self.home = site.hood.base / name
+        self.home.mkdir()
+        self.give(self.home, 0o755)
+        self.url = site.ledger.plain.replace('owner:s3cret', f'{name}:{PASSWORD}')
+        self.env = {**site.hood.env, 'HOME': str(self.home), 'FUMEHOOD_DB': self.url,
+                    **{f'XDG_{kind}_HOME': str(self.home / kind.lower()) for kind in ('DATA', 'STATE', 'CONFIG')}}
+
+    def give(self, path, mode):
+        os.chown(path, self.uid, self.uid, follow_symlinks=False)
+        path.chmod(mode)
+
+    def write(self, name, text, mode=0o600):
+        path = self.home / name
+        for parent in reversed(path.relative_to(self.home).parents):
+            if not (self.home / parent).exists():
+                (self.home / parent).mkdir()
+                self.give(self.home / parent, 0o755)
+        path.write_text(text)
+        self.give(path, mode)
+        return path
+
+    def link(self, name, target):
+        path = self.home / name
+        path.symlink_to(target)
+        return path
+
+    def cli(self, *arguments, **others):
+        return self.site.hood.cli(*arguments, cwd=self.home, env=self.env, user=self.uid, group=self.uid,
+                                  extra_groups=[], **others)
+
+    def submit(self, id, *options, command=('true',)):
+        done = self.cli('submit', id, *options, '--', *command)
+        assert done.status == 0, done
+
+    def sql(self, text):
+        """As a client of his own: not everybody uses our `submit`."""
+        return self.site.ledger.psql(self.url, text)
+
+    def rewrite(self, row, **request):
+        """The row in the queue as no `submit` of ours would have made it."""
+        change = json.dumps(request).replace("'", "''")
+        self.sql(f"UPDATE fumehood.queue SET request = request || '{change}' WHERE id = '{row}'")
+
+
+class Site:
+    """A host with root's and bob's files, a database, and what alice has submitted."""
+
+    def __init__(self, binary, server):
+        self.hood = Hood(binary, Who(None))
+        self.ledger = ledgers.Postgres(self.hood, server)
+        self.server = server
+        for role in ROLES:
+            self.ledger.sql(f"CREATE ROLE {role} LOGIN PASSWORD '{PASSWORD}'; GRANT USAGE ON SCHEMA fumehood TO {role}; "
+                            f'GRANT ALL ON ALL TABLES IN SCHEMA fumehood TO {role}; '
+                            f'GRANT ALL ON ALL SEQUENCES IN SCHEMA fumehood TO {role}')
+        self.ledger.sql('CREATE TABLE scores(text text)')
+        self.alice, self.bob = Person(self, 'alice', ALICE), Person(self, 'bob', BOB)
+        self.root = self.hood.directory('root', 0o700)
+        self.open = self.hood.directory('open', 0o755)
+        self.results = self.hood.directory('results', 0o755)
+        self.listed = self.hood.directory('listed', 0o755)
+        self.hood.write(self.root / 'key', SECRET, 0o600)
+        self.hood.write(self.root / 'data/key', SECRET, 0o644)
+        self.hood.write(self.root / 'docs/key', SECRET, 0o644)
+        self.hood.write(self.open / 'key', SECRET, 0o600)
+        self.hood.write(self.open / 'public', 'everybody may read this\n', 0o644)
+        self.hood.write(self.listed / 'public', 'everybody may read this\n', 0o644)
+        self.hood.write(self.listed / 'closed/inner/key', SECRET, 0o644)
+        (self.listed / 'closed').chmod(0o700)
+        (self.listed / 'out').symlink_to(self.root)
+        self.bob.write('private/key', SECRET, 0o600)
+        (self.bob.home / 'private').chmod(0o700)
+        for place in (self.root, self.bob.home / 'private'):
+            self.make_prefix(place / 'venv')
+        os.chown(self.bob.home / 'private/venv', BOB, BOB)
+        self.made = {}
+
+    def make_prefix(self, at):
+        """An interpreter with a prefix of its own, in which a secret lies."""
+        self.hood.write(at / 'pyvenv.cfg', 'home = /usr/bin\n')
+        self.hood.write(at / 'key', SECRET, 0o644)
+        self.hood.write(at / 'bin/python', '#!/bin/sh\nexec /bin/sh "$@"\n', 0o755)
+
+    def configuration(self, name, users):
+        """What the worker is told; the same but for who is whom."""
+        self.hood.write(self.hood.home / f'{name}/config.yaml', json.dumps({
+            'query': {'role': 'asker'},
+            'post_process': {'tables': {'scores': ['text']}},
+            'queue': {'users': users,
+                      'allow': {'ro': [str(self.listed)], 'into': [str(self.results)], 'env': ['LISTED'],
+                                'post_process': ['sh site.sh']}}}))
+        self.hood.write(self.hood.home / f'{name}/site.sh', 'echo \'{"table": "scores", "row": {"text": "the site"}}\'\n')
+        return self.hood.home / f'{name}/config.yaml'
+
+    def drain(self, name, users):
+        env = {'LISTED': 'listed-value', 'SECRET': SECRET, 'PGPASSWORD': SECRET}
+        return self.hood.cli('worker', '--drain', '--jobs', 4, '--config', self.configuration(name, users), env=env)
+
+    def shown(self, id):
+        return json.loads(self.hood.succeed('show', id, '--json').out)
+
+    def outputs(self, id):
+        """All that came of it, as text."""
+        return self.hood.cli('logs', id).out + json.dumps(self.shown(id))
+
+    def close(self):
+        problems = self.hood.problems()
+        self.ledger.close()
+        for role in ROLES:
+            self.ledger.psql(self.server.url, f'DROP ROLE {role}')
+        self.hood.remove()
+        assert not problems, '\n'.join(problems)
+
+
+# What is attempted. Each submits id as alice, and says how one sees that it was reached: by default, that the secret came out.
+
+ATTEMPTS = {}
+
+
+def attempt(function):
+    ATTEMPTS[function.__name__] = SimpleNamespace(submit=function, reached=secret_came_out)
+    return function
+
+
+def reached(check):
+    def note(function):
+        ATTEMPTS[function.__name__].reached = check
+        return function
+    return note
+
+
+def secret_came_out(site, id):
+    return SECRET in site.hood.cli('logs', id).out
+
+
+def written_to(*parts):
+    """A directory of the site, by attribute and names, has what the analysis left."""
+    def check(site, id):
+        base = getattr(site, parts[0])
+        base = base.home if isinstance(base, Person) else base
+        return base.joinpath(*[part.format(id=id) for part in parts[1:]]).exists()
+    return check
+
+
+def read(*paths):
+    return ['sh', '-c', ' '.join(['cat', *map(str, paths)])]
+
+
+@attempt
+def a_file_of_roots(site, id):
+    site.alice.submit(id, '--ro', site.root / 'key', command=read(site.root / 'key'))
+
+
+@attempt
+def a_directory_of_roots(site, id):
+    site.alice.submit(id, '--ro', site.root, command=read(site.root / 'key'))
+
+
+@attempt
+def a_directory_below_one_of_roots(site, id):
+    site.alice.submit(id, '--ro', site.root / 'data', command=read(site.root / 'data/key'))
+
+
+@attempt
+def a_file_of_roots_in_an_open_directory(site, id):
+    site.alice.submit(id, '--ro', site.open, command=read(site.open / 'key'))
+
+
+@attempt
+def that_file_by_its_own_name(site, id):
+    site.alice.submit(id, '--ro', site.open / 'key', command=read(site.open / 'key'))
+
+
+@attempt
+def a_file_of_bobs(site, id):
+    site.alice.submit(id, '--ro', site.bob.home / 'private/key', command=read(site.bob.home / 'private/key'))
+
+
+@attempt
+def a_file_of_bobs_in_his_open_home(site, id):
+    site.alice.submit(id, '--ro', site.bob.home, command=['sh', '-c', f'cat {site.bob.home}/private/key'])
+
+
+@attempt
+def a_link_to_a_file_of_roots(site, id):
+    site.alice.submit(id, '--ro', site.alice.link(f'{id}-link', site.root / 'key'), command=read(f'{site.alice.home}/{id}-link'))
+
+
+@attempt
+def a_link_to_a_directory_of_roots(site, id):
+    link = site.alice.link(f'{id}-link', site.root)
+    site.alice.submit(id, '--ro', f'{link}/data:/shown', command=read('/shown/key'))
+
+
+@attempt
+def a_hard_link_to_a_file_of_roots(site, id):
+    # As on a host without fs.protected_hardlinks: the name is alice's, the file is not.
+    site.alice.write(f'{id}-dir/mine', 'mine')
+    os.link(site.open / 'key', site.alice.home / f'{id}-dir/key')
+    site.alice.submit(id, '--ro', site.alice.home / f'{id}-dir/key', command=read(site.alice.home / f'{id}-dir/key'))
+
+
+@attempt
+def data_of_roots(site, id):
+    site.alice.submit(id, command=read('data/key'))
+    site.alice.rewrite(id, data=str(site.root / 'data'))
+
+
+@attempt
+def docs_of_bobs(site, id):
+    site.alice.submit(id, command=read('docs/key'))
+    site.alice.rewrite(id, docs=str(site.bob.home / 'private'))
+
+
+@attempt
+def a_relative_path_in_a_directory_of_roots(site, id):
+    site.alice.submit(id, command=read('/shown'))
+    site.alice.rewrite(id, directory=str(site.root), ro=['key:/shown'])
+
+
+@attempt
+def staged_from_the_workers_host(site, id):
+    """Nobody may: a row that names files to stage is refused, whoever is root. Its control is the file as --ro."""
+    site.alice.submit(id, command=read('key'))
+    if id.endswith('control'):
+        site.alice.rewrite(id, ro=[f'{site.root}/key:/shown'], command=read('/shown'))
+    else:
+        site.alice.rewrite(id, input=[str(site.root / 'key')])
+
+
+@attempt
+def an_argument_that_names_a_file_of_roots(site, id):
+    """Arguments are staged by submit, never by a worker. The control shows the file."""
+    site.alice.submit(id, command=['cat', 'key'])
+    site.alice.rewrite(id, directory=str(site.root), no_stage=False)
+    if id.endswith('control'):
+        site.alice.rewrite(id, ro=[f'{site.root}/key:/shown'], command=['cat', '/shown'])
+
+
+@attempt
+def the_data_directory_of_another_current_directory(site, id):
+    """./data is looked for by submit, never by a worker. The control names it."""
+    site.alice.submit(id, command=read('data/key'))
+    site.alice.rewrite(id, directory=str(site.root))
+    if id.endswith('control'):
+        site.alice.rewrite(id, data=str(site.root / 'data'))
+
+
+@attempt
+def the_prefix_of_a_program_of_roots(site, id):
+    site.alice.submit(id, command=[f'{site.root}/venv/bin/python', '-c', f'cat {site.root}/venv/key'])
+
+
+@attempt
+def the_prefix_of_a_program_of_bobs(site, id):
+    site.alice.submit(id, command=['venv/bin/python', '-c', f'cat {site.bob.home}/private/venv/key'])
+    site.alice.rewrite(id, directory=str(site.bob.home / 'private'))
+
+
+@attempt
+def a_prefix_with_dots_in_its_path(site, id):
+    site.alice.submit(id, command=[f'/usr/bin/../..{site.root}/venv/bin/python', '-c', f'cat {site.root}/venv/key'])
+
+
+@reached(written_to('root', '{id}', 'out'))
+@attempt
+def outputs_into_a_directory_of_roots(site, id):
+    site.alice.submit(id, '--into', site.root / id, command=['sh', '-c', 'echo x >out'])
+
+
+@reached(written_to('open', '{id}', 'out'))
+@attempt
+def outputs_into_an_open_directory_of_roots(site, id):
+    site.alice.submit(id, '--into', site.open / id, command=['sh', '-c', 'echo x >out'])
+
+
+@reached(written_to('bob', '{id}', 'out'))
+@attempt
+def outputs_into_bobs_home(site, id):
+    site.alice.submit(id, '--into', site.bob.home / id, command=['sh', '-c', 'echo x >out'])
+
+
+@reached(written_to('root', '{id}', 'out'))
+@attempt
+def outputs_through_a_link(site, id):
+    site.alice.link(f'{id}-link', site.root)
+    site.alice.submit(id, '--into', f'{site.alice.home}/{id}-link/{id}', command=['sh', '-c', 'echo x >out'])
+
+
+@reached(written_to('root', '{id}', 'out'))
+@attempt
+def outputs_out_of_a_listed_directory(site, id):
+    site.alice.submit(id, '--into', f'{site.results}/../root/{id}', command=['sh', '-c', 'echo x >out'])
+
+
+@reached(lambda site, id: (site.results / 'bobs/out').read_text() == 'overwritten')
+@attempt
+def what_bob_has_in_a_listed_directory(site, id):
+    site.hood.write(site.results / 'bobs/out', 'of bob')
+    site.alice.submit(id, '--force', '--into', site.results / 'bobs', command=['sh', '-c', 'printf overwritten >out'])
+
+
+@attempt
+def what_is_above_a_listed_directory(site, id):
+    site.alice.submit(id, '--ro', f'{site.listed}/../root:/shown', command=read('/shown/key'))
+
+
+@attempt
+def a_link_out_of_a_listed_directory(site, id):
+    site.alice.submit(id, '--ro', f'{site.listed}/out:/shown', command=read('/shown/key'))
+
+
+@attempt
+def behind_a_closed_door_of_a_listed_directory(site, id):
+    site.alice.submit(id, '--ro', f'{site.listed}/closed/inner:/shown', command=read('/shown/key'))
+
+
+@attempt
+def a_variable_of_the_worker(site, id):
+    site.alice.submit(id, command=['sh', '-c', 'echo "$SECRET"'])
+    site.alice.rewrite(id, env=['SECRET'])
+
+
+@attempt
+def the_workers_password(site, id):
+    site.alice.submit(id, command=['sh', '-c', 'env'])
+    site.alice.rewrite(id, env=['A=1', 'PGPASSWORD'])
+
+
+@reached(lambda site, id: SECRET in '\n'.join(site.ledger.sql('SELECT text FROM scores')))
+@attempt
+def a_file_of_roots_by_a_post_process(site, id):
+    """Its files are stored by submit, and never read by a worker. The control stores the secret."""
+    if id.endswith('control'):
+        site.alice.write('post.sh', f'echo \'{{"table": "scores", "row": {{"text": "{SECRET}"}}}}\'\n')
+        site.alice.submit(id, '--post-process', 'sh post.sh')
+        return
+    site.ledger.sql('DELETE FROM scores')
+    site.hood.write(site.root / 'post.sh', f'echo \'{{"table": "scores", "row": {{"text": "{SECRET}"}}}}\'\n')
+    site.alice.submit(id)
+    site.alice.rewrite(id, post_process='sh post.sh', directory=str(site.root))
+
+
+@reached(lambda site, id: site.shown(id)['verdict'] == 'succeeded')
+@attempt
+def limits_that_are_not_held(site, id):
+    site.alice.submit(id, '--allow-unlimited')
+
+
+@reached(lambda site, id: site.hood.workspace(id).exists())
+@attempt
+def room_on_the_workers_disk(site, id):
+    site.alice.submit(id, '--keep', 'always')
+
+
+@attempt
+def a_workspace_that_root_holds(site, id):
+    path = site.hood.succeed('workspace', 'create', id, '--for', '1h').out.strip()
+    site.hood.write(Path(path) / 'key', SECRET)
+    site.alice.submit(id, command=read('key'))
+
+
+@reached(lambda site, id: site.shown(id)['verdict'] == 'succeeded')
+@attempt
+def an_attempt_at_bobs_analysis(site, id):
+    """The request of a row must be its own. The control is the row itself."""
+    site.bob.submit(f'{id}-bobs')
+    site.alice.submit(id)
+    if not id.endswith('control'):
+        site.alice.rewrite(id, id=f'{id}-bobs')
+
+
+WHO = {'control': {'alice': 'root', 'bob': BOB}, 'user': {'alice': ALICE, 'bob': BOB}, 'nobody': {'bob': BOB}}
+
+
+@pytest.fixture(scope='module')
+def site(binary, server):
+    """All attempts, made as each of the three, and ended."""
+    site = Site(binary, server)
+    try:
+        for who, users in WHO.items():
+            for name, made in ATTEMPTS.items():
+                site.made[who, name] = f'{site.hood.tag}-{name}-{who}'
+                made.submit(site, site.made[who, name])
+            site.said = site.drain(who, users)
+            assert site.said.status == 0, site.said
+            site.reached = getattr(site, 'reached', {})
+            for name, made in ATTEMPTS.items():
+                site.reached[who, name] = made.reached(site, site.made[who, name])
+        yield site
+    finally:
+        for id in site.made.values():
+            site.hood.cli('workspace', 'cleanup', id)
+        site.close()
+
+
+@pytest.mark.parametrize('name', ATTEMPTS)
+def test_a_stranger_does_not_reach(site, name):
+    assert site.reached['control', name], site.outputs(site.made['control', name])
+    for who in ('user', 'nobody'):
+        said = site.outputs(site.made[who, name])
+        assert not site.reached[who, name], said
+        assert SECRET not in said
+
+
+# What is allowed works, and what is not says so.
+
+@pytest.fixture
+def ask(site):
+    """Submits as alice, has it run where she is who, and tells what came of it."""
+    def ask(who, *options, command=('true',), row=None):
+        id = site.hood.id()
+        site.alice.submit(id, *options, command=command)
+        if row:
+            site.alice.rewrite(id, **row)
+        said = site.drain(who, WHO[who])
+        assert said.status == 0, said
+        return SimpleNamespace(log=site.hood.cli('logs', id).out, said=said.err, **site.shown(id))
+    return ask
+
+
+def test_what_its_user_may_read_and_write_a_submission_may(site, ask):
+    site.alice.write('mine/deep/file', 'mine\n', 0o600)
+    (site.alice.home / 'mine').chmod(0o700)
+    place = site.alice.home / 'results'
+    done = ask('user', '--ro', site.alice.home / 'mine', '--data', site.alice.home / 'mine/deep', '--into', place, command=[
+        'sh', '-c', f'cat data/file {site.alice.home}/mine/deep/file; head -c 20000000 /dev/zero >large; mkdir d; echo x >d/small'])
+    assert done.verdict == 'succeeded' and done.log == 'mine\nmine\n', done
+    assert (place / 'd/small').read_text() == 'x\n' and (place / 'large').stat().st_size == 20000000
+    for path in (place, place / 'd', place / 'd/small', place / 'large'):
+        assert path.stat().st_uid == ALICE
+
+
+def test_what_is_listed_is_for_everybody(site, ask):
+    done = ask('nobody', '--ro', site.listed, '--into', site.results / 'hers', row={'env': ['LISTED']},
+               command=['sh', '-c', f'cat {site.listed}/public; echo $LISTED; echo x >out'])
+    assert done.verdict == 'succeeded' and done.log == 'everybody may read this\nlisted-value\n', done
+    assert (site.results / 'hers/out').read_text() == 'x\n'
+    assert (site.results / 'hers/out').stat().st_uid == 0
+
+
+def test_a_post_process_is_stored_with_the_submission(site):
+    script = site.alice.write('own.sh', 'cat words.txt; echo \'{"table": "scores", "row": {"text": "hers"}}\'\n')
+    words = site.alice.write('words.txt', '{"table": "scores", "row": {"text": "her words"}}\n')
+    id = site.hood.id()
+    site.alice.submit(id, '--post-process', 'sh own.sh words.txt')
+    site.alice.write('own.sh', 'echo \'{"table": "scores", "row": {"text": "written later"}}\'\n')
+    words.unlink()
+    site.ledger.sql('DELETE FROM scores')
+    site.drain('user', WHO['user'])
+    assert site.shown(id)['verdict'] == 'succeeded', site.outputs(id)
+    assert site.ledger.sql('SELECT text FROM scores ORDER BY text') == ['her words', 'hers']
+    assert site.shown(id)['inputs'] == []  # they are none of the analysis's own
+    script.unlink()
+    site.hood.succeed('post-process', id, '--config', site.hood.home / 'user/config.yaml')  # by root, from what is stored
+
+
+def test_a_listed_post_process_is_the_sites_own(site, ask):
+    site.alice.write('site.sh', 'echo \'{"table": "scores", "row": {"text": "hers"}}\'\n')
+    for who in ('nobody', 'user'):
+        site.ledger.sql('DELETE FROM scores')
+        assert ask(who, '--post-process', 'sh site.sh').verdict == 'succeeded'
+        assert site.ledger.sql('SELECT text FROM scores') == ['the site']
+    site.alice.write('other.sh', '')
+    done = ask('nobody', '--post-process', 'sh other.sh')
+    assert done.verdict == 'refused' and "--post-process 'sh other.sh' is not allowed for 'alice'" in done.reason
+
+
+def test_a_refusal_is_final_and_says_what_is_not_allowed_for_whom_and_what_to_configure(site, ask):
+    done = ask('nobody', '--ro', site.root / 'key', '--retries', '3')
+    assert [a['verdict'] for a in done.attempts] == ['refused'] and done.state == 'finished'
+    for part in (f"--ro '{site.root}/key' is not allowed for 'alice'", 'no user of this host', 'queue: {allow: {ro: ',
+                 'queue: {users: '):
+        assert part in done.reason and part in done.said
+    done = ask('user', '--into', site.root / 'x')
+    assert [a['verdict'] for a in done.attempts] == ['refused']
+    assert str(ALICE) in done.reason and 'queue: {allow: {into: ' in done.reason and 'may not write there' in done.reason
+    done = ask('nobody', row={'env': ['HOME']})
+    assert "--env 'HOME' is not allowed for 'alice'" in done.reason
+    assert ask('nobody', command=['echo', 'nothing is asked for']).verdict == 'succeeded'
+
+
+def test_whether_a_file_is_there_is_not_told(site, ask):
+    for name in (site.root / 'key', site.root / 'no such'):
+        done = ask('nobody', command=[str(name)])
+        assert done.verdict == 'refused' and 'is not visible' in done.reason
+
+
+def test_a_user_whom_the_host_does_not_know_is_nobody(site):
+    id = site.hood.id()
+    site.alice.submit(id, '--ro', site.open)
+    site.drain('unknown', {'alice': 'no-such-user'})
+    assert "maps 'alice' to 'no-such-user', whom this host does not know" in site.shown(id)['reason']
+
+
+# A ledger in a file is its owner's, whoever works on it.
+
+def test_a_file_belongs_to_whoever_owns_it(site):
+    ledger = f'sqlite:{site.alice.home}/own/ledger.db'
+    (site.alice.home / 'own').mkdir()
+    site.alice.give(site.alice.home / 'own', 0o700)
+    site.alice.write('theirs/file', 'hers\n', 0o600)
+    ids = [site.hood.id() for _ in range(4)]
+    for id, options in zip(ids, (['--ro', site.root], ['--ro', f'{site.alice.home}/theirs:/shown'], ['--into', site.open / 'x'],
+                                 ['--into', site.alice.home / 'theirs/new'])):
+        script = 'cat /shown/file; echo x >out' if ':/shown' in str(options[1]) else 'echo x >out'
+        done = site.alice.cli('submit', id, '--db', ledger, *options, '--', 'sh', '-c', script)
+        assert done.status == 0, done
+    site.hood.succeed('worker', '--drain', '--db', ledger)
+    shown = [json.loads(site.hood.succeed('show', id, '--json', '--db', ledger).out) for id in ids]
+    assert [s['verdict'] for s in shown] == ['refused', 'succeeded', 'refused', 'succeeded'], shown
+    assert site.hood.succeed('logs', ids[1], '--db', ledger).out == 'hers\n'
+    assert (site.alice.home / 'theirs/new/out').stat().st_uid == ALICE and not (site.open / 'x').exists()
+
+
+def test_a_file_that_others_can_write_is_nobodys(site):
+    hood, path = site.hood, site.hood.directory('shared', 0o700) / 'ledger.db'
+    id = hood.id()
+    hood.succeed('submit', id, '--db', f'sqlite:{path}', '--ro', site.root, '--', 'true')
+    path.parent.chmod(0o777)
+    hood.succeed('worker', '--drain', '--db', f'sqlite:{path}')
+    path.parent.chmod(0o700)
+    shown = json.loads(hood.succeed('show', id, '--json', '--db', f'sqlite:{path}').out)
+    assert shown['verdict'] == 'refused' and 'others than its owner can write to the ledger' in shown['reason']
+
+
+@pytest.mark.only('user')
+def test_a_worker_that_is_not_root_acts_for_its_own_user_alone(hood, server):
+    ledger = ledgers.Postgres(hood, server)
+    hood.write('mine/file', 'mine\n', 0o600)
+    place = hood.dir / 'mine'
+
+    def ask(users, allow):
+        hood.write(hood.home / 'config/fumehood/config.yaml', json.dumps({'queue': {'users': users, 'allow': allow}}))
+        id = hood.id()
+        hood.succeed('submit', id, '--ro', place, '--', 'cat', place / 'file', cwd=hood.home)
+        hood.succeed('worker', '--drain')
+        return json.loads(hood.succeed('show', id, '--json').out)
+
+    try:
+        own = hood.who.uid if hood.who.uid is not None else os.geteuid()
+        assert ask({'owner': own}, {})['verdict'] == 'succeeded'
+        assert 'maps \'owner\' to no user of this host' in ask({}, {})['reason']
+        assert 'only a worker that is root can act for other users' in ask({'owner': 'root'}, {})['reason']
+        assert ask({'owner': 'root'}, {'ro': [str(place)]})['verdict'] == 'succeeded'
+    finally:
+        ledger.close()
