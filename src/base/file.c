@@ -78,7 +78,7 @@ static int open_start(const char *path)
 }
 
 /* One component of rest, from fd on: the next descriptor, with rest shortened; or fd's own successor behind a link. */
-static int step(int fd, char rest[PATH_MAX], unsigned *links)
+static int step(int fd, char rest[PATH_MAX], bool follow, unsigned *links)
 {
 	size_t skip = strspn(rest, "/"), n = strcspn(rest + skip, "/"), used = skip + n;
 	bool last = rest[used + strspn(rest + used, "/")] == 0;
@@ -94,7 +94,7 @@ static int step(int fd, char rest[PATH_MAX], unsigned *links)
 	next = openat(fd, n ? name : ".", O_PATH | O_NOFOLLOW | O_CLOEXEC);
 	if (next < 0 || fstat(next, &st) < 0)
 		return -errno;
-	if (!S_ISLNK(st.st_mode) || last) {
+	if (!S_ISLNK(st.st_mode) || (last && !follow)) {
 		memmove(rest, rest + used, strlen(rest + used) + 1);
 		return TAKE_FD(next);
 	}
@@ -107,7 +107,7 @@ static int step(int fd, char rest[PATH_MAX], unsigned *links)
 	return r < 0 ? -errno : r;
 }
 
-int file_open_trusted(const char *path)
+int file_open_trusted(const char *path, bool follow)
 {
 	_cleanup_close_ int fd = open_start(path);
 	char rest[PATH_MAX];
@@ -119,7 +119,7 @@ int file_open_trusted(const char *path)
 		return -ENAMETOOLONG;
 	strcpy(rest, path);
 	while (rest[strspn(rest, "/")]) {
-		int next = step(fd, rest, &links);
+		int next = step(fd, rest, follow, &links);
 
 		if (next < 0)
 			return next;
@@ -127,6 +127,17 @@ int file_open_trusted(const char *path)
 		fd = next;
 	}
 	return TAKE_FD(fd);
+}
+
+char *path_real_trusted(const char *path)
+{
+	_cleanup_close_ int fd = file_open_trusted(path, true);
+
+	if (fd < 0) {
+		errno = -fd;
+		return NULL;
+	}
+	return fd_path(fd);
 }
 
 int file_write_all(int fd, const void *data, size_t size)

@@ -20,10 +20,12 @@ int file_open_beneath(int dirfd, const char *path, int flags, mode_t mode);
 /* openat2() with RESOLVE_NO_SYMLINKS | NO_MAGICLINKS only: for canonical absolute paths. -errno. */
 int file_open_nolinks(int dirfd, const char *path, int flags);
 
-/* An O_PATH descriptor of a path, component by component. A link on the way is followed only if it is root's or
- * our own: nobody else leads us anywhere, now or by swapping a directory for a link. The last component is not followed.
- * -ELOOP for somebody else's link; -errno. */
-int file_open_trusted(const char *path);
+/* An O_PATH descriptor of a path, component by component. A link on the way is followed only if it is root's or our own:
+ * nobody else leads us anywhere, now or by swapping a directory for a link. So is the last component with follow; else
+ * it may be a link itself. -ELOOP for somebody else's link; -errno. */
+int file_open_trusted(const char *path, bool follow);
+/* realpath() by the same rule; newly allocated, or NULL with errno. */
+char *path_real_trusted(const char *path);
 
 /* openat2() beneath dirfd with RESOLVE_BENEATH | NO_MAGICLINKS: links and other mounts, as long as they stay there. -errno. */
 int file_open_within(int dirfd, const char *path, int flags);

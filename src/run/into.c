@@ -207,18 +207,30 @@ static int copy(const struct copying *c, const struct output *o)
 	return r;
 }
 
-/* A link that is somebody else's is not the user's choice of a directory. */
+/* Its last directory is made if it is missing. A link on the way that is somebody else's is not the user's choice. */
 static int open_directory(const char *path, struct error *err)
 {
-	struct stat st;
+	_cleanup_free_ char *parent = strdup(path);
+	_cleanup_close_ int at = -1, found = -1;
+	char *name;
 	int fd;
 
-	if (mkdir(path, 0777) < 0 && errno != EEXIST)
+	if (!parent)
+		return error_memory(err);
+	for (size_t n = strlen(parent); n > 1 && parent[n - 1] == '/';)
+		parent[--n] = 0;
+	name = strrchr(parent, '/');
+	if (!name || !name[1])
+		return error_set(err, ERROR_USAGE, "it is no directory for outputs");
+	*name++ = 0;
+	at = file_open_trusted(*parent ? parent : "/", true);
+	if (at >= 0 && mkdirat(at, name, 0777) < 0 && errno != EEXIST)
 		return error_system(err, errno, "cannot make it");
-	if (lstat(path, &st) == 0 && S_ISLNK(st.st_mode) && st.st_uid != geteuid() && st.st_uid != 0)
-		return error_set(err, ERROR_REFUSED, "it is a link of user %u's", (unsigned)st.st_uid);
-	fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	return fd < 0 ? error_system(err, errno, "cannot open it") : fd;
+	found = at < 0 ? at : file_open_trusted(path, true);
+	if (found == -ELOOP)
+		return error_set(err, ERROR_REFUSED, "a link of another user's lies on the way");
+	fd = found < 0 ? found : openat(found, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	return fd < 0 ? error_system(err, found < 0 ? -found : errno, "cannot open it") : fd;
 }
 
 static int copy_all(struct copying *c)

@@ -89,12 +89,21 @@ int default_check(const char *directory, const char *name, const char *real, str
 		name, directory, real, name, real);
 }
 
+static int cannot_use(int errnum, const char *option, const char *path, struct error *err)
+{
+	if (errnum == ELOOP)
+		return error_set(
+			err, ERROR_REFUSED,
+			"%s '%s' is refused: a link of another user's lies on the way, or links without end",
+			option, path);
+	return error_system(err, errnum, "cannot use %s '%s'", option, path);
+}
+
 /* A directory of the request: canonical. Missing: an error if it was asked for, NULL if it was only a default. */
 static int resolve_directory(struct hood *h, const char *base, const char *asked, const char *fallback,
 			     const char *option, char **ret, struct error *err)
 {
-	_cleanup_free_ char *path = NULL;
-	char real[PATH_MAX];
+	_cleanup_free_ char *path = NULL, *real = NULL;
 	struct stat st;
 	int r;
 
@@ -104,11 +113,9 @@ static int resolve_directory(struct hood *h, const char *base, const char *asked
 						    : path_join(base, asked ? asked : fallback);
 	if (!path)
 		return error_memory(err);
-	if (!realpath(path, real)) {
-		if (!asked && errno == ENOENT)
-			return 0;
-		return error_system(err, errno, "cannot use %s '%s'", option, path);
-	}
+	real = path_real_trusted(path);
+	if (!real)
+		return !asked && errno == ENOENT ? 0 : cannot_use(errno, option, path, err);
 	if (stat(real, &st) < 0)
 		return error_system(err, errno, "cannot look at %s '%s'", option, path);
 	if (!S_ISDIR(st.st_mode))
@@ -118,8 +125,8 @@ static int resolve_directory(struct hood *h, const char *base, const char *asked
 		r = input_check(h, real, option, err);
 	if (r < 0)
 		return r;
-	*ret = strdup(real);
-	return *ret ? 0 : error_memory(err);
+	*ret = TAKE_PTR(real);
+	return 0;
 }
 
 static int resolve_limits(const struct hood *h, const struct request *r, struct plan *plan, struct error *err)
@@ -339,13 +346,13 @@ static int resolve_ro(struct hood *h, struct request *r, struct error *err)
 	for (size_t i = 0; i < r->n_ro; i++) {
 		_cleanup_free_ char *path = r->ro[i].from[0] == '/' ? strdup(r->ro[i].from)
 								    : path_join(r->directory, r->ro[i].from);
-		char real[PATH_MAX];
+		_cleanup_free_ char *real = path ? path_real_trusted(path) : NULL;
 		int e;
 
 		if (!path)
 			return error_memory(err);
-		if (!realpath(path, real))
-			return error_system(err, errno, "cannot use --ro '%s'", path);
+		if (!real)
+			return cannot_use(errno, "--ro", path, err);
 		e = input_check(h, real, "--ro", err);
 		if (e < 0)
 			return e;
@@ -357,9 +364,7 @@ static int resolve_ro(struct hood *h, struct request *r, struct error *err)
 					 "--ro '%s:%s': the place inside must be an absolute path",
 					 r->ro[i].from, r->ro[i].to);
 		free(r->ro[i].from);
-		r->ro[i].from = strdup(real);
-		if (!r->ro[i].from)
-			return error_memory(err);
+		r->ro[i].from = TAKE_PTR(real);
 	}
 	return 0;
 }

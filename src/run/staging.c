@@ -125,7 +125,7 @@ static int add_entry(struct plan *plan, int dirfd, const char *name, const char 
 /* What a path of the user's leads to: an O_PATH descriptor, what it is, and its canonical name. -errno. */
 static int source_find(const char *path, struct stat *st, char **ret_real)
 {
-	_cleanup_close_ int fd = file_open_trusted(path);
+	_cleanup_close_ int fd = file_open_trusted(path, false);
 
 	if (fd < 0)
 		return fd;

@@ -109,9 +109,18 @@ def test_a_link_of_another_users_on_the_way_is_not_followed(hood, stranger, trap
     for command in ('run', 'submit'):
         result = hood.cli(command, hood.id(), '--input', f'{trap}/sub/key:key', '--', 'cat', 'key')
         assert result.status == 125 and 'secret' not in result.out and 'link' in result.err, result
+        for option in ('--ro', '--data', '--docs'):
+            result = hood.cli(command, hood.id(), option, trap / 'sub', '--', 'cat', trap / 'sub/key')
+            # Whoever submits does not look: the worker does.
+            assert 'secret' not in result.out and (result.status == 125 and 'link' in result.err or command == 'submit'), result
         # As a word of the command it is only a word.
         result = hood.cli(command, hood.id(), '--', 'cat', 'sub/key', cwd=trap)
         assert 'secret' not in result.out, result
+    hood.cli('worker', '--drain')
+    assert all('secret' not in hood.cli('logs', row['id']).out for row in hood.succeed('ls', '--json').json)
+    result = hood.run('echo new > file', '--into', trap / 'sub/deeper')
+    assert result.status == 125 and 'link' in result.json['error']['message'], result
+    assert not (trap.parent / 'safe/deeper').exists()
 
 
 def test_ones_own_links_on_the_way_are_followed(hood):
