@@ -18,11 +18,33 @@ void cli_print_help(const struct cli *cli, const struct command *command)
 	       n > 0 && command->help[n - 1] == '\n' ? "" : "\n");
 }
 
+/* Every user of the host can read our command line, and that of a child which has not executed anything. */
+static int hide_password(struct cli *cli, struct error *err)
+{
+	_cleanup_free_ char *shown = ledger_url_redacted(cli->db);
+	char *given = (char *)cli->db;
+	size_t n = strlen(given);
+
+	if (!shown)
+		return error_memory(err);
+	if (strcmp(shown, given) == 0)
+		return 0;
+	cli->whole_db = strdup(given);
+	if (!cli->whole_db)
+		return error_memory(err);
+	memset(given, 0, n);
+	memcpy(given, shown, strlen(shown) < n ? strlen(shown) : n);
+	cli->db = cli->whole_db;
+	return 0;
+}
+
 int cli_parse(struct cli *cli, struct options *o, int argc, char **argv, struct error *err)
 {
 	const struct command *c = cli->command;
 	int r = options_parse(o, argc, argv, err);
 
+	if (cli->db && hide_password(cli, err) < 0)
+		return -ENOMEM;
 	if (cli->help) {
 		cli_print_help(cli, c);
 		return 1;

@@ -20,6 +20,7 @@ struct cli {
 	const struct command *command;
 	char id[ID_ROOM]; /* the analysis that it is about, once known to be an id: for errors as JSON */
 	const char *db, *config;
+	char *whole_db; /* what db points to, once its password has been taken out of our command line */
 	bool json, quiet, help;
 	struct terminal out, err;
 };

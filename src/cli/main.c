@@ -169,5 +169,6 @@ int main(int argc, char **argv)
 		status = dispatch(&cli, argc, argv, &err);
 	if (status < 0)
 		status = cli_fail(&cli, &err);
+	free(cli.whole_db);
 	return flush_stdout(status);
 }

@@ -381,6 +381,18 @@ def test_what_waits_for_its_commit_has_no_password_and_is_committed_with_todays(
     assert hood.verdict(id) == 'succeeded'
 
 
+@pytest.mark.parametrize('form', ['--db {}', '--db={}'])
+def test_a_password_does_not_stay_on_the_command_line(hood, guarded, form):
+    words = form.format(hood.env.pop('FUMEHOOD_DB')).split()
+    process, id = hood.start('echo ready; read go', '-i', *words, stdin=subprocess.PIPE)
+    for pid in [process.pid, *children(process.pid)]:
+        assert SECRET not in (Path('/proc') / str(pid) / 'cmdline').read_text(errors='replace')
+    assert id in (Path('/proc') / str(process.pid) / 'cmdline').read_text()
+    assert guarded.database in (Path('/proc') / str(process.pid) / 'cmdline').read_text()
+    _, err = process.communicate('go\n')
+    assert process.returncode == 0, err
+
+
 @pytest.mark.parametrize('url', [f'host=127.0.0.1 dbname=x password={SECRET}', f'mysql://u:{SECRET}@h/db'], ids=['words', 'scheme'])
 def test_a_ledger_that_is_not_ours_is_no_name_of_a_file(hood, url):
     result = hood.cli('run', hood.id(), '--db', url, '--', 'true')
