@@ -66,17 +66,26 @@ static int check_place(int fd, struct answer *a)
 	return access(path, S_ISDIR(st.st_mode) ? R_OK | X_OK : R_OK) < 0 ? errno : 0;
 }
 
-static int open_place(const struct place *p, bool by_user, int listed, struct answer *a)
+/* -errno as descriptors are; by a path nobody else's link is followed, as everywhere. */
+static int open_by(const struct place *p, bool by_user, int listed)
 {
-	_cleanup_close_ int fd = -1;
+	int fd;
 
 	if (by_user)
-		fd = open(p->asked, O_PATH | O_CLOEXEC);
-	else
-		fd = *p->rest ? file_open_within(listed, p->rest, O_PATH) : fcntl(listed, F_DUPFD_CLOEXEC, 3);
+		return file_open_trusted(p->asked, true);
+	if (*p->rest)
+		return file_open_within(listed, p->rest, O_PATH);
+	fd = fcntl(listed, F_DUPFD_CLOEXEC, 3);
+	return fd < 0 ? -errno : fd;
+}
+
+static int open_place(const struct place *p, bool by_user, int listed, struct answer *a)
+{
+	_cleanup_close_ int fd = open_by(p, by_user, listed);
+
 	a->reason[0] = 0;
 	a->by_user = by_user;
-	a->errnum = fd >= 0 ? check_place(fd, a) : by_user || !*p->rest ? errno : -fd;
+	a->errnum = fd >= 0 ? check_place(fd, a) : -fd;
 	return a->errnum ? -1 : TAKE_FD(fd);
 }
 
