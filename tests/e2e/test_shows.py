@@ -352,6 +352,23 @@ def test_the_ledgers_password_is_in_no_file_of_ours(hood, guarded):
     hood.succeed('workspace', 'cleanup', id)
 
 
+def test_a_worker_says_and_writes_no_password(hood, guarded):
+    """Not what it says while the ledger is out of reach either, nor in the row that names it."""
+    id = hood.id()
+    hood.succeed('submit', id, '--', 'sh', '-c', 'echo done > out', cwd=hood.home)  # where it names nothing of the host
+    worker = hood.succeed('worker', '--drain')
+    status = hood.succeed('db', 'status')
+    look_for_the_password(hood, id, worker.out, worker.err, status.out, status.err)
+    assert hood.verdict(id) == 'succeeded'
+    for table in ('attempt', 'queue', 'event'):
+        assert SECRET not in '\n'.join(guarded.sql(f'SELECT t::text FROM {guarded.table(table)} t'))
+    guarded.psql(guarded.server.url, f'ALTER DATABASE {guarded.database} ALLOW_CONNECTIONS false')
+    away = hood.cli('worker', '--drain')
+    guarded.psql(guarded.server.url, f'ALTER DATABASE {guarded.database} ALLOW_CONNECTIONS true')
+    assert away.status != 0 and guarded.database in away.err, away
+    look_for_the_password(hood, id, away.out, away.err)
+
+
 def test_a_killed_supervisor_leaves_no_password_and_gc_uses_todays(hood, guarded):
     process, id = hood.start('echo ready; exec sleep 1000')
     process.kill()
