@@ -321,6 +321,8 @@ int fh_post_process(fh_hood *hood, const char *id, int attempt, const char *comm
  * an older one is refused by every other call. */
 int fh_db_init(fh_hood *hood, char **ret_json, fh_error *err);
 int fh_db_upgrade(fh_hood *hood, char **ret_json, fh_error *err);
+/* As `db init --roles`: least-privilege roles in PostgreSQL, for a ledger that is there, too. */
+int fh_db_roles(fh_hood *hood, char **ret_json, fh_error *err);
 int fh_db_status(fh_hood *hood, char **ret_json, fh_error *err);
 int fh_db_check(fh_hood *hood, char **ret_json, fh_error *err);
 

@@ -6,14 +6,16 @@
 
 #include "cli.h"
 
-static const char help[] = "  fumehood db init                    makes it (the first run does so, too)\n"
-			   "  fumehood db status                  where it is, what is in it\n"
-			   "  fumehood db check                   reads everything, compares every digest\n"
-			   "  fumehood db upgrade                 brings it to this version's schema\n"
-			   "\n"
-			   "Exit status of check: 0, or 1 when something is wrong.\n"
-			   "\n"
-			   "--db URL  --config FILE  --json\n";
+static const char help[] =
+	"  fumehood db init                    makes it (the first run does so, too)\n"
+	"  fumehood db init --roles            with roles for readers, submitters, workers and owners\n"
+	"  fumehood db status                  where it is, what is in it\n"
+	"  fumehood db check                   reads everything, compares every digest\n"
+	"  fumehood db upgrade                 brings it to this version's schema\n"
+	"\n"
+	"Exit status of check: 0, or 1 when something is wrong.\n"
+	"\n"
+	"--db URL  --config FILE  --json\n";
 
 /* Flat objects of names and plain values, as a list. */
 static void print_object(const json_t *object)
@@ -91,10 +93,19 @@ static const struct verb {
 	{"upgrade", LEDGER_UPGRADE, print_status},
 };
 
+/* After it was made or upgraded. */
+static int give_roles(const struct verb *verb, struct ledger *ledger, struct error *err)
+{
+	if (!(verb->flags & (LEDGER_CREATE | LEDGER_UPGRADE)))
+		return error_set(err, ERROR_USAGE, "--roles belongs to 'db init' and 'db upgrade'");
+	return ledger_roles(ledger, err);
+}
+
 static int db_main(struct cli *cli, int argc, char **argv, struct error *err)
 {
 	_cleanup_hood_ struct hood *hood = NULL;
-	const struct option_row table[] = {CLI_OPTIONS(cli), {0}};
+	bool roles = false;
+	const struct option_row table[] = {CLI_OPTIONS(cli), {"--roles", OPTION_FLAG, &roles}, {0}};
 	_cleanup_options_ struct options o = {.table = table};
 	struct ledger *ledger;
 	int r = cli_parse(cli, &o, argc, argv, err);
@@ -107,6 +118,8 @@ static int db_main(struct cli *cli, int argc, char **argv, struct error *err)
 		r = cli_hood(cli, &hood, err);
 		if (r == 0)
 			r = hood_ledger(hood, verbs[i].flags, &ledger, err);
+		if (r == 0 && roles)
+			r = give_roles(&verbs[i], ledger, err);
 		return r < 0 ? r : verbs[i].answer(cli, ledger, err);
 	}
 	return cli_usage_error(cli, err);
@@ -114,7 +127,7 @@ static int db_main(struct cli *cli, int argc, char **argv, struct error *err)
 
 const struct command command_db = {
 	.name = "db",
-	.usage = "db init|status|check|upgrade",
+	.usage = "db init|status|check|upgrade [--roles]",
 	.summary = "the ledger itself",
 	.help = help,
 	.main = db_main,

@@ -238,6 +238,18 @@ FH_PUBLIC int fh_db_init(fh_hood *hood, char **ret_json, fh_error *err)
 	return database(hood, LEDGER_CREATE, ledger_status, ret_json, err);
 }
 
+static int roles_status(struct ledger *l, json_t **ret, struct error *err)
+{
+	int r = ledger_roles(l, err);
+
+	return r < 0 ? r : ledger_status(l, ret, err);
+}
+
+FH_PUBLIC int fh_db_roles(fh_hood *hood, char **ret_json, fh_error *err)
+{
+	return database(hood, LEDGER_CREATE, roles_status, ret_json, err);
+}
+
 FH_PUBLIC int fh_db_status(fh_hood *hood, char **ret_json, fh_error *err)
 {
 	return database(hood, LEDGER_READ_ONLY, ledger_status, ret_json, err);

@@ -103,6 +103,8 @@ static int stage_plan(struct story *s, struct error *err)
 
 	if (r == 0 && s->request->id)
 		r = id_check(s->request->id, err);
+	if (r == 0)
+		r = ledger_may_commit(s->ledger, s->request->id ? s->request->id : "it", err);
 	if (r < 0)
 		return r;
 	s->plan.attempt = 1;

@@ -111,6 +111,7 @@ struct backend {
 	uint64_t failed_row;
 	bool is_pooled;	     /* there is no session of our own */
 	unsigned connection; /* another number after every reconnection */
+	bool only_submits;   /* whoever is connected has the rights of a submitter, at most */
 };
 
 /* A column of the site's table, as the database knows it. type: n numbers, i integers, b booleans, a arrays, j any

@@ -40,6 +40,16 @@ static int queue_status(struct ledger *l, json_t *status, struct error *err)
 	return r;
 }
 
+static int roles_status(struct ledger *l, json_t *status, struct error *err)
+{
+	bool has = false;
+	int r = ledger_has_roles(l, &has, err);
+
+	if (r < 0)
+		return r;
+	return json_object_set_new(status, "roles", json_boolean(has)) < 0 ? error_memory(err) : 0;
+}
+
 int ledger_status(struct ledger *l, json_t **ret, struct error *err)
 {
 	json_t *status = json_pack("{s:s, s:b, s:i, s:i, s:s, s:I}", "url", l->shown, "pooled",
@@ -47,6 +57,8 @@ int ledger_status(struct ledger *l, json_t **ret, struct error *err)
 				   "object_store", l->objects.path, "blob_max", (json_int_t)l->blob_max);
 	int r = status ? ledger_run(l, SQL_COUNTS, NULL, 0, counts_row, status, err) : error_memory(err);
 
+	if (r == 0)
+		r = roles_status(l, status, err);
 	if (r == 0)
 		r = queue_status(l, status, err);
 	if (r < 0)

@@ -56,8 +56,14 @@ static int secure_object(struct commit *c, struct content *content, struct error
 	const struct output *o = content->output;
 	uint8_t sha256[DIGEST_SIZE];
 	_cleanup_close_ int fd = -1;
-	int r = objects_hold(&c->l->objects, err);
+	int r;
 
+	if (c->l->backend->only_submits)
+		return error_set(
+			err, ERROR_REFUSED,
+			"an input of a submitter is 16 MiB at most: put a larger one where workers can read it, "
+			"and name it with --ro");
+	r = objects_hold(&c->l->objects, err);
 	content->is_object = true;
 	if (r == 0)
 		r = objects_has(&c->l->objects, o->sha256, o->size, err);

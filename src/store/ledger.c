@@ -72,6 +72,35 @@ static int migrate_locked(struct ledger *l, unsigned flags, struct error *err)
 	return r < 0 ? r : 0;
 }
 
+static int take_truth(void *arg, const struct value *row, struct error *err UNUSED)
+{
+	*(bool *)arg = value_to_integer(row, 0) != 0;
+	return 0;
+}
+
+int ledger_has_roles(struct ledger *l, bool *ret, struct error *err)
+{
+	*ret = false;
+	return l->backend->ops->dialect == SQL_POSTGRES
+		       ? ledger_run(l, SQL_ROLES_THERE, NULL, 0, take_truth, ret, err)
+		       : 0;
+}
+
+/* With the roles that there are, a table that is new has its rules from the first moment. */
+static int migrate_all(struct ledger *l, unsigned flags, struct error *err)
+{
+	bool has_roles = false;
+	int r = migrate_locked(l, flags, err);
+
+	if (r == 0 && flags & LEDGER_ROLES)
+		has_roles = true;
+	else if (r == 0)
+		r = ledger_has_roles(l, &has_roles, err);
+	if (r == 0 && has_roles)
+		r = l->backend->ops->script(l->backend, sql_postgres_roles, err);
+	return r;
+}
+
 static int migrate(struct ledger *l, unsigned flags, struct error *err)
 {
 	struct backend *b = l->backend;
@@ -81,7 +110,7 @@ static int migrate(struct ledger *l, unsigned flags, struct error *err)
 		r = b->ops->begin(b, NULL, err);
 	if (r < 0)
 		return r;
-	r = migrate_locked(l, flags, err);
+	r = migrate_all(l, flags, err);
 	if (r == 0)
 		r = b->ops->commit(b, err);
 	if (r < 0)
@@ -96,6 +125,17 @@ static int schema_check(struct ledger *l, unsigned flags, struct error *err)
 	if (r == 0)
 		r = schema_decide(l, l->version, flags, err);
 	return r > 0 ? migrate(l, flags, err) : r;
+}
+
+int ledger_roles(struct ledger *l, struct error *err)
+{
+	if (l->backend->ops->dialect != SQL_POSTGRES)
+		return error_set(
+			err, ERROR_REFUSED,
+			"an SQLite ledger has no roles: who may write the file %s may do everything; "
+			"several users share a PostgreSQL ledger",
+			l->backend->name);
+	return migrate(l, LEDGER_ROLES, err);
 }
 
 int ledger_begin(struct ledger *l, struct error *err)
@@ -130,8 +170,22 @@ int ledger_open(const char *url, unsigned flags, struct ledger **ret, struct err
 		r = schema_check(l, flags, err);
 	if (r < 0)
 		return r;
+	/* Objects are files, and the worker's. */
+	if (l->backend->only_submits)
+		l->blob_max = BLOB_MAX_MOST;
 	*ret = TAKE_PTR(l);
 	return 0;
+}
+
+int ledger_may_commit(struct ledger *l, const char *id, struct error *err)
+{
+	if (!l->backend->only_submits)
+		return 0;
+	return error_set(
+		err, ERROR_REFUSED,
+		"cannot commit '%s' to the ledger %s: whoever logs in there may submit or read, and not commit; 'fumehood "
+		"submit' leaves it to a worker",
+		id, l->backend->name);
 }
 
 uint64_t ledger_blob_max(const struct ledger *l)

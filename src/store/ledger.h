@@ -22,6 +22,7 @@ enum ledger_flags {
 	LEDGER_CREATE = 1, /* make it if it is not there (first use) */
 	LEDGER_READ_ONLY = 2,
 	LEDGER_UPGRADE = 4, /* bring an older one to this version's schema, which nothing else does */
+	LEDGER_ROLES = 8,   /* ledger_roles()'s own */
 };
 
 /* What a call returns when the ledger's schema is not the one that this fumehood needs: since it was opened, too. */
@@ -37,6 +38,11 @@ struct ledger *ledger_close(struct ledger *l); /* NULL is fine; returns NULL */
 DEFINE_CLEANUP(struct ledger *, ledger_close);
 #define _cleanup_ledger_ _cleanup_(ledger_closep)
 
+/* Least-privilege roles for readers, submitters, workers and owners (roles.sql), in PostgreSQL; refused for SQLite. As often
+ * as one likes. An upgrade keeps those that there are. */
+int ledger_roles(struct ledger *l, struct error *err);
+int ledger_has_roles(struct ledger *l, bool *ret, struct error *err);
+
 /* The URL as it may be shown and stored: no password. Newly allocated. */
 char *ledger_url_redacted(const char *url);
 /* Do they name the same ledger, whoever connects? 1, 0, -ENOMEM. */
@@ -51,6 +57,9 @@ struct analysis_state {
 	enum verdict last_verdict;
 };
 int ledger_analysis(struct ledger *l, const char *id, struct analysis_state *ret, struct error *err);
+
+/* Refused if whoever is connected may not: a submitter, a reader. */
+int ledger_may_commit(struct ledger *l, const char *id, struct error *err);
 
 /* Outputs up to this size live in the database, larger ones must already be in the object store. */
 uint64_t ledger_blob_max(const struct ledger *l);

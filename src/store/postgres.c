@@ -28,13 +28,17 @@ enum {
 static int connect_and_set(struct postgres *p, struct error *err)
 {
 	_cleanup_free_ char *text = NULL;
-	int r = pq_connect(&p->q, p->url, err);
+	int part = PART_DIRECT, r = pq_connect(&p->q, p->url, err);
 
+	if (r == 0)
+		r = pq_exec_number(&p->q, sql_postgres_part, &part, err);
 	if (r < 0)
 		return r;
 	p->base.connection++;
+	p->part = (enum sql_part)part;
+	p->base.only_submits = p->part == PART_SUBMITTER;
 	p->base.is_pooled = p->q.is_pooled;
-	text = sql_postgres_settings(p->q.is_pooled, p->busy_ms, (uint64_t)p->q.statement_ms);
+	text = sql_postgres_settings(p->q.is_pooled, p->part, p->busy_ms, (uint64_t)p->q.statement_ms);
 	free(p->begin_first);
 	free(p->begin);
 	p->begin_first = text ? sql_postgres_begin(p->q.is_pooled ? text : "", false) : NULL;
@@ -215,10 +219,20 @@ static int run_alone(struct postgres *p, const char *text, const struct params *
 	return r;
 }
 
+int postgres_call(struct postgres *p, const char *text, const struct value *param, struct error *err)
+{
+	struct rows none = {0};
+	struct params params = {0};
+
+	params_set(&params, 0, param);
+	return p->q.lost ? -EAGAIN : run_once(p, text, &params, 1, &none, err);
+}
+
 static int postgres_run(struct backend *b, enum sql which, const struct value *values, size_t n, row_fn fn,
 			void *arg, struct error *err)
 {
-	_cleanup_free_ char *text = sql_expand(which, SQL_POSTGRES);
+	_cleanup_free_ char *text =
+		sql_expand(which, postgres_of(b)->part == PART_SUBMITTER ? SQL_SUBMITTER : SQL_POSTGRES);
 	struct rows rows = {.fn = fn, .arg = arg};
 	struct postgres *p = postgres_of(b);
 	struct params params = {0};
@@ -317,7 +331,11 @@ static int postgres_rows_begin(struct backend *b, enum sql_table table, struct e
 {
 	_cleanup_free_ char *text = sql_copy(table);
 	struct postgres *p = postgres_of(b);
-	int r = text ? copy_in_begin(p, text, rows_fail, err) : error_memory(err);
+	int r;
+
+	if (p->part == PART_SUBMITTER)
+		return postgres_put_begin(p, table);
+	r = text ? copy_in_begin(p, text, rows_fail, err) : error_memory(err);
 
 	p->table = table;
 	if (r == 0 && copy_head(&p->rows) < 0)
@@ -329,6 +347,8 @@ static int postgres_rows_add(struct backend *b, const struct value *row, struct 
 {
 	struct postgres *p = postgres_of(b);
 
+	if (p->part == PART_SUBMITTER)
+		return postgres_put_add(p, row, err);
 	if (copy_row(&p->rows, sql_tables[p->table].types, row) < 0)
 		return error_memory(err);
 	return p->rows.size < COPY_CHUNK ? 0 : copy_in_send(p, err);
@@ -338,6 +358,8 @@ static int postgres_rows_end(struct backend *b, struct error *err)
 {
 	struct postgres *p = postgres_of(b);
 
+	if (p->part == PART_SUBMITTER)
+		return postgres_put_end(p, err);
 	return copy_end(&p->rows) < 0 ? error_memory(err) : copy_in_end(p, rows_fail, err);
 }
 

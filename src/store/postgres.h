@@ -16,6 +16,7 @@ struct postgres {
 	struct pq q;
 	char *url; /* with the password */
 	uint64_t busy_ms;
+	enum sql_part part;
 	bool in_transaction;
 	bool copying;
 	char *begin,
@@ -41,6 +42,13 @@ typedef int (*copy_fail_fn)(struct postgres *p, const PGresult *result, struct e
 int copy_in_begin(struct postgres *p, const char *text, copy_fail_fn fail, struct error *err);
 int copy_in_send(struct postgres *p, struct error *err);
 int copy_in_end(struct postgres *p, copy_fail_fn fail, struct error *err);
+
+/* One statement with one parameter, whose rows nobody wants. */
+int postgres_call(struct postgres *p, const char *text, const struct value *param, struct error *err);
+/* rows_begin, rows_add, rows_end of a submitter. */
+int postgres_put_begin(struct postgres *p, enum sql_table table);
+int postgres_put_add(struct postgres *p, const struct value *row, struct error *err);
+int postgres_put_end(struct postgres *p, struct error *err);
 
 int postgres_post_begin(struct backend *b, const struct row_table *t, bool staged, struct error *err);
 int postgres_post_add(struct backend *b, const struct cell *cells, uint64_t line, struct error *err);

@@ -364,6 +364,9 @@ int pq_error(struct pq *q, const PGresult *result, struct error *err)
 
 	if (q->PQstatus(q->conn) != CONNECTION_OK || pq_state_is(q, result, "57P0"))
 		return pq_lost(q, err);
+	/* Our own functions speak to the user. */
+	if (pq_state_is(q, result, "FH"))
+		return error_set(err, ERROR_REFUSED, "%s", one_line(text ? text : "", said, sizeof said));
 	while (table[i].state[0] && !pq_state_is(q, result, table[i].state))
 		i++;
 	one_line(text ? text : q->PQerrorMessage(q->conn), said, sizeof said);

@@ -302,9 +302,10 @@ static int forget_replaced(const struct submit *s, struct error *err)
 	for (size_t i = 0; i < s->n && r == 0; i++)
 		if (s->entries[i].replaces)
 			r = ids_add(&ids, s->entries[i].job->id, err);
+	/* Whose they are the queue says: it goes last. */
 	if (r == 0)
-		r = queue_run_ids(s->l, SQL_QUEUE_FORGET, ids.list, ids.count, NULL, NULL, NULL, err);
-	return r < 0 ? r : queue_run_ids(s->l, SQL_AFTER_FORGET, ids.list, ids.count, NULL, NULL, NULL, err);
+		r = queue_run_ids(s->l, SQL_AFTER_FORGET, ids.list, ids.count, NULL, NULL, NULL, err);
+	return r < 0 ? r : queue_run_ids(s->l, SQL_QUEUE_FORGET, ids.list, ids.count, NULL, NULL, NULL, err);
 }
 
 static const char *submitter_of(const struct job *j)

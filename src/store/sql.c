@@ -1,6 +1,7 @@
 #include "sql.h"
 
 #include <inttypes.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "buffer.h"
@@ -33,14 +34,16 @@
 #define ROWS_OF(columns, table) \
 	"SELECT " columns " FROM @" table " WHERE analysis_id = $1 AND attempt = $2 ORDER BY position"
 
-/* Where PostgreSQL's text is NULL, SQLite's serves both. */
+/* Where PostgreSQL's text is NULL, SQLite's serves both; where a submitter's is, PostgreSQL's. */
 static const struct {
-	const char *sqlite, *postgres;
+	const char *sqlite, *postgres, *submitter;
 } statements[SQL_COUNT] = {
 	[SQL_VERSION_THERE] = {NULL, "SELECT to_regclass('fumehood.schema_version') IS NOT NULL"},
 	[SQL_VERSION] = {"SELECT max(version) FROM @schema_version"},
 	[SQL_VERSION_ADD] =
 		{"INSERT INTO @schema_version(version, applied_at, fumehood) VALUES ($1, $2, $3)"},
+	[SQL_ROLES_THERE] = {NULL, "SELECT relrowsecurity FROM pg_class WHERE relname = 'queue' "
+				   "AND relnamespace = to_regnamespace('fumehood')"},
 	/* An update that changes nothing takes the row's lock in PostgreSQL, which DO NOTHING would not. */
 	[SQL_ANALYSIS_LOCK] =
 		{"INSERT INTO @analysis(id, created_at, owner) VALUES ($1, $2, !) " LOCK_IF_THERE,
@@ -54,7 +57,8 @@ static const struct {
 	[SQL_NUMBER_NEXT] = {"SELECT coalesce(max(number), 0) + 1 FROM @attempt WHERE analysis_id = $1"},
 	[SQL_NUMBER_TAKEN] = {"SELECT 1 FROM @attempt WHERE analysis_id = $1 AND number = $2"},
 	[SQL_BLOB_STATE] = {"SELECT content IS NULL FROM @blob WHERE sha256 = $1",
-			    "SELECT sha256, content IS NULL FROM @blob WHERE sha256 = ANY ($1)"},
+			    "SELECT sha256, content IS NULL FROM @blob WHERE sha256 = ANY ($1)",
+			    "SELECT sha256, false FROM @blob_put WHERE sha256 = ANY ($1)"},
 	[SQL_BLOB_CONTENT] = {"SELECT content, size FROM @blob WHERE sha256 = $1"},
 	[SQL_BLOB_PAGE] =
 		{"SELECT sha256, size, content FROM @blob WHERE sha256 > $1 ORDER BY sha256 LIMIT $2"},
@@ -118,13 +122,16 @@ static const struct {
 	[SQL_KNOWN] = {"SELECT a.id, (SELECT t.verdict = 'succeeded' FROM @attempt t "
 		       "WHERE t.analysis_id = a.id ORDER BY t.number DESC LIMIT 1) "
 		       "FROM @analysis a WHERE a.id #"},
-	[SQL_QUEUE_FORGET] = {"DELETE FROM @queue WHERE id #"},
-	[SQL_AFTER_FORGET] = {"DELETE FROM @queue_after WHERE id #"},
+	[SQL_QUEUE_FORGET] = {"DELETE FROM @queue WHERE id #", NULL, "SELECT @queue_forget($1::jsonb)"},
+	[SQL_AFTER_FORGET] = {"DELETE FROM @queue_after WHERE id #", NULL,
+			      "SELECT $1::text"}, /* goes with it */
 	[SQL_SUBMITTER_ADD] =
 		{"INSERT INTO @queue_submitter(owner, submitter) VALUES (!, $1) ON CONFLICT DO NOTHING",
-		 "INSERT INTO @queue_submitter(submitter) VALUES ($1) ON CONFLICT DO NOTHING"},
+		 "INSERT INTO @queue_submitter(submitter) VALUES ($1) ON CONFLICT DO NOTHING",
+		 "SELECT $1::text"}, /* goes with the rows */
 	[SQL_CLAIM_ANY] = {"SELECT 1 FROM @queue WHERE state = 'queued' LIMIT 1"},
-	[SQL_CLAIM_LOCK] = {NULL, "SELECT pg_advisory_xact_lock(7308620196)"},
+	/* A row that only workers may lock: an advisory lock is anybody's. */
+	[SQL_CLAIM_LOCK] = {NULL, "SELECT version FROM @schema_version WHERE version = 1 FOR NO KEY UPDATE"},
 	/* From one submitter to the next in the index, whatever lies between them. */
 	[SQL_CLAIM_SUBMITTERS] =
 		{"WITH RECURSIVE o(owner) AS (SELECT min(owner) FROM @queue WHERE state = 'queued' UNION ALL "
@@ -174,11 +181,14 @@ static const struct {
 			      "status = $6, reason = $7, attempt = $8, lease_until = NULL WHERE id = $1"},
 	[SQL_QUEUE_RELEASE] = {"UPDATE @queue SET state = $2, due_at = $3, attempt = attempt - 1, "
 			       "worker = NULL, token = NULL, lease_until = NULL WHERE id = $1"},
-	[SQL_QUEUE_CANCEL] = {"UPDATE @queue SET state = 'cancelled', due_at = NULL, reason = $2 WHERE id #"},
-	[SQL_QUEUE_CANCELLING] = {"UPDATE @queue SET cancelling = true WHERE id = $1"},
+	[SQL_QUEUE_CANCEL] = {"UPDATE @queue SET state = 'cancelled', due_at = NULL, reason = $2 WHERE id #",
+			      NULL, "SELECT @queue_cancel($1::jsonb, $2)"},
+	[SQL_QUEUE_CANCELLING] = {"UPDATE @queue SET cancelling = true WHERE id = $1", NULL,
+				  "SELECT @queue_cancelling($1)"},
 	[SQL_QUEUE_AGAIN] = {"UPDATE @queue SET state = $2, tries = 0, cancelling = false, verdict = NULL, "
 			     "status = NULL, reason = NULL, due_at = NULL, worker = NULL, token = NULL "
-			     "WHERE id = $1"},
+			     "WHERE id = $1",
+			     NULL, "SELECT @queue_again($1, $2)"},
 	[SQL_AFTER_WAITING] = {"SELECT q.id FROM @queue q WHERE q.state = 'waiting' AND q.id IN "
 			       "(SELECT a.id FROM @queue_after a WHERE NOT a.met AND a.after #) "
 			       "ORDER BY q.id^"},
@@ -224,7 +234,7 @@ const struct sql_table_info sql_tables[TABLE_COUNT] = {
 };
 
 /* Names are ours or the server's own, never a stranger's. Who left off fsyncing commits for speed did not mean these. */
-char *sql_postgres_settings(bool is_local, uint64_t lock_ms, uint64_t statement_ms)
+char *sql_postgres_settings(bool is_local, enum sql_part part, uint64_t lock_ms, uint64_t statement_ms)
 {
 	const char *set = is_local ? "SET LOCAL" : "SET";
 	_cleanup_buffer_ struct buffer b = {0};
@@ -235,6 +245,8 @@ char *sql_postgres_settings(bool is_local, uint64_t lock_ms, uint64_t statement_
 			  "SELECT set_config('synchronous_commit', 'on', %s) "
 			  "WHERE current_setting('synchronous_commit') = 'off'",
 			  set, set, set, set, lock_ms, set, statement_ms, is_local ? "true" : "false") < 0)
+		return NULL;
+	if (part == PART_WORKER && buffer_printf(&b, "; %s ROLE fumehood_worker", set) < 0)
 		return NULL;
 	return buffer_take(&b);
 }
@@ -249,33 +261,47 @@ char *sql_postgres_begin(const char *settings, bool asks_version)
 	return buffer_take(&b);
 }
 
-/* CREATE SCHEMA IF NOT EXISTS wants the right to create one even if it exists. */
+/* An advisory lock is anybody's, so it is only for the first time. What another has made meanwhile is seen by the next
+ * statement that reads a table; to_regnamespace() would believe what it knew before. CREATE SCHEMA IF NOT EXISTS wants
+ * the right to create one even if it exists. */
 const char sql_postgres_migrate_lock[] =
-	"SELECT pg_advisory_xact_lock(7308620195);"
-	"DO $$ BEGIN IF to_regnamespace('fumehood') IS NULL THEN CREATE SCHEMA fumehood; END IF; "
-	"IF to_regclass('fumehood.schema_version') IS NOT NULL THEN "
-	"LOCK TABLE fumehood.schema_version IN ACCESS EXCLUSIVE MODE; END IF; END $$";
+	"DO $$ BEGIN IF to_regclass('fumehood.schema_version') IS NOT NULL THEN "
+	"LOCK TABLE fumehood.schema_version IN ACCESS EXCLUSIVE MODE; "
+	"ELSE PERFORM pg_advisory_xact_lock(7308620195); END IF; END $$;"
+	"DO $$ BEGIN IF NOT EXISTS (SELECT 1 FROM pg_namespace WHERE nspname = 'fumehood') THEN "
+	"CREATE SCHEMA fumehood; END IF; END $$";
+
+/* Whom the rules of the roles do not concern writes tables, as if there were no roles. The two are one transaction. */
+const char sql_postgres_part[] = "SET LOCAL search_path = pg_catalog; "
+				 "SELECT CASE WHEN c.oid IS NULL OR NOT row_security_active(c.oid) THEN 0 "
+				 "WHEN EXISTS (SELECT 1 FROM pg_roles r WHERE r.rolname = 'fumehood_worker' "
+				 "AND pg_has_role(r.oid, 'MEMBER')) THEN 1 ELSE 2 END "
+				 "FROM (VALUES (0)) v(n) LEFT JOIN pg_class c ON c.relname = 'queue' "
+				 "AND c.relnamespace = to_regnamespace('fumehood')";
 
 const char sql_postgres_notify[] = "NOTIFY fumehood_queue";
 const char sql_postgres_listen[] = "LISTEN fumehood_queue";
 const char sql_postgres_unlisten[] = "UNLISTEN fumehood_queue";
 
-static const char *const prefixes[SQL_DIALECTS] = {"fumehood_", "fumehood."};
-static const char *const owners[SQL_DIALECTS] = {"fumehood_owner()", "owner"};
+static const char *const prefixes[SQL_DIALECTS] = {"fumehood_", "fumehood.", "fumehood."};
+static const char *const owners[SQL_DIALECTS] = {"fumehood_owner()", "owner", "owner"};
 
 char *sql_expand(enum sql which, enum sql_dialect dialect)
 {
 	/* As an array PostgreSQL looks each up in an index, whatever it believes of the table. */
 	static const char *const lists[SQL_DIALECTS] = {
 		"IN (SELECT value FROM json_each(?1))",
+		"= ANY (ARRAY(SELECT json_array_elements_text($1::json)))",
 		"= ANY (ARRAY(SELECT json_array_elements_text($1::json)))"};
-	static const char *const locks[SQL_DIALECTS] = {"", " FOR UPDATE"};
+	static const char *const locks[SQL_DIALECTS] = {"", " FOR UPDATE", " FOR UPDATE"};
 	const char *text = statements[which].sqlite;
 	_cleanup_buffer_ struct buffer b = {0};
 	int r = 0;
 
-	if (dialect == SQL_POSTGRES && statements[which].postgres)
+	if (dialect != SQL_SQLITE && statements[which].postgres)
 		text = statements[which].postgres;
+	if (dialect == SQL_SUBMITTER && statements[which].submitter)
+		text = statements[which].submitter;
 	for (const char *p = text; *p && r == 0; p++) {
 		if (*p == '@')
 			r = buffer_puts(&b, prefixes[dialect]);
@@ -317,4 +343,13 @@ char *sql_copy(enum sql_table table)
 	if (buffer_printf(&b, "COPY fumehood.%s(%s) FROM STDIN (FORMAT binary)", t->name, t->columns) < 0)
 		return NULL;
 	return buffer_take(&b);
+}
+
+char *sql_put(enum sql_table table)
+{
+	char *text;
+
+	if (table != TABLE_BLOB && table != TABLE_QUEUE && table != TABLE_QUEUE_AFTER)
+		return NULL;
+	return asprintf(&text, "SELECT fumehood.put_%s($1)", sql_tables[table].name) < 0 ? NULL : text;
 }

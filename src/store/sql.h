@@ -14,12 +14,14 @@
 
 #include "row.h"
 
-enum sql_dialect { SQL_SQLITE, SQL_POSTGRES, SQL_DIALECTS };
+/* A submitter's is PostgreSQL's, with functions where others write tables. */
+enum sql_dialect { SQL_SQLITE, SQL_POSTGRES, SQL_SUBMITTER, SQL_DIALECTS };
 
 enum sql {
 	SQL_VERSION_THERE, /* → is there a version to ask for? (PostgreSQL) */
 	SQL_VERSION,	   /* → version */
 	SQL_VERSION_ADD,   /* version, at, fumehood's version */
+	SQL_ROLES_THERE,   /* → has it roles? (PostgreSQL) */
 	SQL_ANALYSIS_LOCK, /* id, at: makes it if need be; until the end of the transaction nobody else adds to it */
 	SQL_ANALYSIS_STATE, /* id → last number, its verdict, has one succeeded? */
 	SQL_TOKEN,	    /* token → number */
@@ -172,6 +174,8 @@ char *sql_expand(enum sql which, enum sql_dialect dialect);
 /* "INSERT INTO fumehood_output(path, …) VALUES(?1, …)", "COPY fumehood.output(path, …) FROM STDIN (FORMAT binary)" */
 char *sql_insert(enum sql_table table, enum sql_dialect dialect);
 char *sql_copy(enum sql_table table);
+/* "SELECT fumehood.put_queue($1)": a submitter's. NULL: memory is out, or there is none for this table. */
+char *sql_put(enum sql_table table);
 
 /* Statements for a table of the site's, all names quoted. SQLite: one row, with its conflict clause. PostgreSQL: the
  * COPY, into the table or (staged) into a temporary one; and what moves rows from there, lines up to $1. */
@@ -203,9 +207,13 @@ extern const int sql_version_wanted;
 extern const char sql_version_3_sqlite[], sql_version_3_postgres[];
 extern const char sql_version_4_sqlite[], sql_version_4_postgres[];
 
+/* PostgreSQL: the roles and their rights (roles.sql). What a connection is to be, as a number of enum sql_part. */
+enum sql_part { PART_DIRECT, PART_WORKER, PART_SUBMITTER };
+extern const char sql_postgres_roles[], sql_postgres_part[];
+
 /* PostgreSQL: what a session of our own begins with, or, local, every transaction in one that is only lent; what a
  * migration begins with. */
-char *sql_postgres_settings(bool is_local, uint64_t lock_ms, uint64_t statement_ms);
+char *sql_postgres_settings(bool is_local, enum sql_part part, uint64_t lock_ms, uint64_t statement_ms);
 extern const char sql_postgres_migrate_lock[];
 /* A transaction: one that tells the schema's version and keeps it, one before there is any. */
 char *sql_postgres_begin(const char *settings, bool asks_version);

@@ -78,6 +78,8 @@ static void test_the_library_says_what_the_command_says(void **state)
 	assert_same(s, "db check", text);
 	assert_ok(fh_db_init(s->hood, &text, &err), err);
 	fh_free(text);
+	assert_int_equal(fh_db_roles(s->hood, &text, &err), -FH_REFUSED);
+	assert_non_null(strstr(err.message, "an SQLite ledger has no roles"));
 	assert_ok(fh_db_upgrade(s->hood, &text, &err), err);
 	fh_free(text);
 	assert_ok(fh_gc(s->hood, &text, &err), err);

@@ -103,9 +103,9 @@ def doctor(*, hood: Optional[Hood] = None) -> Health:
 
 
 def db(what: str, *, hood: Optional[Hood] = None) -> Dict[str, Any]:
-    """The ledger itself: "init", "upgrade", "status" or "check", as `fumehood db WHAT --json`."""
-    if what not in ("init", "upgrade", "status", "check"):
-        raise UsageError(f"db is init, upgrade, status or check, not {what!r}")
+    """The ledger itself: "init", "upgrade", "status" or "check", as `fumehood db WHAT --json`; "roles" is `db init --roles`."""
+    if what not in ("init", "upgrade", "roles", "status", "check"):
+        raise UsageError(f"db is init, upgrade, roles, status or check, not {what!r}")
     text = ctypes.c_void_p()
     _native.call(f"fh_db_{what}", hood_or_default(hood).handle, ctypes.byref(text))
     found: Dict[str, Any] = json.loads(_native.take(text))

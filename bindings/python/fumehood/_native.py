@@ -76,6 +76,7 @@ _FALLIBLE: Dict[str, List[Any]] = {
     "fh_post_process": [c_void_p, c_char_p, c_int, c_char_p, c_int, _OUT, POINTER(c_int)],
     "fh_db_init": [c_void_p, _OUT],
     "fh_db_upgrade": [c_void_p, _OUT],
+    "fh_db_roles": [c_void_p, _OUT],
     "fh_db_status": [c_void_p, _OUT],
     "fh_db_check": [c_void_p, _OUT],
     "fh_submit": [c_void_p, _OUT, c_size_t, c_uint, _OUT],
