@@ -3,6 +3,7 @@
 
 #include <fcntl.h>
 #include <pthread.h>
+#include <sys/stat.h>
 
 static void submit(struct site *s, fh_request *const *requests, size_t n, unsigned flags)
 {
@@ -179,6 +180,34 @@ static void test_a_draining_worker_ends_by_itself(void **state)
 	fh_request_free(request);
 }
 
+/* A ledger that others can write to is nobody's: what is submitted there may name nothing of the worker's host. */
+static void test_a_worker_does_for_strangers_only_what_is_listed(void **state)
+{
+	static const char *const ids[] = {"own", "strangers"};
+	struct site *s = *state;
+	struct worker w = {.site = s, .stop = -1, .drain = 1};
+	fh_error err = {0};
+
+	for (int i = 0; i < 2; i++) {
+		fh_request *request = shell(ids[i], "true");
+		fh_result *result = NULL;
+
+		assert_ok(fh_request_set(request, "ro", "/usr/share", &err), err);
+		submit(s, &request, 1, 0);
+		assert_int_equal(chmod(s->directory, i ? 0777 : 0755), 0);
+		work(&w);
+		assert_int_equal(chmod(s->directory, 0755), 0);
+		assert_ok(w.r, w.err);
+		assert_ok(fh_load(s->hood, ids[i], 0, &result, &err), err);
+		assert_int_equal(fh_result_verdict(result), i ? FH_VERDICT_REFUSED : FH_SUCCEEDED);
+		if (i)
+			assert_non_null(strstr(fh_result_reason(result), "'/usr/share' is not allowed"));
+		fh_result_free(result);
+		fh_request_free(request);
+	}
+	assert_nothing_left(s);
+}
+
 #define TEST(f) cmocka_unit_test_setup_teardown(f, site_setup, site_teardown)
 
 int main(void)
@@ -188,6 +217,7 @@ int main(void)
 		TEST(test_a_wait_ends_in_time_and_when_it_is_told_to),
 		TEST(test_a_queued_analysis_has_no_stdin_and_one_submitter),
 		TEST(test_a_worker_in_the_host_runs_what_is_queued),
+		TEST(test_a_worker_does_for_strangers_only_what_is_listed),
 		TEST(test_a_draining_worker_ends_by_itself),
 	};
 

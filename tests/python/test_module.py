@@ -445,6 +445,42 @@ say([fumehood.cancel(failed), fumehood.wait(failed)[0].state])
                     'cancelled', '1\n', 'failed', ['queued', 'cancelled']], said
 
 
+def test_what_a_stranger_submits_names_nothing_of_the_workers_host(program, hood):
+    """A ledger that others can write to is nobody's."""
+    hood.write('secret', 'mine\n', 0o600)
+    said = program('''
+directory = os.environ["XDG_DATA_HOME"] + "/fumehood"
+secret = os.getcwd() + "/secret"
+for n, mode in enumerate((0o700, 0o777)):
+    fumehood.submit(ID(n), ["cat", secret], ro=[secret], data=None)
+    os.chmod(directory, mode)
+    with fumehood.Worker(1, drain=True):
+        pass
+    os.chmod(directory, 0o700)
+    say(fumehood.wait(ID(n))[0].verdict)
+say(fumehood.show(ID(1))["reason"])
+''')
+    assert said[:2] == ['succeeded', 'refused'] and 'is not allowed' in said[2], said
+
+
+def test_a_post_process_goes_along_with_what_is_submitted(program, hood):
+    program.site('post_process: {tables: {scores: [text]}}\n')
+    hood.write('post.sh', 'echo \'{"table": "scores", "row": {"text": "stored"}}\'\n')
+    said = program('''
+import sqlite3
+fumehood.submit(ID(1), ["true"], post_process="sh post.sh")
+os.unlink("post.sh")
+db = sqlite3.connect(os.environ["XDG_DATA_HOME"] + "/fumehood/ledger.db")
+db.execute("CREATE TABLE scores(text text)")
+db.commit()
+with fumehood.Worker(1, drain=True):
+    pass
+say(fumehood.wait(ID(1))[0].verdict)
+say(db.execute("SELECT text FROM scores").fetchall())
+''')
+    assert said == ['succeeded', [['stored']]], said
+
+
 def test_what_is_shown_and_copied_only_on_purpose(program, hood):
     hood.write('results/a', 'mine\n')
     place = hood.write(hood.base / 'elsewhere/secret', 'not yours\n').parent
