@@ -2,6 +2,7 @@
 
 #include <inttypes.h>
 
+#include "file.h"
 #include "text.h"
 
 struct staged {
@@ -220,6 +221,58 @@ static void test_root_gives_what_it_stages_to_the_slot(void **state)
 	staged_close(&s);
 }
 
+static void test_a_path_through_a_link_and_another_file_are_refused(void **state)
+{
+	struct error err = ERROR_INIT;
+	struct stage what = {.as = (char *)"f"};
+	char through[PATH_MAX];
+	struct staged s;
+	struct stat st;
+
+	(void)state;
+	staged_open(&s);
+	put_link(s.bench.place.fd, "link", ".");
+	snprintf(through, sizeof through, "%s/link/source", s.bench.place.path);
+	assert_true(stage(&s, through, "f", &err) < 0);
+	assert_non_null(strstr(err.message, "has become a symbolic link"));
+	assert_int_equal(fstatat(s.bench.place.fd, "source", &st, 0), 0);
+	what.source = s.source;
+	what.device = st.st_dev;
+	what.inode = st.st_ino + 1;
+	assert_true(workspace_stage(&s.w, &what, 100, geteuid(), getegid(), &s.inputs, &err) < 0);
+	assert_non_null(strstr(err.message, "has been replaced"));
+	assert_int_equal(s.inputs.count, 0);
+	what.inode = st.st_ino;
+	assert_int_equal(workspace_stage(&s.w, &what, 100, geteuid(), getegid(), &s.inputs, &err), 0);
+	staged_close(&s);
+}
+
+static void test_links_on_the_way_are_ours_or_not_followed(void **state)
+{
+	char path[PATH_MAX], *real;
+	struct staged s;
+
+	(void)state;
+	staged_open(&s);
+	put_link(s.bench.place.fd, "link", ".");
+	put_link(s.bench.place.fd, "round", "round");
+	snprintf(path, sizeof path, "%s/link/link/../%s/source", s.bench.place.path,
+		 strrchr(s.bench.place.path, '/') + 1);
+	real = path_real_trusted(path);
+	assert_string_equal(real, s.source);
+	free(real);
+	snprintf(path, sizeof path, "%s/round/source", s.bench.place.path);
+	assert_int_equal(file_open_trusted(path, false), -ELOOP);
+	snprintf(path, sizeof path, "%s/source/below", s.bench.place.path);
+	assert_int_equal(file_open_trusted(path, false), -ENOTDIR);
+	if (geteuid() == 0) {
+		assert_int_equal(fchownat(s.bench.place.fd, "link", 70000, 70000, AT_SYMLINK_NOFOLLOW), 0);
+		snprintf(path, sizeof path, "%s/link/source", s.bench.place.path);
+		assert_int_equal(file_open_trusted(path, false), -ELOOP);
+	}
+	staged_close(&s);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -231,6 +284,8 @@ int main(void)
 		cmocka_unit_test(test_an_unclean_target_is_a_usage_error),
 		cmocka_unit_test(test_no_link_in_the_workspace_is_followed),
 		cmocka_unit_test(test_root_gives_what_it_stages_to_the_slot),
+		cmocka_unit_test(test_a_path_through_a_link_and_another_file_are_refused),
+		cmocka_unit_test(test_links_on_the_way_are_ours_or_not_followed),
 	};
 
 	return cmocka_run_group_tests_name("workspace staging", tests, NULL, NULL);
