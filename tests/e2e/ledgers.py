@@ -87,13 +87,14 @@ class Bouncer:
 
     SIZE = 2
 
-    def __init__(self, server, settings=''):
+    def __init__(self, server, settings='', users=()):
         owner, password, host, port = re.match(r'postgresql://(.*):(.*)@(.*):(\d+)/', server.url).groups()
         self.dir = Path(tempfile.mkdtemp(prefix='fumehood-bouncer-', dir='/var/tmp'))
         with socket.socket() as free:
             free.bind(('127.0.0.1', 0))
             self.port = free.getsockname()[1]
-        (self.dir / 'users').write_text(f'"{owner}" "{password}"\n"reader" "read"\n')
+        known = {owner: password, 'reader': 'read', **dict(users)}
+        (self.dir / 'users').write_text(''.join(f'"{name}" "{secret}"\n' for name, secret in known.items()))
         (self.dir / 'ini').write_text(f"""[databases]
 * = host={host} port={port}
 [pgbouncer]

@@ -25,6 +25,7 @@ class Site:
     def __init__(self, hood, server):
         self.hood, self.ledger = hood, ledgers.Postgres(hood, server)
         self.tag = secrets.token_hex(3)
+        self.through = str  # or what makes a URL one of a pooler
         self.empty = hood.directory('empty')  # no data/ nor docs/ beside what is submitted
         assert hood.succeed('db', 'init', '--roles', '--json').json['roles'] is True
         for name, role in self.PEOPLE.items():
@@ -35,7 +36,7 @@ class Site:
         return f'{who}_{self.tag}'
 
     def url(self, who):
-        return re.sub(r'//owner:[^@]*@', f'//{self.name(who)}:pw@', self.ledger.plain)
+        return self.through(re.sub(r'//owner:[^@]*@', f'//{self.name(who)}:pw@', self.ledger.plain))
 
     def cli(self, who, *words, **others):
         url = f'{self.url(who)}?objects={self.hood.home}/objects'
@@ -181,6 +182,26 @@ def test_rows_are_posted_to_what_the_site_grants_the_worker(site):
     config = site.hood.write(site.empty / 'site.yaml', 'post_process: {command: python3 post.py, tables: {scores: [gene]}}\n')
     site.do('wanda', 'run', 'p1', '--config', config, '--input', 'rows:in', '--output', 'rows', '--', 'cp', 'in', 'rows')
     assert site.ledger.sql('SELECT gene FROM scores') == ['TP53']
+
+
+def test_behind_a_pooler_every_transaction_has_its_role(site, server):
+    bouncer = ledgers.Bouncer(server, users={site.name(who): 'pw' for who in site.PEOPLE})
+    try:
+        site.through = bouncer.url
+        site.hood.write(site.empty / 'in.txt', SECRET)
+        site.do('ada', 'submit', 'a1', '--input', 'in.txt', '--', 'cp', 'in.txt', 'out.txt')
+        site.do('wanda', 'worker', '--drain')
+        assert site.do('ada', 'get', 'a1', 'out.txt', '-o', '-').out == SECRET
+        assert site.ids('bob') == [] and site.cli('bob', 'show', 'a1').status == 125
+        neighbours = [psycopg2.connect(site.url('wanda')) for _ in range(bouncer.SIZE)]
+        for neighbour in neighbours:  # all at once, so that each has another session
+            cursor = neighbour.cursor()
+            cursor.execute('SELECT current_user = session_user')
+            assert cursor.fetchone() == (True,)
+        for neighbour in neighbours:
+            neighbour.close()
+    finally:
+        bouncer.stop()
 
 
 # What it must not.
