@@ -212,8 +212,8 @@ int file_load(int dirfd, const char *path, size_t max, struct buffer *b, struct 
 	return r < 0 ? error_system(err, -r, "cannot read '%s'", path) : 0;
 }
 
-int file_replace(int dirfd, const char *name, const void *data, size_t size, mode_t mode, bool sync,
-		 struct error *err)
+int file_replace_with(int dirfd, const char *name, file_fill_fn fill, void *arg, mode_t mode, bool sync,
+		      struct error *err)
 {
 	_cleanup_free_ char *temporary = NULL;
 	_cleanup_close_ int fd = -1;
@@ -224,7 +224,7 @@ int file_replace(int dirfd, const char *name, const void *data, size_t size, mod
 	fd = openat(dirfd, temporary, O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, mode);
 	if (fd < 0)
 		return error_system(err, errno, "cannot create '%s'", temporary);
-	r = fchmod(fd, mode) < 0 ? -errno : file_write_all(fd, data, size);
+	r = fchmod(fd, mode) < 0 ? -errno : fill(arg, fd);
 	if (r == 0 && sync && fsync(fd) < 0)
 		r = -errno;
 	if (r == 0 && renameat(dirfd, temporary, dirfd, name) < 0)
@@ -236,6 +236,24 @@ int file_replace(int dirfd, const char *name, const void *data, size_t size, mod
 	if (sync && dirfd != AT_FDCWD && fsync(dirfd) < 0)
 		return error_system(err, errno, "cannot write '%s' to disk", name);
 	return 0;
+}
+
+struct content {
+	const void *data;
+	size_t size;
+};
+
+static int write_content(void *arg, int fd)
+{
+	const struct content *c = arg;
+
+	return file_write_all(fd, c->data, c->size);
+}
+
+int file_replace(int dirfd, const char *name, const void *data, size_t size, mode_t mode, bool sync,
+		 struct error *err)
+{
+	return file_replace_with(dirfd, name, write_content, &(struct content){data, size}, mode, sync, err);
 }
 
 int dir_make_private(const char *path, struct error *err)

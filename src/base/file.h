@@ -44,6 +44,11 @@ int file_load(int dirfd, const char *path, size_t max, struct buffer *b, struct 
 int file_replace(int dirfd, const char *name, const void *data, size_t size, mode_t mode, bool sync,
 		 struct error *err);
 
+/* The same, the content being written by fn to fd: 0, or -errno. */
+typedef int (*file_fill_fn)(void *arg, int fd);
+int file_replace_with(int dirfd, const char *name, file_fill_fn fill, void *arg, mode_t mode, bool sync,
+		      struct error *err);
+
 /* mkdir -p for our own directories (state, ledger): made 0700 whatever the umask; existing ones are kept. */
 int dir_make_private(const char *path, struct error *err);
 

@@ -1,4 +1,5 @@
 #include "cli.h"
+#include "attempt_stream.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -94,6 +95,22 @@ int cli_print_json(const struct cli *cli, json_t *json, struct error *err)
 	r = json_dumpf(json, stdout, flags);
 	json_decref(json);
 	if (r < 0 && !ferror(stdout))
+		return error_memory(err);
+	fputc('\n', stdout);
+	return 0;
+}
+
+static int put_stdout(const char *text, size_t size, void *arg UNUSED)
+{
+	return fwrite(text, 1, size, stdout) == size ? 0 : -1;
+}
+
+int cli_print_attempt(const struct cli *cli, const struct attempt *a, bool full, const json_t *over,
+		      struct error *err)
+{
+	size_t flags = JSON_INDENT(2) | (cli->out.is_tty ? JSON_ENSURE_ASCII : 0);
+
+	if (attempt_write_public(a, full, over, flags, put_stdout, NULL) < 0 && !ferror(stdout))
 		return error_memory(err);
 	fputc('\n', stdout);
 	return 0;

@@ -71,6 +71,9 @@ int cli_ledger(struct hood *h, struct ledger **ret, struct error *err);
 
 /* Prints json (a new reference, taken; NULL: memory is out) as the one answer on stdout. */
 int cli_print_json(const struct cli *cli, json_t *json, struct error *err);
+/* The same for an attempt, of which only one output at a time is held as JSON; over: keys that replace its own, or NULL. */
+int cli_print_attempt(const struct cli *cli, const struct attempt *a, bool full, const json_t *over,
+		      struct error *err);
 /* Says what err says, in the way that was asked for; returns the exit status. */
 int cli_fail(struct cli *cli, struct error *err);
 

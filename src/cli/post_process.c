@@ -26,7 +26,7 @@ static int print_end(struct cli *cli, const struct attempt *a, bool posted, stru
 	char rows[PRINT_ROOM];
 
 	if (cli->json) {
-		int r = cli_print_json(cli, attempt_to_public_json(a, false), err);
+		int r = cli_print_attempt(cli, a, false, NULL, err);
 
 		return r < 0 ? r : a->status;
 	}

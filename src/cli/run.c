@@ -120,7 +120,7 @@ static int finish(struct cli *cli, struct console *console, const struct attempt
 	console_say(console, line ? line : "");
 	if (console_close(console, cancel_fd, &err) < 0)
 		fprintf(stderr, "fumehood: %s; fumehood logs %s has what it wrote\n", err.message, a->id);
-	if (cli->json && cli_print_json(cli, attempt_to_public_json(a, false), &err) < 0)
+	if (cli->json && cli_print_attempt(cli, a, false, NULL, &err) < 0)
 		return cli_fail(cli, &err);
 	return status;
 }

@@ -63,8 +63,11 @@ static int show_main(struct cli *cli, int argc, char **argv, struct error *err)
 		show_trace(&s.attempt);
 		return 0;
 	}
-	if (cli->json)
-		return cli_print_json(cli, subject_json(&s), err);
+	if (cli->json) {
+		json_auto_t *own = subject_own_json(&s);
+
+		return own ? cli_print_attempt(cli, &s.attempt, true, own, err) : error_memory(err);
+	}
 	if (s.is_live)
 		print_live(cli, &s);
 	if (s.queue.found && (!s.in_ledger || s.queue.state != JOB_FINISHED))

@@ -16,6 +16,7 @@ enum {
 	REJECTED_MAX = 1000,
 	PRESENT_MAX = 20,
 	HASH_SIZE = 1024 * 1024,
+	LISTED_MAX = 64 * 1024 * 1024, /* bytes of all listings that are open */
 };
 
 struct level {
@@ -34,7 +35,8 @@ struct collector {
 	bool declared; /* any patterns at all */
 	bool *matched; /* by rules->outputs */
 	size_t n_present;
-	uint64_t bytes_left, files_left;
+	uint64_t bytes_left, files_left, names_left;
+	size_t listed_left; /* bytes */
 	struct level levels[DEPTH_MAX];
 	size_t depth;
 	struct buffer path; /* of the entry in hand */
@@ -134,13 +136,15 @@ static int is_untouched_input(struct collector *c, int fd, const struct stat *st
 /* What does not fit, found before a byte of it is read: a sparse file may claim any size. */
 static const char *over_limit(const struct collector *c, const struct stat *st)
 {
-	uint64_t size = (uint64_t)st->st_size;
+	uint64_t size = (uint64_t)st->st_size, name = c->path.size;
 
 	if (c->files_left == 0)
 		return REJECT_FILES;
-	if (size <= c->bytes_left)
+	if (name >= c->names_left)
+		return REJECT_NAMES;
+	if (name <= c->bytes_left && size <= c->bytes_left - name)
 		return NULL;
-	return (uint64_t)st->st_blocks * 512 <= c->bytes_left ? REJECT_SPARSE : REJECT_BYTES;
+	return name + (uint64_t)st->st_blocks * 512 <= c->bytes_left ? REJECT_SPARSE : REJECT_BYTES;
 }
 
 /* Content to the object store or only to the digest. 1: it changed meanwhile. */
@@ -163,7 +167,8 @@ static int accept_output(struct collector *c, const struct output *o)
 	if (manifest_add(&c->manifest, o) < 0)
 		return error_memory(c->err);
 	c->files_left--;
-	c->bytes_left -= o->size;
+	c->bytes_left -= o->size + c->path.size;
+	c->names_left -= c->path.size + 1;
 	for (size_t i = 0; c->rules->outputs && c->rules->outputs[i]; i++)
 		c->matched[i] = c->matched[i] || output_glob_match(c->rules->outputs[i], o->path);
 	return 0;
@@ -203,18 +208,20 @@ static int enter(struct collector *c, int fd)
 	int r;
 
 	*l = (struct level){.fd = -1, .path_size = c->path.size};
-	r = listing_read(&l->listing, owned);
+	r = listing_read(&l->listing, owned, c->listed_left);
 	if (r < 0)
 		return fail(c, -r);
+	c->listed_left -= listing_size(&l->listing);
 	l->fd = TAKE_FD(owned);
 	c->depth++;
-	return l->listing.cut ? reject(c, REJECT_FILES) : 0;
+	return l->listing.cut ? reject(c, REJECT_NAMES) : 0;
 }
 
 static void leave(struct collector *c)
 {
 	struct level *l = &c->levels[--c->depth];
 
+	c->listed_left += listing_size(&l->listing);
 	listing_done(&l->listing);
 	fd_close(l->fd);
 }
@@ -339,7 +346,9 @@ int collect(int workspace_fd, const struct collect_rules *rules, collect_put_fn 
 	c->arg = arg;
 	c->err = err;
 	c->bytes_left = rules->max_bytes;
-	c->files_left = rules->max_files;
+	c->files_left = rules->max_files < COLLECT_OUTPUTS_MAX ? rules->max_files : COLLECT_OUTPUTS_MAX;
+	c->names_left = COLLECT_NAMES_MAX;
+	c->listed_left = LISTED_MAX;
 	c->declared = n_outputs + strv_length(rules->optional_outputs) > 0;
 	c->matched = calloc(n_outputs + 1, sizeof *c->matched);
 	if (!c->matched)

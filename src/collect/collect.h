@@ -13,7 +13,8 @@ struct collect_rules {
 	char *const *optional_outputs; /* neither: every file that the analysis made */
 	const struct inputs *inputs;   /* staged: unchanged ones are not outputs */
 	const char *const *ignore;     /* top-level names that are ours: mount points "data", "docs" */
-	uint64_t max_bytes; /* LIMIT_OUTPUT_MAX: what does not fit any more is rejected, in path order */
+	uint64_t
+		max_bytes; /* LIMIT_OUTPUT_MAX, paths included: what does not fit is rejected, in path order */
 	uint64_t max_files;
 	uint64_t object_min; /* files larger than this go to `put` while they are hashed */
 	uid_t owner;	     /* files of another owner are rejected; (uid_t)-1: any */
@@ -22,6 +23,10 @@ struct collect_rules {
 /* Stores a large file's content and returns its digest (ledger_put_object, introduced by run). */
 typedef int (*collect_put_fn)(void *arg, int fd, uint64_t size, uint8_t ret_sha256[DIGEST_SIZE],
 			      struct error *err);
+
+/* However large its limits are, an analysis's outputs are at most so many, and their paths together so long: what we hold
+ * of them in memory, and what anybody holds who reads them back. docs/LIMITS.md makes the sum. */
+enum { COLLECT_OUTPUTS_MAX = 1024 * 1024, COLLECT_NAMES_MAX = 64 * 1024 * 1024 };
 
 /* Fills ret (sorted by path). An error is ours (I/O, memory); a hostile tree is only ever rejected outputs. */
 int collect(int workspace_fd, const struct collect_rules *rules, collect_put_fn put, void *arg,

@@ -5,13 +5,18 @@
 #include <fcntl.h>
 #include <string.h>
 
-enum { CHUNK_SIZE = 64 * 1024, ENTRIES_MAX = 4 * 1024 * 1024, NAMES_MAX = 512 * 1024 * 1024 };
+enum { CHUNK_SIZE = 64 * 1024 };
 
 void listing_done(struct listing *l)
 {
 	buffer_free(&l->names);
 	free(l->list);
 	*l = (struct listing){0};
+}
+
+size_t listing_size(const struct listing *l)
+{
+	return l->names.size + l->count * sizeof *l->list;
 }
 
 const char *listing_name(const struct listing *l, size_t i)
@@ -34,13 +39,13 @@ static int compare(const void *a, const void *b, void *arg)
 	return c - d;
 }
 
-static int add(struct listing *l, int fd, const struct dirent64 *e)
+static int add(struct listing *l, int fd, const struct dirent64 *e, size_t max)
 {
 	struct listed entry = {.at = (uint32_t)l->names.size, .type = DTTOIF(e->d_type)};
 
 	if (strcmp(e->d_name, ".") == 0 || strcmp(e->d_name, "..") == 0)
 		return 0;
-	if (l->count >= ENTRIES_MAX || l->names.size >= NAMES_MAX) {
+	if (listing_size(l) + sizeof entry + strlen(e->d_name) + 1 > max) {
 		l->cut = true;
 		return 0;
 	}
@@ -64,7 +69,7 @@ static int add(struct listing *l, int fd, const struct dirent64 *e)
 	return 0;
 }
 
-int listing_read(struct listing *l, int fd)
+int listing_read(struct listing *l, int fd, size_t max)
 {
 	_cleanup_free_ char *chunk = malloc(CHUNK_SIZE);
 
@@ -86,7 +91,7 @@ int listing_read(struct listing *l, int fd)
 			break;
 		for (ssize_t at = 0; at < n;) {
 			const struct dirent64 *e = (const struct dirent64 *)(chunk + at);
-			int r = add(l, fd, e);
+			int r = add(l, fd, e, max);
 
 			if (r < 0) {
 				listing_done(l);

@@ -24,8 +24,10 @@ struct listing {
 	bool cut; /* there was more than we are ready to hold */
 };
 
-/* Reads fd from its beginning. 0, -errno. */
-int listing_read(struct listing *l, int fd);
+/* Reads fd from its beginning, as far as it fits into max bytes. 0, -errno. */
+int listing_read(struct listing *l, int fd, size_t max);
+/* What it takes. */
+size_t listing_size(const struct listing *l);
 void listing_done(struct listing *l);
 const char *listing_name(const struct listing *l, size_t i);
 

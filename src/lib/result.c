@@ -1,5 +1,8 @@
 #include "lib.h"
 
+#include "attempt_stream.h"
+#include "buffer.h"
+
 #include <stdio.h>
 #include <string.h>
 
@@ -66,14 +69,30 @@ static int captured_copy(struct captured *to, const struct captured *from)
 	return 0;
 }
 
+static int lists_copy(struct attempt *to, const struct attempt *from)
+{
+	int r = 0;
+
+	for (size_t i = 0; r == 0 && i < from->manifest.n_outputs; i++)
+		r = manifest_add(&to->manifest, &from->manifest.outputs[i]);
+	for (size_t i = 0; r == 0 && i < from->manifest.n_rejected; i++)
+		r = manifest_reject(&to->manifest, from->manifest.rejected[i].path,
+				    from->manifest.rejected[i].reason);
+	for (size_t i = 0; r == 0 && i < from->inputs.count; i++)
+		r = inputs_add(&to->inputs, &from->inputs.list[i]);
+	return r;
+}
+
 fh_result *result_copy(const struct attempt *a)
 {
 	fh_result *result = result_new();
-	json_t *json = attempt_to_json(a);
+	json_t *json = attempt_head_to_json(a);
 	struct error ignored = ERROR_INIT;
 	int r = result && json ? attempt_from_json(&result->attempt, json, &ignored) : -1;
 
 	json_decref(json);
+	if (r == 0)
+		r = lists_copy(&result->attempt, a);
 	for (int i = 0; i < STREAM_COUNT && r == 0; i++)
 		r = captured_copy(&result->attempt.logs[i], &a->logs[i]);
 	if (r == 0)
@@ -234,16 +253,19 @@ FH_PUBLIC int fh_result_log(const fh_result *result, int stream, size_t max, cha
 	return 0;
 }
 
+static int put_text(const char *text, size_t size, void *arg)
+{
+	return buffer_append(arg, text, size);
+}
+
 FH_PUBLIC int fh_result_json(const fh_result *result, int full, char **ret_json, fh_error *err)
 {
-	json_t *json = attempt_to_public_json(&result->attempt, full != 0);
-	char *text = json ? json_dumps(json, JSON_COMPACT) : NULL;
+	_cleanup_buffer_ struct buffer text = {0};
 
-	json_decref(json);
-	if (!text)
+	if (attempt_write_public(&result->attempt, full != 0, NULL, JSON_COMPACT, put_text, &text) < 0)
 		return fail_memory(err);
-	*ret_json = text;
-	return 0;
+	*ret_json = buffer_take(&text);
+	return *ret_json ? 0 : fail_memory(err);
 }
 
 json_t *json_read(const char *text, struct error *err)

@@ -99,4 +99,8 @@ int attempt_from_json(struct attempt *a, const json_t *json, struct error *err);
 /* The object that --json promises (INTERFACE.md). full adds what `show --json` adds except attempts. */
 json_t *attempt_to_public_json(const struct attempt *a, bool full);
 
+/* Both with empty lists of outputs, refused ones (stored) and inputs: for attempt_stream.h, which writes those itself. */
+json_t *attempt_head_to_json(const struct attempt *a);
+json_t *attempt_head_to_public_json(const struct attempt *a, bool full);
+
 #endif

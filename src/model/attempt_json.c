@@ -87,7 +87,7 @@ static json_t *queries_to_json(const struct attempt *a)
 			    sizeof *a->queries);
 }
 
-json_t *attempt_to_json(const struct attempt *a)
+static json_t *stored_to_json(const struct attempt *a, bool lists)
 {
 	json_auto_t *o = json_object();
 	const struct json_entry parts[] = {
@@ -95,8 +95,8 @@ json_t *attempt_to_json(const struct attempt *a)
 		{"usage", usage_to_json(&a->usage)},
 		{"timeline", a->timeline ? timeline_to_json(a->timeline) : json_null()},
 		{"receipt", receipt_to_json(&a->receipt)},
-		{"manifest", manifest_to_json(&a->manifest)},
-		{"inputs", inputs_to_json(&a->inputs)},
+		{"manifest", lists ? manifest_to_json(&a->manifest) : manifest_head_to_json(&a->manifest)},
+		{"inputs", lists ? inputs_to_json(&a->inputs) : json_array()},
 		{"queries", queries_to_json(a)},
 		{"logs", logs_to_json(a)},
 		{"events", stored_events_to_json(a)},
@@ -106,6 +106,16 @@ json_t *attempt_to_json(const struct attempt *a)
 	    record_write(o, attempt_members, ARRAY_SIZE(attempt_members), a) < 0)
 		return NULL;
 	return json_incref(o);
+}
+
+json_t *attempt_to_json(const struct attempt *a)
+{
+	return stored_to_json(a, true);
+}
+
+json_t *attempt_head_to_json(const struct attempt *a)
+{
+	return stored_to_json(a, false);
 }
 
 static int read_events(struct attempt *a, const json_t *json, struct error *err)
@@ -251,7 +261,7 @@ static json_t *json_or_null(json_t *json)
 	return json ? json_incref(json) : json_null();
 }
 
-static int set_result(json_t *o, const struct attempt *a)
+static int set_result(json_t *o, const struct attempt *a, bool lists)
 {
 	const struct json_entry entries[] = {
 		{"id", a->id[0] ? json_string(a->id) : json_null()},
@@ -263,7 +273,7 @@ static int set_result(json_t *o, const struct attempt *a)
 		{"committed", json_boolean(a->committed)},
 		{"workspace", json_shown(a->workspace)},
 		{"kept", json_boolean(a->kept)},
-		{"outputs", manifest_outputs_to_json(&a->manifest)},
+		{"outputs", lists ? manifest_outputs_to_json(&a->manifest) : json_array()},
 		{"rejected_outputs", manifest_rejected_to_json(&a->manifest)},
 		{"rejected_outputs_more", json_integer((json_int_t)a->manifest.n_rejected_more)},
 		{"missing_outputs", json_text_list(a->manifest.missing)},
@@ -297,7 +307,7 @@ static json_t *shown_queries_to_json(const struct attempt *a)
 	return json_incref(array);
 }
 
-static int set_details(json_t *o, const struct attempt *a)
+static int set_details(json_t *o, const struct attempt *a, bool lists)
 {
 	const struct json_entry entries[] = {
 		{"status", json_integer(a->status)},
@@ -308,7 +318,7 @@ static int set_details(json_t *o, const struct attempt *a)
 		{"request", json_or_null(a->request)},
 		{"plan", json_or_null(a->plan)},
 		{"result", json_or_null(a->result)},
-		{"inputs", inputs_to_json(&a->inputs)},
+		{"inputs", lists ? inputs_to_json(&a->inputs) : json_array()},
 		{"queries", shown_queries_to_json(a)},
 		{"timeline", a->timeline ? timeline_to_json(a->timeline) : json_null()},
 		{"events", events_to_json(a)},
@@ -317,11 +327,21 @@ static int set_details(json_t *o, const struct attempt *a)
 	return json_set_entries(o, entries, ARRAY_SIZE(entries));
 }
 
-json_t *attempt_to_public_json(const struct attempt *a, bool full)
+static json_t *public_to_json(const struct attempt *a, bool full, bool lists)
 {
 	json_auto_t *o = json_object();
 
-	if (set_result(o, a) < 0 || (full && set_details(o, a) < 0))
+	if (set_result(o, a, lists) < 0 || (full && set_details(o, a, lists) < 0))
 		return NULL;
 	return json_incref(o);
+}
+
+json_t *attempt_to_public_json(const struct attempt *a, bool full)
+{
+	return public_to_json(a, full, true);
+}
+
+json_t *attempt_head_to_public_json(const struct attempt *a, bool full)
+{
+	return public_to_json(a, full, false);
 }

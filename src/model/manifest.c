@@ -87,7 +87,12 @@ static int compare_rejected(const void *a, const void *b)
 
 void manifest_sort(struct manifest *m)
 {
-	if (m->n_outputs)
+	bool unsorted = false;
+
+	/* A walk gives them sorted, and sorting a million takes as much memory again. */
+	for (size_t i = 1; i < m->n_outputs && !unsorted; i++)
+		unsorted = compare_outputs(&m->outputs[i - 1], &m->outputs[i]) > 0;
+	if (unsorted)
 		qsort(m->outputs, m->n_outputs, sizeof *m->outputs, compare_outputs);
 	if (m->n_rejected)
 		qsort(m->rejected, m->n_rejected, sizeof *m->rejected, compare_rejected);
@@ -169,28 +174,25 @@ char *json_get_path(const json_t *object, struct error *err)
 	return TAKE_PTR(path);
 }
 
-/* Moves a finished object to the end of array. */
-static int array_add(json_t *array, json_t **object)
+json_t *output_to_json(const struct output *o, bool whole)
 {
-	return json_array_append_new(array, TAKE_PTR(*object));
+	json_auto_t *object = json_object();
+
+	if (json_set_path(object, o->path) < 0 ||
+	    record_write(object, output_members, whole ? 3 : 2, o) < 0 ||
+	    json_object_set_new(object, "media_type",
+				json_string(o->media_type ? o->media_type : media_type_of(o->path))) < 0)
+		return NULL;
+	return json_incref(object);
 }
 
 static json_t *outputs_write(const struct manifest *m, bool whole)
 {
 	json_auto_t *array = json_array();
 
-	for (size_t i = 0; i < m->n_outputs; i++) {
-		const struct output *o = &m->outputs[i];
-		json_auto_t *object = json_object();
-
-		if (json_set_path(object, o->path) < 0 ||
-		    record_write(object, output_members, whole ? 3 : 2, o) < 0 ||
-		    json_object_set_new(object, "media_type",
-					json_string(o->media_type ? o->media_type : media_type_of(o->path))) <
-			    0 ||
-		    array_add(array, &object) < 0)
+	for (size_t i = 0; i < m->n_outputs; i++)
+		if (json_array_append_new(array, output_to_json(&m->outputs[i], whole)) < 0)
 			return NULL;
-	}
 	return json_incref(array);
 }
 
@@ -199,19 +201,33 @@ json_t *manifest_outputs_to_json(const struct manifest *m)
 	return outputs_write(m, false);
 }
 
+json_t *rejected_to_json(const struct rejected_output *rejected)
+{
+	json_auto_t *object = json_object();
+
+	if (json_set_path(object, rejected->path) < 0 ||
+	    json_object_set_new(object, "reason", json_string(rejected->reason)) < 0)
+		return NULL;
+	return json_incref(object);
+}
+
 json_t *manifest_rejected_to_json(const struct manifest *m)
 {
 	json_auto_t *array = json_array();
 
-	for (size_t i = 0; i < m->n_rejected; i++) {
-		json_auto_t *object = json_object();
-
-		if (json_set_path(object, m->rejected[i].path) < 0 ||
-		    json_object_set_new(object, "reason", json_string(m->rejected[i].reason)) < 0 ||
-		    array_add(array, &object) < 0)
+	for (size_t i = 0; i < m->n_rejected; i++)
+		if (json_array_append_new(array, rejected_to_json(&m->rejected[i])) < 0)
 			return NULL;
-	}
 	return json_incref(array);
+}
+
+json_t *manifest_head_to_json(const struct manifest *m)
+{
+	json_auto_t *object = json_object();
+
+	if (record_write(object, manifest_members, ARRAY_SIZE(manifest_members), m) < 0)
+		return NULL;
+	return json_incref(object);
 }
 
 json_t *manifest_to_json(const struct manifest *m)
@@ -225,7 +241,7 @@ json_t *manifest_to_json(const struct manifest *m)
 	return json_incref(object);
 }
 
-static int output_read(struct manifest *m, const json_t *json, struct error *err)
+int output_read(struct manifest *m, const json_t *json, struct error *err)
 {
 	const char *type = json_string_value(json_object_get(json, "media_type"));
 	_cleanup_free_ char *path = json_get_path(json, err);
@@ -241,7 +257,7 @@ static int output_read(struct manifest *m, const json_t *json, struct error *err
 	return r;
 }
 
-static int rejected_read(struct manifest *m, const json_t *json, struct error *err)
+int rejected_read(struct manifest *m, const json_t *json, struct error *err)
 {
 	const char *reason = json_string_value(json_object_get(json, "reason"));
 	_cleanup_free_ char *path = json_get_path(json, err);
@@ -266,39 +282,47 @@ int manifest_from_json(struct manifest *m, const json_t *json, struct error *err
 	return r;
 }
 
+json_t *input_to_json(const struct input *in)
+{
+	json_auto_t *object = json_object();
+
+	if (json_set_path(object, in->path) < 0 ||
+	    record_write(object, input_members, ARRAY_SIZE(input_members), in) < 0 ||
+	    (in->for_post && json_object_set_new(object, "post_process", json_true()) < 0))
+		return NULL;
+	return json_incref(object);
+}
+
 json_t *inputs_to_json(const struct inputs *in)
 {
 	json_auto_t *array = json_array();
 
-	for (size_t i = 0; i < in->count; i++) {
-		json_auto_t *object = json_object();
-
-		if (json_set_path(object, in->list[i].path) < 0 ||
-		    record_write(object, input_members, ARRAY_SIZE(input_members), &in->list[i]) < 0 ||
-		    (in->list[i].for_post && json_object_set_new(object, "post_process", json_true()) < 0) ||
-		    array_add(array, &object) < 0)
+	for (size_t i = 0; i < in->count; i++)
+		if (json_array_append_new(array, input_to_json(&in->list[i])) < 0)
 			return NULL;
-	}
 	return json_incref(array);
+}
+
+int input_read(struct inputs *in, const json_t *object, struct error *err)
+{
+	_cleanup_free_ char *path = json_get_path(object, err);
+	struct input read = {.path = path, .for_post = json_is_true(json_object_get(object, "post_process"))};
+	int r;
+
+	if (!path)
+		return -EINVAL;
+	r = record_read(&read, input_members, ARRAY_SIZE(input_members), object, "input", err);
+	if (r == 0 && inputs_add(in, &read) < 0)
+		r = error_memory(err);
+	free(read.source);
+	return r;
 }
 
 int inputs_from_json(struct inputs *in, const json_t *json, struct error *err)
 {
-	for (size_t i = 0; i < json_array_size(json); i++) {
-		const json_t *object = json_array_get(json, i);
-		_cleanup_free_ char *path = json_get_path(object, err);
-		struct input read = {.path = path,
-				     .for_post = json_is_true(json_object_get(object, "post_process"))};
-		int r;
+	int r = 0;
 
-		if (!path)
-			return -EINVAL;
-		r = record_read(&read, input_members, ARRAY_SIZE(input_members), object, "input", err);
-		if (r == 0 && inputs_add(in, &read) < 0)
-			r = error_memory(err);
-		free(read.source);
-		if (r < 0)
-			return r;
-	}
-	return 0;
+	for (size_t i = 0; r == 0 && i < json_array_size(json); i++)
+		r = input_read(in, json_array_get(json, i), err);
+	return r;
 }

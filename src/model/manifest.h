@@ -79,6 +79,7 @@ const char *media_type_known(const char *text);
 #define REJECT_SPARSE	  "sparse beyond the limit"
 #define REJECT_BYTES	  "over the limit of collected bytes"
 #define REJECT_FILES	  "over the limit of collected files"
+#define REJECT_NAMES	  "over the limit of names"
 #define REJECT_DEPTH	  "too deep"
 #define REJECT_CHANGED	  "changed while it was read"
 #define REJECT_OTHER	  "refused"
@@ -92,6 +93,16 @@ char *json_get_path(const json_t *object, struct error *err);
 
 json_t *manifest_outputs_to_json(const struct manifest *m);
 json_t *manifest_rejected_to_json(const struct manifest *m);
+
+/* One entry of each list: what manifest_to_json and inputs_to_json are made of. whole: as a record keeps it. */
+json_t *output_to_json(const struct output *o, bool whole);
+json_t *rejected_to_json(const struct rejected_output *rejected);
+json_t *input_to_json(const struct input *in);
+int output_read(struct manifest *m, const json_t *json, struct error *err);
+int rejected_read(struct manifest *m, const json_t *json, struct error *err);
+int input_read(struct inputs *in, const json_t *json, struct error *err);
+/* manifest_to_json without its lists. */
+json_t *manifest_head_to_json(const struct manifest *m);
 
 /* Everything, and back: what a record keeps. manifest_from_json and inputs_from_json add to what is there. */
 json_t *manifest_to_json(const struct manifest *m);

@@ -3,6 +3,7 @@
  * recovery, which takes it up where a crash ended the story.
  */
 #include "private.h"
+#include "attempt_stream.h"
 #include "capture.h"
 #include "collect.h"
 #include "file.h"
@@ -13,8 +14,7 @@
 #include <fcntl.h>
 #include <string.h>
 
-static const char finished_name[] = "finished.json";
-enum { FINISHED_MAX = 256 * 1024 * 1024 };
+enum { TEXT_CHUNK = 64 * 1024 };
 
 static int attempt_content_open(void *arg, const struct output *o, struct error *err)
 {
@@ -63,15 +63,67 @@ int attempt_commit(struct ledger *l, struct attempt *a, int workspace_fd, struct
 	return 0;
 }
 
+/* Text for a file, some of it still in memory. */
+struct text_out {
+	int fd;
+	struct buffer text;
+	int failed;
+};
+
+static int text_flush(struct text_out *t)
+{
+	t->failed = file_write_all(t->fd, t->text.data, t->text.size);
+	t->text.size = 0;
+	return t->failed;
+}
+
+static int text_put(const char *text, size_t size, void *arg)
+{
+	struct text_out *t = arg;
+
+	if (buffer_append(&t->text, text, size) < 0)
+		t->failed = -ENOMEM;
+	else if (t->text.size >= TEXT_CHUNK)
+		text_flush(t);
+	return t->failed < 0 ? -1 : 0;
+}
+
+static int text_write(int fd, const struct attempt *a, int write(const struct attempt *, struct text_out *))
+{
+	struct text_out t = {.fd = fd};
+	int r = write(a, &t);
+
+	if (r == 0)
+		r = text_flush(&t);
+	else if (r != -EFBIG)
+		r = t.failed ? t.failed : -ENOMEM;
+	buffer_free(&t.text);
+	return r;
+}
+
+static int write_lines(const struct attempt *a, struct text_out *t)
+{
+	return attempt_write_lines(a, text_put, t);
+}
+
+static int fill_finished(void *arg, int fd)
+{
+	return text_write(fd, arg, write_lines);
+}
+
+static int write_manifest(const struct attempt *a, struct text_out *t)
+{
+	return attempt_write_manifest(a, JSON_INDENT(1), text_put, t);
+}
+
+int manifest_write(const struct attempt *a, int fd)
+{
+	return text_write(fd, a, write_manifest);
+}
+
 int finished_save(struct workspace *w, const struct attempt *a, bool sync, struct error *err)
 {
-	json_t *json = attempt_to_json(a);
-	_cleanup_free_ char *text = json ? json_dumps(json, JSON_COMPACT) : NULL;
-
-	json_decref(json);
-	if (!text)
-		return error_memory(err);
-	return file_replace(w->run_fd, finished_name, text, strlen(text), 0600, sync, err);
+	return file_replace_with(w->run_fd, FINISHED_NAME, fill_finished, (void *)a, 0600, sync, err);
 }
 
 /* The logs lie beside the record as they were captured. */
@@ -103,25 +155,85 @@ static int logs_load(struct workspace *w, struct attempt *a, uint64_t log_max, s
 	return 0;
 }
 
+static int damaged(struct error *err, const char *why)
+{
+	error_set(err, ERROR_SYSTEM, "the finished attempt's record '%s' is damaged: %s", FINISHED_NAME, why);
+	return -EBADMSG;
+}
+
+static int take_line(struct attempt *a, struct attempt_lines *lines, const char *text, size_t size,
+		     struct error *err)
+{
+	struct error why = ERROR_INIT;
+	int r = attempt_read_line(a, lines, text, size, &why);
+
+	return r == -ENOMEM ? error_memory(err) : r < 0 ? damaged(err, why.message) : 0;
+}
+
+/* Takes the whole lines out of b. At the end of the file one without an end counts too, if it is the first: so it was
+ * written before there were lines. */
+static int take_lines(struct attempt *a, struct attempt_lines *lines, struct buffer *b, size_t from,
+		      bool at_end, struct error *err)
+{
+	const char *end;
+	size_t at = 0;
+	int r = 0;
+
+	while (r == 0 && (end = memchr(b->data + from, '\n', b->size - from))) {
+		r = take_line(a, lines, b->data + at, (size_t)(end - b->data) - at, err);
+		at = from = (size_t)(end - b->data) + 1;
+	}
+	if (r == 0 && at_end && at == 0 && b->size && !lines->head) {
+		r = take_line(a, lines, b->data, b->size, err);
+		at = b->size;
+	}
+	memmove(b->data, b->data + at, b->size - at);
+	b->size -= at;
+	return r;
+}
+
+/* Each line by itself, however many there are. */
+static int read_lines(int fd, struct attempt *a, struct error *err)
+{
+	_cleanup_buffer_ struct buffer b = {0};
+	struct attempt_lines lines = {0};
+	ssize_t n = 1;
+	int r = 0;
+
+	while (r == 0 && n > 0) {
+		size_t before = b.size;
+
+		if (b.size > (lines.head ? ATTEMPT_LINE_MAX : ATTEMPT_HEAD_MAX))
+			return damaged(err, "a line of it is too long");
+		if (buffer_reserve(&b, TEXT_CHUNK) < 0)
+			return error_memory(err);
+		do
+			n = read(fd, b.data + b.size, TEXT_CHUNK);
+		while (n < 0 && errno == EINTR);
+		if (n < 0)
+			return error_system(err, errno, "cannot read '%s'", FINISHED_NAME);
+		b.size += (size_t)n;
+		r = take_lines(a, &lines, &b, before, n == 0, err);
+	}
+	if (r == 0 && (b.size || !attempt_lines_are_whole(&lines)))
+		r = damaged(err, "its end is missing");
+	return r;
+}
+
 int finished_load(struct workspace *w, struct attempt *a, struct error *err)
 {
-	_cleanup_buffer_ struct buffer text = {0};
-	json_error_t where;
-	json_t *json;
+	_cleanup_close_ int fd =
+		openat(w->run_fd, FINISHED_NAME, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NOCTTY | O_NONBLOCK);
 	int r;
 
-	if (faccessat(w->run_fd, finished_name, F_OK, AT_SYMLINK_NOFOLLOW) < 0)
+	if (fd < 0 && errno == ENOENT)
 		return 0;
-	r = file_load(w->run_fd, finished_name, FINISHED_MAX, &text, err);
-	if (r < 0)
-		return r;
-	json = json_loadb(text.data ? text.data : "", text.size, JSON_REJECT_DUPLICATES, &where);
-	if (!json)
-		return error_set(err, ERROR_SYSTEM, "the finished attempt's record '%s' is damaged: %s",
-				 finished_name, where.text);
-	r = attempt_from_json(a, json, err);
-	json_decref(json);
+	if (fd < 0)
+		return error_system(err, errno, "cannot open '%s'", FINISHED_NAME);
+	r = read_lines(fd, a, err);
 	if (r == 0)
 		r = logs_load(w, a, limit_table[LIMIT_LOG_MAX].built_in, err);
+	if (r < 0)
+		attempt_done(a);
 	return r < 0 ? r : 1;
 }

@@ -112,17 +112,11 @@ static int place_output(const struct post_job *job, int outputs, const struct ou
 
 static int place_manifest(const struct post_job *job, int scratch, struct error *err)
 {
-	json_t *json = json_pack("{s:s, s:i, s:o}", "id", job->attempt->id, "attempt", job->attempt->number,
-				 "outputs", manifest_outputs_to_json(&job->attempt->manifest));
-	_cleanup_free_ char *text = json ? json_dumps(json, JSON_INDENT(1)) : NULL;
 	_cleanup_close_ int fd = -1;
 	int r;
 
-	json_decref(json);
-	if (!text)
-		return error_memory(err);
 	fd = openat(scratch, "manifest.json", O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
-	r = fd < 0 ? -errno : file_write_all(fd, text, strlen(text));
+	r = fd < 0 ? -errno : manifest_write(job->attempt, fd);
 	if (r == 0 && fchmod(fd, 0444) < 0)
 		r = -errno;
 	return r < 0 ? error_system(err, -r, "cannot make manifest.json for the post-process") : 0;

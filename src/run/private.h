@@ -77,10 +77,14 @@ int rows_gather(const struct hood *h, int run_fd, const char *lines, size_t size
 		struct error *err);
 /* story.c: what init reports, as the supervisor wants it. */
 int report_read(struct sandbox *s, struct supervise_report *ret);
+#define FINISHED_NAME	 "finished.json"
+#define FINISHED_DAMAGED "finished.json.damaged"
 /* finished.json: written before the commit, so that whoever comes after a crash can commit it. */
 int finished_save(struct workspace *w, const struct attempt *a, bool sync, struct error *err);
-int finished_load(struct workspace *w, struct attempt *a,
-		  struct error *err); /* 1, 0: there is none, negative */
+/* 1, 0: there is none, negative; -EBADMSG: it is damaged, and no later try will read it. */
+int finished_load(struct workspace *w, struct attempt *a, struct error *err);
+/* The manifest.json of a post-process. 0, -errno. */
+int manifest_write(const struct attempt *a, int fd);
 /* into.c: copies outputs to plan->into, or where `directory` is open (-1: not); a warning for those that are left out,
  * before the commit. fetch writes a content. */
 typedef int (*output_fetch_fn)(void *arg, const struct output *o, int fd, struct error *err);

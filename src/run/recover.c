@@ -136,6 +136,37 @@ static void attempt_forget_error(struct attempt *a)
 	}
 }
 
+/* Its verdict was on disk, and cannot be read: not now, and not by any later try. It is recorded as lost, and what there
+ * is of it stays for whoever wants to look. */
+static int damaged_recover(struct recovery *rec, struct workspace *w, struct error *err)
+{
+	_cleanup_attempt_ struct attempt a;
+	_cleanup_ledger_ struct ledger *owned = NULL;
+	struct ledger *ledger;
+	int r;
+
+	attempt_init(&a);
+	r = lost_describe(w, &a, err);
+	if (r == 0) {
+		free(a.reason);
+		if (asprintf(&a.reason, "%.600s; it was set aside as '" FINISHED_DAMAGED "'", err->message) <
+		    0)
+			a.reason = NULL;
+		r = a.reason && attempt_event(&a, "lost", "%s", a.reason) == 0 ? 0 : error_memory(err);
+	}
+	if (r == 0)
+		r = recovery_ledger(rec, &w->record, &ledger, &owned, err);
+	if (r == 0)
+		r = attempt_commit(ledger, &a, w->fd, NULL, err);
+	if (r < 0 && err->kind != ERROR_LEASE)
+		return r;
+	rec->report.lost += r == 0;
+	if (renameat(w->run_fd, FINISHED_NAME, w->run_fd, FINISHED_DAMAGED) < 0)
+		return error_system(err, errno, "cannot set '%s' aside", FINISHED_NAME);
+	*err = (struct error){.stage = err->stage};
+	return 1;
+}
+
 /* A run that came to a verdict is committed; one that had started is recorded as lost; one that had not is nothing. */
 static int attempt_recover(struct recovery *rec, struct workspace *w, struct error *err)
 {
@@ -148,6 +179,8 @@ static int attempt_recover(struct recovery *rec, struct workspace *w, struct err
 
 	attempt_init(&a);
 	r = finished_load(w, &a, err);
+	if (r == -EBADMSG)
+		return damaged_recover(rec, w, err);
 	if (r < 0)
 		return r;
 	finished = r == 1;
@@ -182,7 +215,9 @@ int recover_workspace(void *arg, struct workspace *w, struct error *err)
 
 	if (r == 0 && w->record.owner == OWNER_SUPERVISOR)
 		r = attempt_recover(rec, w, err);
-	if (r == 0)
+	if (r == 1 && w->fd >= 0)
+		return workspace_keep(w, clock_utc() + (int64_t)rec->hood->config.keep_for_ns, err);
+	if (r >= 0)
 		r = workspace_remove(w, err);
 	if (r == 0)
 		rec->report.removed++;

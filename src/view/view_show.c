@@ -79,9 +79,9 @@ const char *subject_owner(const struct subject *s)
 	return s->in_ledger ? s->attempt.owner : s->queue.found ? s->queue.job.owner : NULL;
 }
 
-json_t *subject_json(const struct subject *s)
+json_t *subject_own_json(const struct subject *s)
 {
-	json_t *json = attempt_to_public_json(&s->attempt, true);
+	json_t *json = json_object();
 
 	if (json && (s->in_ledger || json_object_set_new(json, "verdict", json_null()) == 0) &&
 	    json_object_set_new(json, "owner", json_shown(subject_owner(s))) == 0 &&
@@ -89,6 +89,17 @@ json_t *subject_json(const struct subject *s)
 	    json_object_set(json, "attempts", s->attempts) == 0 &&
 	    json_object_set_new(json, "queue", s->queue.found ? queue_view_json(&s->queue) : json_null()) ==
 		    0)
+		return json;
+	json_decref(json);
+	return NULL;
+}
+
+json_t *subject_json(const struct subject *s)
+{
+	json_auto_t *own = subject_own_json(s);
+	json_t *json = own ? attempt_to_public_json(&s->attempt, true) : NULL;
+
+	if (json && json_object_update(json, own) == 0)
 		return json;
 	json_decref(json);
 	return NULL;

@@ -10,7 +10,14 @@
 #include <string.h>
 #include <sys/file.h>
 
-enum { RECORD_MAX = 16 * 1024 * 1024, LOCK_TRIES = 2000, PATIENT_TRIES = 1000, PATIENCE_STEP_MS = 1 };
+enum {
+	RECORD_MAX = 16 * 1024 * 1024,
+	RECORD_GROWS = 128 * 1024,
+	ASIDE_TRIES = 1000,
+	LOCK_TRIES = 2000,
+	PATIENT_TRIES = 1000,
+	PATIENCE_STEP_MS = 1
+};
 
 void workspace_blank(struct workspace *w, const struct site *site)
 {
@@ -189,6 +196,11 @@ int folder_load(struct workspace *w, struct error *err)
 	if (r < 0)
 		return r;
 	r = file_read_all(fd, &text, RECORD_MAX);
+	if (r == -EFBIG) {
+		error_set(err, ERROR_REFUSED, "analysis '%s': the record is larger than %d MiB", w->record.id,
+			  RECORD_MAX >> 20);
+		return -EBADMSG;
+	}
 	if (r < 0)
 		return error_system(err, -r, "cannot read '%s' of analysis '%s'", RECORD_NAME, w->record.id);
 	/* The power failed before the first record reached the disk, so before anything was made. */
@@ -211,6 +223,13 @@ int folder_save(struct workspace *w, bool sync, struct error *err)
 				 "cannot write the record of analysis '%s': out of memory, or a path "
 				 "in it is not UTF-8",
 				 w->record.id);
+	/* What could not be read back is not written. The first one leaves room for what the later ones add. */
+	if (strlen(text) > RECORD_MAX - (w->record.inode ? 0 : RECORD_GROWS))
+		return error_set(
+			err, ERROR_REFUSED,
+			"the record of analysis '%s' would be larger than %d MiB: its request is too long, or "
+			"too many files are to be staged; show their directory with --ro instead",
+			w->record.id, RECORD_MAX >> 20);
 	return file_replace(w->run_fd, RECORD_NAME, text, strlen(text), 0600, sync, err);
 }
 
@@ -234,6 +253,31 @@ int folder_remove(struct workspace *w, struct error *err)
 	}
 	w->run_fd = fd_close(w->run_fd);
 	return r;
+}
+
+int folder_set_aside(struct workspace *w, struct error *err)
+{
+	const char *id = w->record.id;
+	char aside[sizeof ASIDE_PREFIX + ID_ROOM + 8];
+
+	if (!means_same(w->site->runs, id, w->run_fd))
+		return -EBADMSG;
+	for (int i = 0; i < ASIDE_TRIES; i++) {
+		snprintf(aside, sizeof aside, i ? "%s%s.%d" : "%s%s", ASIDE_PREFIX, id, i);
+		if (renameat2(w->site->runs, id, w->site->runs, aside, RENAME_NOREPLACE) == 0) {
+			_cleanup_free_ char *runs = fd_path(w->site->runs);
+			struct error why = *err;
+
+			error_set(
+				err, why.kind,
+				"%.400s; it was set aside as '%.400s/%s', and what it may have named is left as it is",
+				why.message, runs ? runs : "", aside);
+			break;
+		}
+		if (errno != EEXIST)
+			break;
+	}
+	return -EBADMSG;
 }
 
 static bool names_are_ours(const struct site *site, const struct record *r)

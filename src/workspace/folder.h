@@ -13,8 +13,9 @@
 
 #include "workspace.h"
 
-#define RECORD_NAME "record.json"
-#define GONE_PREFIX ".gone-"
+#define RECORD_NAME  "record.json"
+#define GONE_PREFIX  ".gone-"
+#define ASIDE_PREFIX ".damaged-"
 
 /* Entries of the workspace root that belong to one id and token. */
 struct names {
@@ -33,6 +34,9 @@ int folder_lock(struct workspace *w, const char *id, bool make, struct error *er
 int folder_load(struct workspace *w, struct error *err);
 int folder_save(struct workspace *w, bool sync, struct error *err);
 /* Removes the locked folder; the lock is held until workspace_close(). */
+/* A folder whose record no later try will read gets another name, so that it is in nobody's way; err, which says why, says
+ * that too. -EBADMSG. */
+int folder_set_aside(struct workspace *w, struct error *err);
 int folder_remove(struct workspace *w, struct error *err);
 
 enum standing {

@@ -132,6 +132,20 @@ static int take_cgroups(struct record *r, const json_t *array)
 	return 0;
 }
 
+static int damaged(struct error *err, const char *what)
+{
+	nonsense(err, what);
+	return -EBADMSG;
+}
+
+/* A newer program's record is not damaged, whatever else is in it. */
+static bool is_of_another_version(const json_t *json)
+{
+	const json_t *version = json_object_get(json, "version");
+
+	return json_is_integer(version) && json_integer_value(version) != RECORD_VERSION;
+}
+
 static int take_fields(struct record *r, json_t *json, struct error *err)
 {
 	const char *id, *token, *machine, *boot, *owner, *path, *scratch, *ledger = NULL;
@@ -151,7 +165,8 @@ static int take_fields(struct record *r, json_t *json, struct error *err)
 		    &extra) < 0) {
 		char shown[200];
 
-		return nonsense(err, text_escape_into(shown, sizeof shown, why.text, strlen(why.text)));
+		text_escape_into(shown, sizeof shown, why.text, strlen(why.text));
+		return is_of_another_version(json) ? nonsense(err, shown) : damaged(err, shown);
 	}
 	if (version != RECORD_VERSION)
 		return error_set(err, ERROR_REFUSED,
@@ -197,7 +212,9 @@ int record_parse(struct record *r, const char *text, size_t size, struct error *
 	if (!json) {
 		char shown[200];
 
-		return nonsense(err, text_escape_into(shown, sizeof shown, why.text, strlen(why.text)));
+		if (json_error_code(&why) == json_error_out_of_memory)
+			return error_memory(err);
+		return damaged(err, text_escape_into(shown, sizeof shown, why.text, strlen(why.text)));
 	}
 	record_init(&fresh);
 	result = take_fields(&fresh, json, err);

@@ -21,6 +21,8 @@ int workspace_take(const struct site *site, const char *id, workspace_recover_fn
 	if (r <= 0)
 		return r;
 	r = folder_load(&w, err);
+	if (r == -EBADMSG)
+		return folder_set_aside(&w, err);
 	if (r < 0)
 		return r;
 	if (r == 0)
@@ -112,6 +114,8 @@ static int settle_one(const struct site *site, const char *id, workspace_recover
 	if (r <= 0)
 		return r;
 	r = folder_load(&w, err);
+	if (r == -EBADMSG)
+		return folder_set_aside(&w, err);
 	if (r < 0)
 		return r;
 	if (r == 0)

@@ -175,6 +175,36 @@ def test_a_ledger_that_cannot_be_written_keeps_the_finished_analysis_for_gc(hood
     assert until(lambda: not leaks.find([id]))
 
 
+@pytest.mark.parametrize('damage', ['cut', 'empty', 'nonsense', 'a line too long'])
+def test_a_finished_record_that_cannot_be_read_is_set_aside_and_blocks_nobody(hood, damage):
+    """It is recorded as lost, once, with the reason; its workspace stays to look at; its id and everybody else's go on."""
+    ledger = f'sqlite:{hood.home}/busy.db?busy=200ms'
+    hood.succeed('db', 'init', '--db', ledger)
+    running = [hood.start('echo ready; cat > out.txt', '-i', '--db', ledger, stdin=subprocess.PIPE) for _ in range(2)]
+    other = sqlite3.connect(hood.home / 'busy.db', isolation_level=None)
+    other.execute('BEGIN EXCLUSIVE')
+    for process, _ in running:
+        process.communicate('kept\n', timeout=300)
+        assert process.returncode == 125
+    other.execute('ROLLBACK')
+    other.close()
+    (_, bad), (_, good) = running
+    path = hood.home / f'state/fumehood/runs/{bad}/finished.json'
+    text = path.read_text()
+    lines = text.splitlines(keepends=True)
+    path.write_text({'cut': ''.join(lines[:-1]), 'empty': '', 'nonsense': text[:len(text) // 2],
+                     'a line too long': lines[0] + 'x' * 100000 + text}[damage])
+    assert hood.succeed('gc', '--json').json['lost'] == 1
+    shown = hood.succeed('show', bad, '--json', '--db', ledger).json
+    assert shown['verdict'] == 'lost' and 'damaged' in shown['reason'], shown['reason']
+    assert hood.succeed('show', good, '--json', '--db', ledger).json['verdict'] == 'succeeded'
+    assert (hood.workspace(bad) / 'out.txt').read_text() == 'kept\n'
+    assert path.with_name('finished.json.damaged').exists()
+    assert hood.succeed('gc', '--json').json['failed'] == 0
+    assert hood.succeed('workspace', 'cleanup', bad).status == 0
+    assert hood.run('echo 1 > a', '--db', ledger, id=bad).status == 0
+
+
 def test_doctor_says_what_this_host_can_hold(hood):
     result = hood.cli('doctor')
     assert result.status == 0, result

@@ -1,3 +1,4 @@
+#include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -7,6 +8,8 @@
 #include <cmocka.h>
 
 #include "attempt.h"
+#include "attempt_stream.h"
+#include "buffer.h"
 #include "plan.h"
 #include "text.h"
 
@@ -108,6 +111,102 @@ static void test_an_attempt_survives_json_and_back(void **state)
 	assert_int_equal(back.logs[STREAM_STDERR].omitted, 77);
 	assert_string_equal(back.events[0].text, "raised 8 walls");
 	assert_string_equal(back.error_code, "ledger");
+}
+
+static int put(const char *text, size_t size, void *arg)
+{
+	return buffer_append(arg, text, size);
+}
+
+/* Reads the first n lines; whether that is all of it. */
+static bool read_lines(struct attempt *a, const char *text, int n)
+{
+	struct attempt_lines lines = {0};
+	struct error err = ERROR_INIT;
+
+	for (; n > 0 && *text; n--) {
+		size_t size = strcspn(text, "\n");
+
+		if (attempt_read_line(a, &lines, text, size, &err) < 0)
+			fail_msg("%s", err.message);
+		text += size + 1;
+	}
+	return attempt_lines_are_whole(&lines);
+}
+
+static void test_an_attempt_survives_lines_and_back_and_a_missing_line_is_missed(void **state)
+{
+	_cleanup_attempt_ struct attempt a;
+	_cleanup_buffer_ struct buffer text = {0};
+	json_auto_t *json = NULL, *again = NULL;
+
+	(void)state;
+	fill(&a);
+	assert_int_equal(attempt_write_lines(&a, put, &text), 0);
+	for (int n = 0; n <= 5; n++) {
+		_cleanup_attempt_ struct attempt back;
+
+		attempt_init(&back);
+		assert_int_equal(read_lines(&back, text.data, n), n == 5);
+		if (n < 5)
+			continue;
+		json = attempt_to_json(&a);
+		again = attempt_to_json(&back);
+		assert_true(json_equal(json, again));
+	}
+}
+
+static void test_a_line_too_many_or_a_broken_one_is_refused(void **state)
+{
+	_cleanup_attempt_ struct attempt a, back;
+	_cleanup_buffer_ struct buffer text = {0};
+	struct attempt_lines lines = {.head = true};
+	struct error err = ERROR_INIT;
+
+	(void)state;
+	attempt_init(&back);
+	fill(&a);
+	assert_true(attempt_read_line(&back, &lines, "{\"path\": \"a\"}", 13, &err) < 0);
+	lines.outputs = 1;
+	assert_true(attempt_read_line(&back, &lines, "{\"path\": ", 9, &err) < 0);
+	assert_true(attempt_read_line(&back, &lines, "", 0, &err) < 0);
+}
+
+static void test_what_could_not_be_read_back_is_not_written(void **state)
+{
+	_cleanup_attempt_ struct attempt a;
+	_cleanup_buffer_ struct buffer text = {0};
+
+	(void)state;
+	fill(&a);
+	free(a.reason);
+	a.reason = malloc(ATTEMPT_HEAD_MAX + 1);
+	assert_non_null(a.reason);
+	memset(a.reason, 'x', ATTEMPT_HEAD_MAX);
+	a.reason[ATTEMPT_HEAD_MAX] = 0;
+	assert_int_equal(attempt_write_lines(&a, put, &text), -EFBIG);
+	assert_int_equal(text.size, 0);
+}
+
+static void test_public_json_is_the_same_in_one_piece_and_in_many(void **state)
+{
+	static const size_t flags[] = {JSON_INDENT(2), JSON_COMPACT, 0, JSON_INDENT(1) | JSON_ENSURE_ASCII};
+	_cleanup_attempt_ struct attempt a;
+
+	(void)state;
+	fill(&a);
+	for (size_t i = 0; i < 2 * ARRAY_SIZE(flags); i++) {
+		_cleanup_buffer_ struct buffer text = {0};
+		json_auto_t *json = attempt_to_public_json(&a, i & 1),
+			    *over = json_pack("{s:n, s:[i]}", "verdict", "more", 1);
+		char *whole;
+
+		assert_int_equal(json_object_update(json, over), 0);
+		whole = json_dumps(json, flags[i / 2]);
+		assert_int_equal(attempt_write_public(&a, i & 1, over, flags[i / 2], put, &text), 0);
+		assert_string_equal(text.data, whole);
+		free(whole);
+	}
 }
 
 static void test_an_attempt_with_nothing_known_survives_too(void **state)
@@ -338,6 +437,10 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_an_attempt_survives_json_and_back),
+		cmocka_unit_test(test_an_attempt_survives_lines_and_back_and_a_missing_line_is_missed),
+		cmocka_unit_test(test_a_line_too_many_or_a_broken_one_is_refused),
+		cmocka_unit_test(test_what_could_not_be_read_back_is_not_written),
+		cmocka_unit_test(test_public_json_is_the_same_in_one_piece_and_in_many),
 		cmocka_unit_test(test_an_attempt_with_nothing_known_survives_too),
 		cmocka_unit_test(test_a_record_that_makes_no_sense_is_refused_whole),
 		cmocka_unit_test(test_public_json_keeps_its_promise),

@@ -422,8 +422,51 @@ static void test_nonsense_in_one_record_does_not_stop_the_others(void **state)
 		assert_int_equal(counts.taken, 2);
 		assert_non_null(strstr(err.message, "'b'"));
 		assert_content(b.place.fd, "root/hood-b/result", "42");
+		assert_content(b.place.fd, "state/runs/.damaged-b/record.json", nonsense[i]);
+		/* Once is enough: it is in nobody's way any more. */
+		counts = gc(&b, &err);
+		assert_int_equal(counts.failed, 0);
+		assert_int_equal(counts.foreign, 1);
 		bench_close(&b);
 	}
+}
+
+static void test_a_record_of_another_version_stays_where_it_is(void **state)
+{
+	struct error err = ERROR_INIT;
+	struct bench b;
+
+	(void)state;
+	bench_open(&b);
+	leave_dead_run(&b, "a");
+	put_file(b.place.fd, "state/runs/a/record.json", "{\"version\": 2, \"new\": true}");
+	assert_int_equal(gc(&b, &err).failed, 1);
+	assert_content(b.place.fd, "state/runs/a/record.json", "{\"version\": 2, \"new\": true}");
+	bench_close(&b);
+}
+
+static void test_a_record_that_could_not_be_read_back_is_not_written(void **state)
+{
+	struct error err = ERROR_INIT;
+	char *text = calloc(1, 16 * 1024 * 1024);
+	struct workspace w;
+	struct bench b;
+
+	(void)state;
+	assert_non_null(text);
+	memset(text, 'x', 16 * 1024 * 1024 - 1);
+	bench_open(&b);
+	assert_int_equal(open_plain(&b, "a", &w, &err), 0);
+	w.record.extra = json_pack("{s:s}", "long", text);
+	assert_true(workspace_save(&w, &err) < 0);
+	assert_non_null(strstr(err.message, "16 MiB"));
+	json_decref(w.record.extra);
+	w.record.extra = NULL;
+	assert_int_equal(workspace_save(&w, &err), 0);
+	assert_int_equal(workspace_remove(&w, &err), 0);
+	workspace_close(&w);
+	bench_close(&b);
+	free(text);
 }
 
 static void test_an_empty_record_means_that_nothing_was_made(void **state)
@@ -478,6 +521,8 @@ int main(void)
 		cmocka_unit_test(test_a_linked_folder_is_not_followed),
 		cmocka_unit_test(test_a_record_that_is_a_link_or_open_to_others_is_refused),
 		cmocka_unit_test(test_nonsense_in_one_record_does_not_stop_the_others),
+		cmocka_unit_test(test_a_record_of_another_version_stays_where_it_is),
+		cmocka_unit_test(test_a_record_that_could_not_be_read_back_is_not_written),
 		cmocka_unit_test(test_an_empty_record_means_that_nothing_was_made),
 		cmocka_unit_test(test_removing_survives_what_the_analysis_did_to_its_directory),
 	};
