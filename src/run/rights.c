@@ -6,6 +6,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <grp.h>
 #include <limits.h>
 #include <stdio.h>
 #include <string.h>
@@ -42,6 +43,26 @@ void rights_done(struct rights *r)
 
 /* ---- who ---- */
 
+/* A group of a user's own, as many hosts give to each: what it may write, he may. */
+static bool is_private_group(uid_t uid, gid_t gid)
+{
+	_cleanup_identity_ struct identity owner = {0};
+	struct error ignored = ERROR_INIT;
+	char room[4096];
+	struct group entry, *found = NULL;
+
+	if (identity_of(uid, &owner, &ignored) < 0 ||
+	    getgrgid_r(gid, &entry, room, sizeof room, &found) != 0 || !found)
+		return false;
+	return *owner.name && owner.gid == gid && strcmp(found->gr_name, owner.name) == 0 &&
+	       !found->gr_mem[0];
+}
+
+static bool is_written_by_others(const struct stat *st, uid_t owner)
+{
+	return st->st_mode & S_IWOTH || (st->st_mode & S_IWGRP && !is_private_group(owner, st->st_gid));
+}
+
 /* A file that only its owner can have written says whose it is. What its rows say is only what he says. */
 static int owner_of_file(const char *path, uid_t *ret, struct rights *rights, struct error *err)
 {
@@ -56,7 +77,8 @@ static int owner_of_file(const char *path, uid_t *ret, struct rights *rights, st
 		slash[slash == directory] = 0;
 	if (stat(path, &st) < 0 || stat(slash ? directory : ".", &above) < 0)
 		return error_system(err, errno, "cannot look at the ledger '%s'", path);
-	if ((st.st_mode | above.st_mode) & 022 || (above.st_uid != 0 && above.st_uid != st.st_uid)) {
+	if (is_written_by_others(&st, st.st_uid) || is_written_by_others(&above, st.st_uid) ||
+	    (above.st_uid != 0 && above.st_uid != st.st_uid)) {
 		snprintf(rights->why, sizeof rights->why,
 			 "others than its owner can write to the ledger '%.200s' or its directory", path);
 		return 0;
