@@ -131,7 +131,8 @@ static const struct {
 		 "SELECT $1::text"}, /* goes with the rows */
 	[SQL_CLAIM_ANY] = {"SELECT 1 FROM @queue WHERE state = 'queued' LIMIT 1"},
 	/* A row that only workers may lock: an advisory lock is anybody's. */
-	[SQL_CLAIM_LOCK] = {NULL, "SELECT version FROM @schema_version WHERE version = 1 FOR NO KEY UPDATE"},
+	[SQL_CLAIM_LOCK] = {NULL,
+			    "SELECT version FROM @schema_version ORDER BY version LIMIT 1 FOR NO KEY UPDATE"},
 	/* From one submitter to the next in the index, whatever lies between them. */
 	[SQL_CLAIM_SUBMITTERS] =
 		{"WITH RECURSIVE o(owner) AS (SELECT min(owner) FROM @queue WHERE state = 'queued' UNION ALL "
