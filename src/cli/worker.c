@@ -29,7 +29,7 @@ static const char help[] =
 static void on_end(void *arg, const struct engine_end *end)
 {
 	const struct cli *cli = arg;
-	_cleanup_free_ char *line = NULL;
+	_cleanup_free_ char *line = NULL, *id = cli_escape(end->id), *why = text_safe(end->why.message);
 
 	if (cli->quiet)
 		return;
@@ -39,15 +39,15 @@ static void on_end(void *arg, const struct engine_end *end)
 		fputs(line ? line : "", stderr);
 		break;
 	case OUTCOME_UNSETTLED:
-		fprintf(stderr, "fumehood: %s %s, and is committed when the ledger is back\n", end->id,
+		fprintf(stderr, "fumehood: %s %s, and is committed when the ledger is back\n", id,
 			verdict_name(end->attempt.verdict));
 		break;
 	case OUTCOME_LOST:
 		fprintf(stderr, "fumehood: %s became another worker's: nothing of it was committed here\n",
-			end->id);
+			id);
 		break;
 	default:
-		fprintf(stderr, "fumehood: %s is handed back: %s\n", end->id, end->why.message);
+		fprintf(stderr, "fumehood: %s is handed back: %s\n", id, why ? why : "?");
 	}
 }
 

@@ -240,6 +240,27 @@ def test_what_a_worker_refuses_is_recorded_with_the_reason(hood, ledger):
     assert attempts(hood, id) == ['refused'] and shown(hood, id)['error']['message']
 
 
+@pytest.mark.parametrize('ledger', ['sqlite'], indirect=True)
+def test_a_worker_says_nothing_that_a_terminal_or_a_journal_would_obey(hood, ledger):
+    """What the ledger answers may hold what an analysis or a submitter wrote."""
+    ledger.sql("CREATE TRIGGER forge BEFORE INSERT ON fumehood_attempt BEGIN "
+               "SELECT RAISE(ABORT, '\x1b[31mred\nfumehood: forged'); END")
+    id = submit(hood, 'true', '--ro', '/does/not/\x1b[32mexist', '--retries', '0')
+    running = worker(hood)
+    said = []
+    for line in running.stderr:
+        said.append(line)
+        if 'handed back' in line:
+            break
+    ledger.sql('PRAGMA busy_timeout = 20000; DROP TRIGGER forge')
+    assert hood.cli('wait', id).status == 125
+    running.terminate()
+    said += running.communicate(timeout=60)[1].splitlines(keepends=True)
+    assert id in said[0] or len(said) > 1
+    assert not any('\x1b' in line or line.startswith('fumehood: forged') for line in said), said
+    assert any('x1b[31mred' in line for line in said) and any('x1b[32mexist' in line for line in said), said
+
+
 # Ends of workers.
 
 def test_a_stopped_worker_hands_back_and_another_starts_anew(hood, ledger):
