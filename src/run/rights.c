@@ -81,6 +81,7 @@ static int owner_of_file(const char *path, uid_t *ret, struct rights *rights, st
 	    (above.st_uid != 0 && above.st_uid != st.st_uid)) {
 		snprintf(rights->why, sizeof rights->why,
 			 "others than its owner can write to the ledger '%.200s' or its directory", path);
+		rights->remedy = ", or nobody else may write there (chmod go-w)";
 		return 0;
 	}
 	*ret = st.st_uid;
@@ -116,6 +117,7 @@ static int find_user(struct hood *h, const struct job *job, struct rights *ret, 
 	}
 	text_escape_into(shown, sizeof shown, job->owner ? job->owner : "",
 			 strlen(job->owner ? job->owner : ""));
+	ret->remedy = ", or to give this owner a user in queue: {users: …}";
 	user = job->owner ? json_string_value(json_object_get(h->config.queue_users, job->owner)) : NULL;
 	if (!user) {
 		snprintf(ret->why, sizeof ret->why, "queue.users maps '%s' to no user of this host", shown);
@@ -157,11 +159,13 @@ int rights_find(struct hood *h, const struct job *job, const struct request *req
 	ret->has_user = r == 1 && (!ret->is_bound || geteuid() == 0);
 	if (!ret->is_bound || ret->has_user)
 		return 0;
-	if (r == 1)
+	if (r == 1) {
+		ret->remedy = ", or a worker of that user or of root to run it";
 		snprintf(
 			ret->why, sizeof ret->why,
 			"'%s' is the local user %u, and only a worker that is root can act for other users than its own",
 			text_escape_into(shown, sizeof shown, ret->owner, strlen(ret->owner)), ret->who.uid);
+	}
 	identity_done(&ret->who);
 	return geteuid() == 0 ? identity_nobody(&ret->who, err) : identity_of(geteuid(), &ret->who, err);
 }
@@ -183,7 +187,7 @@ int rights_refuse(const struct rights *rights, const char *option, const char *v
 		"%s%s%s%s is not allowed for '%s'%s: %s; the worker's configuration would have to list it in "
 		"queue: {allow: {%s: …}}%s",
 		option, *what ? " '" : "", what, *what ? "'" : "", who, user, reason ? reason : rights->why,
-		key, rights->has_user ? "" : ", or to give this owner a user in queue: {users: …}");
+		key, rights->has_user || !rights->remedy ? "" : rights->remedy);
 }
 
 static const json_t *allowed(const struct hood *h, const char *key)

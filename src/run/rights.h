@@ -44,7 +44,8 @@ struct rights {
 	bool has_user; /* who: the local user; else everybody */
 	struct identity who;
 	char *owner;
-	char why[512]; /* there is no user: half a sentence */
+	char why[512];	    /* there is no user: half a sentence */
+	const char *remedy; /* what else would help, besides a list */
 	struct place *places;
 	size_t n_places;
 	struct granted_program program, post;

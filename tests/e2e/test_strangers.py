@@ -647,6 +647,7 @@ def test_a_file_that_others_can_write_is_nobodys(site):
     path.parent.chmod(0o700)
     shown = json.loads(hood.succeed('show', id, '--json', '--db', f'sqlite:{path}').out)
     assert shown['verdict'] == 'refused' and 'others than its owner can write to the ledger' in shown['reason']
+    assert 'chmod go-w' in shown['reason'] and 'queue: {users' not in shown['reason']
 
 
 @pytest.mark.only('user')
