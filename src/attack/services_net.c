@@ -112,10 +112,14 @@ ACT(sniff)
 	_cleanup_close_ int fd = socket(AF_PACKET, (int)a->number | SOCK_NONBLOCK, htons(ETH_P_ALL));
 	if (fd < 0)
 		return -errno;
-	for (int i = 0; i < 40; i++) {
+	/* The host's own traffic may come in between. */
+	for (int idle = 0, frames = 0; idle < 40 && frames < 1000;) {
 		struct pollfd ready = {.fd = fd, .events = POLLIN};
 		char frame[2048];
-		if (poll(&ready, 1, 20) <= 0)
+		bool heard = poll(&ready, 1, 20) > 0;
+		idle += !heard;
+		frames += heard;
+		if (!heard)
 			continue;
 		ssize_t n = recv(fd, frame, sizeof(frame), 0);
 		if (n > 0)
