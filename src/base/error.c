@@ -22,6 +22,7 @@ static void format_message(struct error *err, enum error_kind kind, int errnum, 
 {
 	err->kind = kind;
 	err->errnum = errnum;
+	err->is_here = false;
 	vsnprintf(err->message, sizeof err->message, format, ap);
 }
 
@@ -69,6 +70,23 @@ int error_prefix(struct error *err, int r, const char *format, ...)
 	used = strlen(err->message);
 	snprintf(err->message + used, sizeof err->message - used, ": %s", message);
 	return r;
+}
+
+int error_here(struct error *err, int r)
+{
+	if (err)
+		err->is_here = true;
+	return r;
+}
+
+bool error_is_here(const struct error *err)
+{
+	static const int full[] = {ENOSPC, EDQUOT, ENFILE, EMFILE, ENOMEM, EROFS, EAGAIN};
+
+	for (size_t i = 0; i < ARRAY_SIZE(full); i++)
+		if (err->kind == ERROR_SYSTEM && err->errnum == full[i])
+			return true;
+	return err->is_here;
 }
 
 int error_memory(struct error *err)

@@ -9,6 +9,8 @@
 #ifndef BASE_ERROR_H
 #define BASE_ERROR_H
 
+#include <stdbool.h>
+
 #include "macros.h"
 
 enum error_kind {
@@ -26,6 +28,7 @@ struct error {
 	enum error_kind kind;
 	int errnum;	   /* 0 where no system call was involved */
 	const char *stage; /* a string constant, set by run: "plan", "workspace", "sandbox", … or NULL */
+	bool is_here;	   /* what is in the way is this host's: another one, or a later day, may do it */
 	char message[1024];
 };
 
@@ -45,6 +48,11 @@ int error_system(struct error *err, int errnum, const char *format, ...) PRINTF_
 
 /* Puts "<format>: " before the message that is there. Returns its argument r, so that one can return it. */
 int error_prefix(struct error *err, int r, const char *format, ...) PRINTF_LIKE(3, 4);
+
+/* Marks what is there as an obstacle of this host. Returns r. err may be NULL. */
+int error_here(struct error *err, int r);
+/* Is it one: marked, or a disk that is full, a table of the kernel's, memory. */
+bool error_is_here(const struct error *err);
 
 /* Out of memory is an ordinary failure as well. Returns -ENOMEM. */
 int error_memory(struct error *err);

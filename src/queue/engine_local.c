@@ -178,7 +178,8 @@ static enum outcome run(struct seat *seat, struct task *t)
 	case ERROR_LEDGER:
 		return OUTCOME_BUSY;
 	default:
-		return commit_refusal(seat, t, &err);
+		/* What one host has in its way is not the end of an analysis. */
+		return error_is_here(&err) ? OUTCOME_BUSY : commit_refusal(seat, t, &err);
 	}
 }
 

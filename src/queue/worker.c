@@ -365,6 +365,8 @@ static void on_end(struct worker *w, struct engine_end *end)
 	if (w->options->hooks.ended)
 		w->options->hooks.ended(w->options->hooks.arg, end);
 	w->wants_claim = true;
+	if (end->outcome != OUTCOME_BUSY)
+		obstacle_forget(w, end->id);
 	if (!h)
 		return;
 	switch (end->outcome) {
@@ -389,7 +391,11 @@ static void on_end(struct worker *w, struct engine_end *end)
 		break;
 	}
 	h->state = HELD_RELEASE;
-	h->delay_ns = end->outcome == OUTCOME_BUSY ? busy_ns : 0;
+	if (end->outcome != OUTCOME_BUSY)
+		return;
+	h->delay_ns = obstacle_wait(w, end->id);
+	if (asprintf(&h->reason, "it waits for this on %s: %s", w->host, end->why.message) < 0)
+		h->reason = NULL;
 }
 
 static int on_engine(void *arg, int fd UNUSED, uint32_t events UNUSED, struct error *err UNUSED)
@@ -418,7 +424,7 @@ static int on_watchdog(void *arg, struct error *err UNUSED)
 
 /* ---- beginning and end ---- */
 
-static int name_make(char *out, size_t room, struct error *err)
+static int name_make(struct worker *w, struct error *err)
 {
 	char boot[BOOT_ID_SIZE], token[TOKEN_SIZE];
 	struct utsname host;
@@ -428,7 +434,8 @@ static int name_make(char *out, size_t room, struct error *err)
 		return r;
 	uname(&host);
 	boot_id(boot);
-	snprintf(out, room, "%s %s %s", host.nodename, boot, token);
+	snprintf(w->host, sizeof w->host, "%s", host.nodename);
+	snprintf(w->name, sizeof w->name, "%s %s %s", w->host, boot, token);
 	return 0;
 }
 
@@ -440,7 +447,7 @@ static int worker_open(struct worker *w, const struct worker_options *o, struct 
 	if (r == 0)
 		r = hood_ledger(w->hood, LEDGER_CREATE, &w->ledger, err);
 	if (r == 0)
-		r = name_make(w->name, sizeof w->name, err);
+		r = name_make(w, err);
 	if (r < 0)
 		return r;
 	c = hood_config(w->hood);
@@ -470,6 +477,7 @@ static void worker_close(struct worker *w)
 	while (w->held)
 		lease_forget(w, w->held);
 	lease_watch_done(&w->watch);
+	obstacle_forget(w, NULL);
 	hood_close(w->hood);
 }
 

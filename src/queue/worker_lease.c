@@ -9,6 +9,9 @@
 /* A claim that was not answered may still be done by the server, when it comes to it. */
 enum { CLAIM_MAX = 16, UNSURE_LEASES = 4 };
 
+/* However long it lasts, it is looked at so often whether the obstacle is gone. */
+static const uint64_t OBSTACLE_MAX_NS = 60 * NSEC_PER_SEC;
+
 struct held *lease_find(struct worker *w, const char *token)
 {
 	for (struct held *h = w->held; h; h = h->next)
@@ -24,7 +27,43 @@ void lease_forget(struct worker *w, struct held *h)
 	while (*at != h)
 		at = &(*at)->next;
 	*at = h->next;
+	free(h->reason);
 	free(h);
+}
+
+uint64_t obstacle_wait(struct worker *w, const char *id)
+{
+	struct obstacle *o = w->obstacles;
+	uint64_t wait;
+
+	while (o && strcmp(o->id, id) != 0)
+		o = o->next;
+	if (!o) {
+		o = calloc(1, sizeof *o);
+		if (!o)
+			return job_back_off(1);
+		snprintf(o->id, sizeof o->id, "%s", id);
+		o->next = w->obstacles;
+		w->obstacles = o;
+	}
+	wait = job_back_off(++o->count);
+	return wait < OBSTACLE_MAX_NS ? wait : OBSTACLE_MAX_NS;
+}
+
+void obstacle_forget(struct worker *w, const char *id)
+{
+	struct obstacle **at = &w->obstacles;
+
+	while (*at) {
+		struct obstacle *o = *at;
+
+		if (id && strcmp(o->id, id) != 0) {
+			at = &o->next;
+			continue;
+		}
+		*at = o->next;
+		free(o);
+	}
 }
 
 static struct held *lease_note(struct worker *w, const char *id, const char *token)
@@ -194,7 +233,7 @@ int lease_release(struct worker *w, struct error *err)
 		next = h->next;
 		if (h->state != HELD_RELEASE)
 			continue;
-		r = ledger_release(w->ledger, h->id, h->token, h->delay_ns, err);
+		r = ledger_release_for(w->ledger, h->id, h->token, h->delay_ns, h->reason, err);
 		if (r < 0)
 			return r;
 		w->counters.handed_back++;

@@ -20,10 +20,18 @@ struct held {
 	char token[TOKEN_SIZE];
 	uint64_t memory_bytes, cpus_milli;
 	uint64_t delay_ns;   /* RELEASE */
+	char *reason;	     /* RELEASE: why, or NULL */
 	bool cancelled;	     /* the engine was told */
 	bool is_confirmed;   /* by the heartbeat that is going on */
 	bool is_lost;	     /* somebody else's, or it has just been committed */
 	uint64_t claimed_at; /* clock_now() */
+};
+
+/* One that something of this host's is in the way of: the longer, the rarer it is tried here. */
+struct obstacle {
+	struct obstacle *next;
+	char id[ID_ROOM];
+	int count;
 };
 
 struct worker_counters {
@@ -40,10 +48,11 @@ struct worker {
 	struct loop *loop;
 	struct source *tick, *watchdog, *bell;
 	int bell_fd; /* what `bell` watches; -1: none */
-	char name[256];
+	char name[256], host[65];
 	uint64_t lease_ns, memory_total, cpus_total;
 	int cap;
 	struct held *held;
+	struct obstacle *obstacles;
 
 	bool is_recovered; /* what was left here before is finished: claims may begin */
 	bool recovering;   /* an engine_recover() is going on */
@@ -79,6 +88,9 @@ int lease_claim(struct worker *w, unsigned *ret_claimed, struct error *err);
 int lease_release(struct worker *w, struct error *err); /* those that are to be */
 struct held *lease_find(struct worker *w, const char *token);
 void lease_forget(struct worker *w, struct held *h);
+/* Something was in its way here, for so many times now: how long it waits, and that it does not any more. */
+uint64_t obstacle_wait(struct worker *w, const char *id);
+void obstacle_forget(struct worker *w, const char *id); /* NULL: all */
 
 /* metrics.c */
 int metrics_write(struct worker *w, struct error *err);

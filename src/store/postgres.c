@@ -120,31 +120,50 @@ struct params {
 	int lengths[PARAMS_MAX];
 	int formats[PARAMS_MAX];
 	char texts[PARAMS_MAX][CLOCK_TEXT_SIZE];
+	char *escaped[PARAMS_MAX];
 };
 
-static void params_set(struct params *p, size_t i, const struct value *v)
+static void params_done(struct params *p)
+{
+	for (size_t i = 0; i < PARAMS_MAX; i++)
+		free(p->escaped[i]);
+}
+
+/* As in a COPY: the server takes UTF-8 only, and a message may have a path in it that is not. */
+static int params_set_text(struct params *p, size_t i, const struct value *v)
+{
+	p->values[i] = v->data;
+	if (utf8_valid(v->data, v->size))
+		return 0;
+	p->values[i] = p->escaped[i] = text_escape(v->data, v->size);
+	return p->escaped[i] ? 0 : -ENOMEM;
+}
+
+static int params_set(struct params *p, size_t i, const struct value *v)
 {
 	switch (v->kind) {
 	case VALUE_NULL:
-		return;
+		break;
 	case VALUE_TIME:
 		clock_format(v->integer, p->texts[i]);
 		p->values[i] = p->texts[i];
-		return;
+		break;
 	case VALUE_INTEGER:
 	case VALUE_BOOL:
 		snprintf(p->texts[i], sizeof p->texts[i], "%lld", (long long)v->integer);
 		p->values[i] = p->texts[i];
-		return;
+		break;
 	case VALUE_TEXT:
+		return params_set_text(p, i, v);
 	case VALUE_JSON:
 		p->values[i] = v->data;
-		return;
+		break;
 	case VALUE_BYTES:
 		p->values[i] = v->data;
 		p->lengths[i] = (int)v->size;
 		p->formats[i] = 1;
 	}
+	return 0;
 }
 
 struct rows {
@@ -235,13 +254,14 @@ static int postgres_run(struct backend *b, enum sql which, const struct value *v
 		sql_expand(which, postgres_of(b)->part == PART_SUBMITTER ? SQL_SUBMITTER : SQL_POSTGRES);
 	struct rows rows = {.fn = fn, .arg = arg};
 	struct postgres *p = postgres_of(b);
-	struct params params = {0};
+	_cleanup_(params_done) struct params params = {0};
 	int r;
 
 	if (!text)
 		return error_memory(err);
 	for (size_t i = 0; i < n; i++)
-		params_set(&params, i, &values[i]);
+		if (params_set(&params, i, &values[i]) < 0)
+			return error_memory(err);
 	if (p->in_transaction)
 		return p->q.lost ? -EAGAIN : run_once(p, text, &params, n, &rows, err);
 	r = run_alone(p, text, &params, n, &rows, err);

@@ -82,6 +82,9 @@ int ledger_leases(struct ledger *l, const char *worker, lease_fn fn, void *arg, 
 
 /* Hands it back, as if it had not been claimed, for anybody after delay. Not ours any more: nothing. */
 int ledger_release(struct ledger *l, const char *id, const char *token, uint64_t delay_ns, struct error *err);
+/* The same, and why, which is shown while it waits. */
+int ledger_release_for(struct ledger *l, const char *id, const char *token, uint64_t delay_ns,
+		       const char *reason, struct error *err);
 
 /* Leases of others that were found over, and when by clock_now(). A database that was away has let every lease end, and a
  * clock that was set forward does: so one is only given up that has not moved between two looks, a lease apart, over one

@@ -167,6 +167,7 @@ struct change {
 	const char *id;
 	const char *token;
 	uint64_t delay_ns;
+	const char *reason; /* or NULL */
 	enum job_state before;
 	int tries;
 };
@@ -232,6 +233,7 @@ static int release(struct ledger *l, void *arg, struct error *err)
 			value_text(c->id),
 			value_text(job_state_name(c->delay_ns ? JOB_WAITING : JOB_QUEUED)),
 			value_time(c->delay_ns ? now + (int64_t)c->delay_ns : 0),
+			value_text(c->reason),
 		};
 
 		r = ledger_run(l, SQL_QUEUE_RELEASE, params, ARRAY_SIZE(params), NULL, NULL, err);
@@ -241,11 +243,17 @@ static int release(struct ledger *l, void *arg, struct error *err)
 	return r < 0 ? r : queue_ring(l, err);
 }
 
-int ledger_release(struct ledger *l, const char *id, const char *token, uint64_t delay_ns, struct error *err)
+int ledger_release_for(struct ledger *l, const char *id, const char *token, uint64_t delay_ns,
+		       const char *reason, struct error *err)
 {
-	struct change c = {.id = id, .token = token, .delay_ns = delay_ns};
+	struct change c = {.id = id, .token = token, .delay_ns = delay_ns, .reason = reason};
 
 	return queue_transaction(l, release, &c, err);
+}
+
+int ledger_release(struct ledger *l, const char *id, const char *token, uint64_t delay_ns, struct error *err)
+{
+	return ledger_release_for(l, id, token, delay_ns, NULL, err);
 }
 
 static int take_unmet(void *arg, const struct value *row, struct error *err)

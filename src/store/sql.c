@@ -181,7 +181,7 @@ static const struct {
 	[SQL_QUEUE_SETTLE] = {"UPDATE @queue SET state = $2, tries = $3, due_at = $4, verdict = $5, "
 			      "status = $6, reason = $7, attempt = $8, lease_until = NULL WHERE id = $1"},
 	[SQL_QUEUE_RELEASE] = {"UPDATE @queue SET state = $2, due_at = $3, attempt = attempt - 1, "
-			       "worker = NULL, token = NULL, lease_until = NULL WHERE id = $1"},
+			       "worker = NULL, token = NULL, lease_until = NULL, reason = $4 WHERE id = $1"},
 	[SQL_QUEUE_CANCEL] = {"UPDATE @queue SET state = 'cancelled', due_at = NULL, reason = $2 WHERE id #",
 			      NULL, "SELECT @queue_cancel($1::jsonb, $2)"},
 	[SQL_QUEUE_CANCELLING] = {"UPDATE @queue SET cancelling = true WHERE id = $1", NULL,

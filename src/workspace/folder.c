@@ -56,11 +56,13 @@ static int check_ours(int fd, mode_t type, const char *id, const char *what, str
 		return error_system(err, errno, "cannot look at '%s' of analysis '%s'", what, id);
 	if ((st.st_mode & S_IFMT) != type || st.st_uid != geteuid() || st.st_mode & 022 ||
 	    (type == S_IFREG && st.st_nlink > 1))
-		return error_set(
-			err, ERROR_REFUSED,
-			"'%s' of analysis '%s' in the state directory can be changed by others, or is not what "
-			"it should be: remove it by hand",
-			what, id);
+		return error_here(
+			err,
+			error_set(
+				err, ERROR_REFUSED,
+				"'%s' of analysis '%s' in the state directory can be changed by others, or is not what "
+				"it should be: remove it by hand",
+				what, id));
 	return 0;
 }
 
@@ -79,9 +81,11 @@ static int open_folder(struct workspace *w, const char *id, bool make, struct er
 	if (w->run_fd < 0 && errno == ENOENT)
 		return make ? -EAGAIN : 0;
 	if (w->run_fd < 0 && (errno == ELOOP || errno == ENOTDIR))
-		return error_set(err, ERROR_REFUSED,
-				 "the state folder of analysis '%s' is not a directory: remove it by hand",
-				 id);
+		return error_here(
+			err,
+			error_set(err, ERROR_REFUSED,
+				  "the state folder of analysis '%s' is not a directory: remove it by hand",
+				  id));
 	if (w->run_fd < 0)
 		return error_system(err, errno, "cannot open the state folder of analysis '%s'", id);
 	r = check_ours(w->run_fd, S_IFDIR, id, ".", err);

@@ -18,15 +18,19 @@ static int check_private(int fd, const char *what, struct error *err)
 	if (fstat(fd, &st) < 0)
 		return error_system(err, errno, "cannot look at the state directory '%s'", what);
 	if (st.st_uid != geteuid())
-		return error_set(
-			err, ERROR_REFUSED,
-			"the state directory '%s' belongs to user %u, not to user %u: choose another one",
-			what, (unsigned)st.st_uid, (unsigned)geteuid());
+		return error_here(
+			err,
+			error_set(
+				err, ERROR_REFUSED,
+				"the state directory '%s' belongs to user %u, not to user %u: choose another one",
+				what, (unsigned)st.st_uid, (unsigned)geteuid()));
 	if (st.st_mode & 022)
-		return error_set(
-			err, ERROR_REFUSED,
-			"the state directory '%s' can be changed by other users: make it private with chmod 700",
-			what);
+		return error_here(
+			err,
+			error_set(
+				err, ERROR_REFUSED,
+				"the state directory '%s' can be changed by other users: make it private with chmod 700",
+				what));
 	return 0;
 }
 
@@ -65,16 +69,20 @@ static int open_root(struct site *s, const char *root, struct error *err)
 	if (st.st_mode & S_ISVTX)
 		return 0;
 	if (!ours && st.st_uid != 0)
-		return error_set(
-			err, ERROR_REFUSED,
-			"the workspace root '%s' belongs to another user and is not sticky: choose another one",
-			root);
+		return error_here(
+			err,
+			error_set(
+				err, ERROR_REFUSED,
+				"the workspace root '%s' belongs to another user and is not sticky: choose another one",
+				root));
 	if (st.st_mode & S_IWOTH || (!ours && st.st_mode & S_IWGRP))
-		return error_set(
-			err, ERROR_REFUSED,
-			"the workspace root '%s' can be changed by others and is not sticky: use chmod +t, or "
-			"choose another one",
-			root);
+		return error_here(
+			err,
+			error_set(
+				err, ERROR_REFUSED,
+				"the workspace root '%s' can be changed by others and is not sticky: use chmod +t, or "
+				"choose another one",
+				root));
 	return 0;
 }
 

@@ -11,9 +11,12 @@
 
 static int taken(const struct workspace *w, struct error *err)
 {
-	return error_set(err, ERROR_REFUSED,
-			 "'%s' exists and was not made for analysis '%s': move it away, or choose another id",
-			 w->record.path, w->record.id);
+	return error_here(
+		err,
+		error_set(
+			err, ERROR_REFUSED,
+			"'%s' exists and was not made for analysis '%s': move it away, or choose another id",
+			w->record.path, w->record.id));
 }
 
 /* A fresh record, of this process on this boot. */
@@ -156,16 +159,20 @@ static int check_held_by(const struct record *r, const struct process_id *owner,
 			     : is_self_or_ancestor(&r->process);
 		if (same)
 			return 0;
-		return error_set(
-			err, ERROR_REFUSED,
-			"'%s' is held by process %d: wait until it has ended, or remove it with: fumehood "
-			"workspace cleanup %s",
-			r->path, (int)r->process.pid, r->id);
+		return error_here(
+			err,
+			error_set(
+				err, ERROR_REFUSED,
+				"'%s' is held by process %d: wait until it has ended, or remove it with: fumehood "
+				"workspace cleanup %s",
+				r->path, (int)r->process.pid, r->id));
 	default:
 		clock_format(r->until, until);
-		return error_set(err, ERROR_REFUSED,
-				 "'%s' was kept until %s: remove it with: fumehood workspace cleanup %s",
-				 r->path, until, r->id);
+		return error_here(
+			err,
+			error_set(err, ERROR_REFUSED,
+				  "'%s' was kept until %s: remove it with: fumehood workspace cleanup %s",
+				  r->path, until, r->id));
 	}
 }
 
@@ -175,9 +182,10 @@ static int settle(struct workspace *w, workspace_recover_fn recover, void *arg, 
 	int r;
 
 	if (!recover)
-		return error_set(err, ERROR_REFUSED,
-				 "an earlier run of analysis '%s' has died: clean up with: fumehood gc",
-				 w->record.id);
+		return error_here(
+			err, error_set(err, ERROR_REFUSED,
+				       "an earlier run of analysis '%s' has died: clean up with: fumehood gc",
+				       w->record.id));
 	r = record_kill(&w->record, err);
 	if (r == 0)
 		r = folder_attach(w, err);
@@ -200,8 +208,9 @@ static int claim(struct workspace *w, const char *id, const struct process_id *o
 			return r;
 		switch (folder_judge(w, id, &why)) {
 		case STANDING_FOREIGN:
-			return error_set(err, ERROR_REFUSED, "the workspace of analysis '%s' is not ours: %s",
-					 id, why);
+			return error_here(err, error_set(err, ERROR_REFUSED,
+							 "the workspace of analysis '%s' is not ours: %s", id,
+							 why));
 		case STANDING_HELD:
 			r = check_held_by(&w->record, owner, err);
 			return r < 0 ? r : 1;

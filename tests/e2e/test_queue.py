@@ -593,3 +593,64 @@ def test_a_claim_that_was_answered_too_late_is_handed_back(hood, ledger):
     assert attempts(hood, late) == ['succeeded']
     status, err = stop(process)
     assert 'not answered in time' in err
+
+
+# What is in the way on one host.
+
+def waits_for(hood, id, words):
+    """It is not refused: it waits, and says what for."""
+    assert until(lambda: words in (shown(hood, id)['queue'].get('reason') or '')), hood.cli('show', id)
+    now = shown(hood, id)
+    assert now['state'] in ('waiting', 'queued') and words in hood.succeed('show', id).out, now
+
+
+def test_a_kept_workspace_of_the_attempt_before_is_waited_for(hood, ledger):
+    id = submit(hood, 'exit 1', '--keep', 'always', '--retries', '0')
+    drain(hood)
+    assert hood.workspace(id).exists() and attempts(hood, id) == ['failed']
+    hood.succeed('retry', id)
+    process = worker(hood)
+    waits_for(hood, id, 'was kept until')
+    hood.succeed('workspace', 'cleanup', id)
+    assert hood.cli('wait', id).status == 1 and attempts(hood, id) == ['failed', 'failed']
+    stop(process)
+    hood.succeed('workspace', 'cleanup', id)
+
+
+def test_a_workspace_that_is_somebody_elses_is_waited_for(hood, ledger):
+    id = submit(hood, 'echo 1 >out', '--retries', '0')
+    hood.workspace(id).mkdir()
+    try:
+        process = worker(hood)
+        waits_for(hood, id, 'was not made for analysis')
+    finally:
+        hood.workspace(id).rmdir()
+    assert hood.cli('wait', id).status == 0 and attempts(hood, id) == ['succeeded']
+    stop(process)
+
+
+@pytest.mark.only('root')
+def test_a_full_disk_is_waited_for(hood, ledger):
+    place = hood.base / 'small'
+    place.mkdir()
+    subprocess.run(['mount', '-t', 'tmpfs', '-o', 'size=128k,mode=1777', 'none', place], check=True)
+    try:
+        hood.write('big', bytes(1000000))
+        config = hood.write('site.yaml', f'workspace: {{root: {place}}}\n')
+        id = submit(hood, 'cp big out', '--retries', '0', '--input', 'big')
+        process = worker(hood, '--config', config)
+        waits_for(hood, id, 'No space left')
+        subprocess.run(['mount', '-o', 'remount,size=64m', place], check=True)
+        assert hood.cli('wait', id).status == 0 and attempts(hood, id) == ['succeeded']
+        stop(process)
+    finally:
+        subprocess.run(['umount', '--lazy', place], check=True)
+
+
+def test_a_path_that_is_no_text_is_refused_once(hood, ledger):
+    place = os.fsencode(hood.base) + b'/da\xffta'
+    os.mkdir(place, 0o755)
+    id = submit(hood, 'true', '--retries', '0', '--data', os.fsdecode(place))
+    os.rmdir(place)
+    drain(hood)
+    assert attempts(hood, id) == ['refused'] and 'ta' in shown(hood, id)['reason']
