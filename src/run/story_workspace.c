@@ -239,9 +239,13 @@ int story_workspace(struct story *s, struct error *err)
 
 /* ---- limits ---- */
 
-/* Beside what the record of an adopted workspace names already: what is left of an earlier run there. */
-static int record_add_cgroups(struct record *r, char *const *paths, struct error *err)
+/* After the first `kept` of the record, which are those that an earlier run left in an adopted workspace. */
+static int record_set_cgroups(struct record *r, size_t kept, char *const *paths, struct error *err)
 {
+	for (size_t i = kept; r->cgroups && r->cgroups[i]; i++) {
+		free(r->cgroups[i]);
+		r->cgroups[i] = NULL;
+	}
 	for (size_t i = 0; paths[i]; i++)
 		if (strv_append(&r->cgroups, paths[i]) < 0)
 			return error_memory(err);
@@ -249,14 +253,14 @@ static int record_add_cgroups(struct record *r, char *const *paths, struct error
 }
 
 /* The record names the cgroups before they are made. */
-static int note_cgroups(struct story *s, const struct cgroup_host *host, struct error *err)
+static int note_cgroups(struct story *s, const struct cgroup_host *host, size_t kept, struct error *err)
 {
 	_cleanup_strv_ char **foreseen = NULL;
 	int r = cgroup_foresee(host, s->plan.token, &foreseen, err);
 
 	if (r < 0 || !foreseen[0])
 		return r;
-	r = record_add_cgroups(&s->workspace.record, foreseen, err);
+	r = record_set_cgroups(&s->workspace.record, kept, foreseen, err);
 	return r < 0 ? r : workspace_save(&s->workspace, err);
 }
 
@@ -300,11 +304,12 @@ static int take_cpus(struct story *s, struct error *err)
 int story_limits(struct story *s, struct error *err)
 {
 	struct record *record = &s->workspace.record;
+	size_t kept = strv_length(record->cgroups);
 	const struct cgroup_host *host;
 	int r = hood_cgroups(s->hood, &host, err);
 
 	if (r == 0)
-		r = note_cgroups(s, host, err);
+		r = note_cgroups(s, host, kept, err);
 	if (r == 0)
 		r = cgroup_create(host, s->plan.token, &s->plan.limits, s->plan.allow_unlimited,
 				  &s->attempt->receipt, &s->cgroup, err);
@@ -317,8 +322,7 @@ int story_limits(struct story *s, struct error *err)
 	s->attempt->plan = plan_to_json(&s->plan);
 	if (!s->attempt->plan)
 		return error_memory(err);
-	/* Where systemd makes the place, nobody could foresee it. */
-	if (host->way == CGROUP_SYSTEMD && record_add_cgroups(record, cgroup_paths(s->cgroup), err) < 0)
+	if (s->cgroup && record_set_cgroups(record, kept, cgroup_paths(s->cgroup), err) < 0)
 		return -ENOMEM;
 	free(record->ledger);
 	record->ledger = ledger_url_redacted(s->hood->ledger_url);
