@@ -55,29 +55,38 @@ static bool is_absent(int errnum)
 	return errnum == ENOENT || errnum == ENOTDIR || errnum == EACCES || errnum == ELOOP;
 }
 
-/* May everybody on this host enter each directory on the way to it? */
-static bool is_reachable(const char *path)
+/* May everybody on this host enter each directory on the way to it? 1, 0, or negative: that cannot be told. */
+static int is_reachable(const char *path, struct error *err)
 {
 	_cleanup_free_ char *at = strdup(path);
 	struct stat st;
 	char *slash;
 
-	while (at && (slash = strrchr(at, '/')) && slash > at) {
+	if (!at)
+		return error_memory(err);
+	while ((slash = strrchr(at, '/')) && slash > at) {
 		*slash = 0;
-		if (stat(at, &st) < 0 || !(st.st_mode & S_IXOTH))
-			return false;
+		if (stat(at, &st) < 0)
+			return is_absent(errno) ? 0 : error_system(err, errno, "cannot look at '%s'", at);
+		if (!(st.st_mode & S_IXOTH))
+			return 0;
 	}
-	return at != NULL;
+	return 1;
 }
 
-/* What everybody may read is no secret of root's, or of a group that the caller is in. */
-static bool is_public(const char *path, int fd)
+/* What everybody may read is no secret of root's, or of a group that the caller is in. 1, 0, or negative. */
+static int is_public(const char *path, int fd, struct error *err)
 {
 	_cleanup_free_ char *real = fd_path(fd);
 	struct stat st;
+	int r;
 
-	return real && fstat(fd, &st) == 0 && st.st_mode & S_IROTH &&
-	       (!S_ISDIR(st.st_mode) || st.st_mode & S_IXOTH) && is_reachable(path) && is_reachable(real);
+	if (!real || fstat(fd, &st) < 0)
+		return error_system(err, errno, "cannot look at '%s'", path);
+	if (!(st.st_mode & S_IROTH) || (S_ISDIR(st.st_mode) && !(st.st_mode & S_IXOTH)))
+		return 0;
+	r = is_reachable(path, err);
+	return r == 1 ? is_reachable(real, err) : r;
 }
 
 /* A small file of the host as a copy: its inode, and so its locks, stay the host's own. Missing: passed over. */
@@ -92,8 +101,9 @@ static int add_copy(struct plan *p, const char *path, struct error *err)
 		return 0;
 	if (fd < 0 || fstat(fd, &st) < 0)
 		return error_system(err, errno, "cannot open '%s'", path);
-	if (!S_ISREG(st.st_mode) || !is_public(path, fd))
-		return 0;
+	r = S_ISREG(st.st_mode) ? is_public(path, fd, err) : 0;
+	if (r <= 0)
+		return r;
 	r = file_read_all(fd, &b, COPY_MAX);
 	if (r == -EFBIG)
 		return 0;
@@ -109,6 +119,7 @@ static int add_system(struct layers *l, const char *path, struct error *err)
 	char text[PATH_MAX];
 	struct stat st;
 	ssize_t n;
+	int r;
 
 	if (lstat(path, &st) < 0)
 		return is_absent(errno) ? 0 : error_system(err, errno, "cannot look at '%s'", path);
@@ -119,10 +130,13 @@ static int add_system(struct layers *l, const char *path, struct error *err)
 		text[n] = 0;
 		return add_link(l->plan, text, path, err);
 	}
-	fd = S_ISDIR(st.st_mode) ? open(path, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC) : -1;
-	return fd < 0 || !is_public(path, fd)
-		       ? 0
-		       : layers_show(l, path, path, &(struct reader){.kind = READER_ANYBODY}, err);
+	if (!S_ISDIR(st.st_mode))
+		return 0;
+	fd = open(path, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	if (fd < 0)
+		return is_absent(errno) ? 0 : error_system(err, errno, "cannot open '%s'", path);
+	r = is_public(path, fd, err);
+	return r <= 0 ? r : layers_show(l, path, path, &(struct reader){.kind = READER_ANYBODY}, err);
 }
 
 static int add_system_directories(struct layers *l, struct error *err)
