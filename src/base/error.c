@@ -94,3 +94,31 @@ int error_memory(struct error *err)
 	error_system(err, ENOMEM, "cannot go on");
 	return -ENOMEM;
 }
+
+bool error_is_passing(const struct error *err)
+{
+	switch (err->kind) {
+	case ERROR_BUSY:
+	case ERROR_LEDGER:
+		return true;
+	case ERROR_SYSTEM:
+		break;
+	default:
+		return false;
+	}
+	switch (err->errnum) {
+	case ENOSPC:
+	case EDQUOT:
+	case EROFS:
+	case EIO:
+	case ENOMEM:
+	case EAGAIN:
+	case EMFILE:
+	case ENFILE:
+	case ESTALE:
+	case ETIMEDOUT:
+		return true;
+	default:
+		return false;
+	}
+}

@@ -53,6 +53,9 @@ int error_prefix(struct error *err, int r, const char *format, ...) PRINTF_LIKE(
 int error_here(struct error *err, int r);
 /* Is it one: marked, or a disk that is full, a table of the kernel's, memory. */
 bool error_is_here(const struct error *err);
+/* Is it of this moment, of this host: a full disk, too many files, a ledger that does not answer? Then it may be tried
+ * again, here or elsewhere, and says nothing about what was asked. */
+bool error_is_passing(const struct error *err);
 
 /* Out of memory is an ordinary failure as well. Returns -ENOMEM. */
 int error_memory(struct error *err);

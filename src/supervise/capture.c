@@ -25,6 +25,7 @@ static void write_at(struct capture *c, const char *data, size_t size, uint64_t 
 		data += n;
 		size -= (size_t)n;
 		at += (uint64_t)n;
+		c->written += (uint64_t)n;
 	}
 }
 
@@ -73,13 +74,19 @@ int capture_finish(const struct capture *c, struct captured *ret, struct error *
 	size_t head = (size_t)(c->total - beyond), tail = (size_t)(beyond < c->tail ? beyond : c->tail);
 	size_t turn =
 		beyond > c->tail && c->tail ? (size_t)(beyond % c->tail) : 0; /* where the oldest byte lies */
-	_cleanup_free_ char *first = malloc(head + 1), *last = malloc(tail + 1);
+	_cleanup_free_ char *first = NULL, *last = NULL;
 	int r;
 
+	/* What could not be written is counted as omitted, and so is a ring that it has torn. */
+	if (c->write_errno) {
+		head = c->written < head ? (size_t)c->written : head;
+		beyond = c->total - head;
+		tail = turn = 0;
+	}
+	first = malloc(head + 1);
+	last = malloc(tail + 1);
 	if (!first || !last)
 		return error_memory(err);
-	if (c->write_errno)
-		return error_system(err, c->write_errno, "cannot keep the analysis's output");
 	r = read_at(c->fd, first, head, 0, err);
 	if (r == 0)
 		r = read_at(c->fd, last, tail - turn, c->head + turn, err);

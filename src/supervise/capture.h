@@ -12,11 +12,12 @@
 #include "error.h"
 
 struct capture {
-	int fd;		 /* the file; not owned */
-	uint64_t head;	 /* bytes kept from the start */
-	uint64_t tail;	 /* and from the end */
-	uint64_t total;	 /* bytes seen */
-	int write_errno; /* the first write that failed: the log is incomplete from there on */
+	int fd;		/* the file; not owned */
+	uint64_t head;	/* bytes kept from the start */
+	uint64_t tail;	/* and from the end */
+	uint64_t total; /* bytes seen */
+	int write_errno; /* the first write that failed: nothing more is kept, and it is no failure of the analysis */
+	uint64_t written; /* bytes, before that */
 };
 
 void capture_init(struct capture *c, int fd, uint64_t max_bytes);

@@ -71,6 +71,8 @@ static int on_output(struct watch *w, int stream)
 {
 	int r = drain_once(w, stream);
 
+	if (r < 0 && r != -EAGAIN)
+		w->result->read_errno[stream] = -r;
 	if (r == 0 || (r < 0 && r != -EAGAIN)) {
 		loop_remove(w->out[stream]);
 		w->out[stream] = NULL;
@@ -362,13 +364,15 @@ static int watch_everything(struct watch *w, struct error *err)
 static void drain_rest(struct watch *w, int stream)
 {
 	uint64_t until = w->capture[stream].total;
-	int left = 0;
+	int left = 0, r = 1;
 
 	if (ioctl(w->job->out_fd[stream], FIONREAD, &left) < 0)
 		return;
 	until += (uint64_t)left;
-	while (w->capture[stream].total < until && drain_once(w, stream) == 1)
-		;
+	while (w->capture[stream].total < until && r == 1)
+		r = drain_once(w, stream);
+	if (r < 0)
+		w->result->read_errno[stream] = -r;
 }
 
 /* Everything is dead: the last bytes, the last report, the counters as they stand for good. */
@@ -408,11 +412,24 @@ static void finish_usage(struct watch *w)
 	e->pids_hits = c.pids_hits;
 }
 
-static int finish(struct watch *w, struct error *err)
+/* It has ended: a log that cannot be kept or read again is missing, and that is all. */
+static void finish_log(struct watch *w, int stream)
+{
+	struct supervise_result *result = w->result;
+	struct error why = ERROR_INIT;
+
+	result->log_errno[stream] =
+		result->read_errno[stream] ? result->read_errno[stream] : w->capture[stream].write_errno;
+	if (capture_finish(&w->capture[stream], &result->logs[stream], &why) < 0) {
+		result->logs[stream] = (struct captured){.omitted = w->capture[stream].total};
+		result->log_errno[stream] = why.errnum;
+	}
+}
+
+static void finish(struct watch *w)
 {
 	struct supervise_result *result = w->result;
 	struct evidence *e = &result->evidence;
-	int r = 0;
 
 	for (int i = 0; i < STREAM_COUNT; i++)
 		if (w->job->out_fd[i] >= 0 && w->out[i])
@@ -422,9 +439,8 @@ static int finish(struct watch *w, struct error *err)
 	if (e->exit_code < 0 && !e->signal)
 		e->signal = SIGKILL; /* it went down with its namespace */
 	finish_usage(w);
-	for (int i = 0; i < STREAM_COUNT && r == 0; i++)
-		r = capture_finish(&w->capture[i], &result->logs[i], err);
-	return r;
+	for (int i = 0; i < STREAM_COUNT; i++)
+		finish_log(w, i);
 }
 
 int supervise(const struct supervise_job *job, struct supervise_result *ret, struct error *err)
@@ -456,5 +472,6 @@ int supervise(const struct supervise_job *job, struct supervise_result *ret, str
 		pidfd_wait(job->pidfd, -1);
 		return r;
 	}
-	return finish(&w, err);
+	finish(&w);
+	return 0;
 }

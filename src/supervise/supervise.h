@@ -52,6 +52,8 @@ struct supervise_result {
 	struct evidence evidence;
 	struct usage usage;
 	struct captured logs[STREAM_COUNT];
+	int read_errno[STREAM_COUNT]; /* why what it wrote was not read to its end; 0 */
+	int log_errno[STREAM_COUNT];  /* why a log is not whole, that among others; 0 */
 	struct timeline *timeline;
 	uint64_t disk_bytes_seen, disk_files_seen; /* at the most, when measured */
 	bool disk_was_hidden;			   /* it was ended for what could not be looked into */

@@ -1,5 +1,6 @@
 #include "place.h"
 
+#include <errno.h>
 #include <string.h>
 
 #include "capture.h"
@@ -94,12 +95,42 @@ static void test_what_a_dead_supervisor_left_has_at_least_its_head_in_order(void
 	place_close(&p);
 }
 
+static void test_what_cannot_be_written_is_counted_and_what_was_is_kept(void **state)
+{
+	struct error err = ERROR_INIT;
+	struct captured kept;
+	struct capture c;
+	struct place p;
+	int full = open("/dev/full", O_RDWR | O_CLOEXEC), fd;
+
+	(void)state;
+	place_open(&p);
+	assert_true(full >= 0);
+	fd = openat(p.fd, "log", O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+	capture_init(&c, fd, 16);
+	capture_add(&c, "abcde", 5);
+	c.fd = full; /* the disk is full now */
+	capture_add(&c, "fghijklmnopqrstuvwxyz", 21);
+	c.fd = fd;
+	assert_int_equal(c.write_errno, ENOSPC);
+	assert_int_equal(capture_finish(&c, &kept, &err), 0);
+	assert_int_equal(kept.head_size, 5);
+	assert_memory_equal(kept.head, "abcde", 5);
+	assert_int_equal(kept.tail_size, 0);
+	assert_int_equal(kept.omitted, 21);
+	captured_done(&kept);
+	close(fd);
+	close(full);
+	place_close(&p);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_the_first_bytes_and_the_last_are_kept_and_the_rest_is_counted),
 		cmocka_unit_test(test_a_log_never_takes_more_room_than_its_limit),
 		cmocka_unit_test(test_what_a_dead_supervisor_left_has_at_least_its_head_in_order),
+		cmocka_unit_test(test_what_cannot_be_written_is_counted_and_what_was_is_kept),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
