@@ -163,12 +163,15 @@ typedef struct fh_output {
 void fh_result_free(fh_result *result);
 
 const char *fh_result_id(const fh_result *result);
-int fh_result_attempt(const fh_result *result);		  /* 0: it did not run */
-int fh_result_verdict(const fh_result *result);		  /* enum fh_verdict */
-int fh_result_exit_code(const fh_result *result);	  /* of the analysis; -1: it did not exit by itself */
-int fh_result_signal(const fh_result *result);		  /* that ended it; 0: none did */
-int fh_result_status(const fh_result *result);		  /* what `fumehood run` would exit with */
-int fh_result_committed(const fh_result *result);	  /* 1: it is in the ledger; 0 */
+int fh_result_attempt(const fh_result *result);	  /* 0: it did not run */
+int fh_result_verdict(const fh_result *result);	  /* enum fh_verdict */
+int fh_result_exit_code(const fh_result *result); /* of the analysis; -1: it did not exit by itself */
+int fh_result_signal(const fh_result *result);	  /* that ended it; 0: none did */
+int fh_result_status(const fh_result *result);	  /* what `fumehood run` would exit with */
+int fh_result_committed(const fh_result *result); /* 1: it is in the ledger; 0 */
+/* 1: the command has ended, and something of ours (a full disk, a ledger that is away) kept us from committing it:
+ * fh_result_error() says what, fh_gc() finishes it later. The verdict may be FH_NONE until then. */
+int fh_result_pending(const fh_result *result);
 const char *fh_result_reason(const fh_result *result);	  /* one line of evidence for people; NULL: none */
 const char *fh_result_workspace(const fh_result *result); /* the path, which may be gone; NULL: none */
 int64_t fh_result_rows(const fh_result *result); /* rows for the site's tables; -1: there were none to be */
@@ -289,7 +292,7 @@ int fh_commit(fh_hood *hood, const char *id, const char *const *outputs, const c
 /* attempt 0: the latest. */
 
 int fh_load(fh_hood *hood, const char *id, int attempt, fh_result **ret, fh_error *err);
-/* As `ls --json`. state: NULL, "waiting", "queued", "running", "held", "dead", "finished", or a verdict; prefix of ids: or NULL; limit 0:
+/* As `ls --json`. state: NULL, "waiting", "queued", "running", "pending", "held", "dead", "finished", or a verdict; prefix of ids: or NULL; limit 0:
  * all. */
 int fh_list(fh_hood *hood, const char *state, const char *prefix, int limit, char **ret_json, fh_error *err);
 /* As `show --json`: of one that is running, too. */

@@ -10,7 +10,7 @@
 static const char help[] =
 	"  fumehood gc                         from a timer, after a crash, whenever\n"
 	"\n"
-	"Commits what had finished, records what was lost, removes workspaces whose owner is gone or\n"
+	"Finishes what is pending, records what was lost, removes workspaces whose owner is gone or\n"
 	"whose time is over, sweeps the object store. What is running or held is left alone.\n"
 	"\n"
 	"--db URL  --config FILE  --json  --quiet\n";
@@ -21,7 +21,7 @@ static void print_report(const struct gc_report *g)
 		uint64_t n;
 		const char *what;
 	} rows[] = {
-		{g->committed, "finished and now committed"},
+		{g->committed, "pending or finished, and now committed"},
 		{g->lost, "recorded as lost"},
 		{g->removed, "removed"},
 		{g->objects, "unused objects removed"},

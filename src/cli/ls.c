@@ -14,7 +14,7 @@ static const char help[] =
 	"  fumehood ls a4                      ids that begin with a4\n"
 	"  fumehood ls --json | jq -r '.[].id'\n"
 	"\n"
-	"--state S   waiting, queued, running, cancelled, held, dead (gc finishes it), finished,\n"
+	"--state S   waiting, queued, running, pending (gc finishes it), cancelled, held, dead, finished,\n"
 	"            or a verdict\n"
 	"--limit N   the newest N of the ledger\n"
 	"--db URL  --config FILE  --json\n";

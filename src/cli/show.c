@@ -14,6 +14,16 @@ static const char help[] =
 	"\n"
 	"--attempt N  --trace  --db URL  --config FILE  --json (with request, plan, events, attempts)\n";
 
+static void print_pending(const struct cli *cli, const struct subject *s)
+{
+	_cleanup_free_ char *why = text_safe(s->live.why ? s->live.why : "its supervisor died");
+
+	printf("%s%s attempt %d is pending%s: its command has ended, and the rest is not done: %s; make room or mend "
+	       "that, then: fumehood gc\n",
+	       terminal_style(&cli->out, STYLE_YELLOW), s->live.id, s->live.attempt,
+	       terminal_style(&cli->out, STYLE_RESET), why ? why : "?");
+}
+
 static void print_live(const struct cli *cli, const struct subject *s)
 {
 	char room[PRINT_ROOM];
@@ -28,6 +38,8 @@ static void print_live(const struct cli *cli, const struct subject *s)
 		printf("%s%s attempt %d is running%s since %s: fumehood logs -f %s\n",
 		       terminal_style(&cli->out, STYLE_YELLOW), id, s->live.attempt,
 		       terminal_style(&cli->out, STYLE_RESET), since, id);
+	else if (s->live.pending)
+		print_pending(cli, s);
 	else
 		printf("%s attempt %d of %s was left by a supervisor that died: fumehood gc finishes it\n",
 		       id, s->live.attempt, since);

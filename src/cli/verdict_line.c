@@ -9,13 +9,15 @@
 
 static int add_name(struct buffer *b, const struct attempt *a, const struct terminal *t)
 {
+	bool is_known = a->verdict != VERDICT_NONE;
 	int r = buffer_printf(b, "fumehood: %s", a->id);
 
 	if (r == 0 && a->number > 1)
 		r = buffer_printf(b, " (attempt %d)", a->number);
 	return r < 0 ? r
 		     : buffer_printf(b, " %s%s%s", terminal_style(t, cli_verdict_style(a->verdict)),
-				     verdict_name(a->verdict), terminal_style(t, STYLE_RESET));
+				     is_known ? verdict_name(a->verdict) : "has ended, and is",
+				     terminal_style(t, STYLE_RESET));
 }
 
 /* " in 1.2 s (cpu 0.9 s, memory 45 MiB)", as far as it is known. */
@@ -80,7 +82,10 @@ static int add_error(struct buffer *b, const struct attempt *a)
 		return -1;
 	if (a->committed)
 		return a->error_message ? buffer_printf(b, "fumehood: %s\n", message) : 0;
-	return buffer_printf(b, ", but is not committed: %s; fumehood gc commits it later", message);
+	if (!a->pending)
+		return buffer_printf(b, ", but is not committed: %s", message);
+	return buffer_printf(b, "%s pending: %s; make room or mend that, then: fumehood gc",
+			     a->verdict == VERDICT_NONE ? "" : ", but is", message);
 }
 
 static int add_verdict(struct buffer *b, const struct attempt *a, const struct terminal *t)

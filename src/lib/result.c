@@ -146,6 +146,11 @@ FH_PUBLIC int fh_result_committed(const fh_result *result)
 	return result->attempt.committed;
 }
 
+FH_PUBLIC int fh_result_pending(const fh_result *result)
+{
+	return result->attempt.pending;
+}
+
 FH_PUBLIC const char *fh_result_reason(const fh_result *result)
 {
 	return result->attempt.reason;

@@ -80,6 +80,9 @@ struct attempt {
 	char *error_stage, *error_code, *error_message;
 	bool queued; /* it has a lease: its commit is refused once that is somebody else's */
 	bool committed;
+	/* The command has ended, and we could not finish the story: it waits on disk for gc or its worker. error_* says
+	 * why. Not stored: it is so until it is not. */
+	bool pending;
 };
 
 void attempt_init(struct attempt *a);

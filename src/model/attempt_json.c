@@ -271,6 +271,7 @@ static int set_result(json_t *o, const struct attempt *a, bool lists)
 		{"signal", a->signal == 0 ? json_null() : json_integer(a->signal)},
 		{"reason", json_shown(a->reason)},
 		{"committed", json_boolean(a->committed)},
+		{"pending", json_boolean(a->pending)},
 		{"workspace", json_shown(a->workspace)},
 		{"kept", json_boolean(a->kept)},
 		{"outputs", lists ? manifest_outputs_to_json(&a->manifest) : json_array()},

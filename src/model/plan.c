@@ -214,3 +214,43 @@ json_t *plan_to_json(const struct plan *p)
 		return NULL;
 	return json_incref(object);
 }
+
+static void recall_limits(struct limits *l, const json_t *json)
+{
+	for (int i = 0; i < LIMIT_COUNT; i++) {
+		const json_t *value = json_object_get(json_object_get(json, limit_table[i].name), "value");
+
+		l->value[i] = json_is_integer(value) ? (uint64_t)json_integer_value(value) : LIMIT_NONE;
+		l->origin[i] = LIMIT_BUILT_IN;
+	}
+}
+
+static int recall_keep(enum keep *ret, const char *name)
+{
+	static const enum keep all[] = {KEEP_NEVER, KEEP_ON_FAILURE, KEEP_ALWAYS};
+
+	for (size_t i = 0; name && i < ARRAY_SIZE(all); i++)
+		if (strcmp(name, keep_name(all[i])) == 0) {
+			*ret = all[i];
+			return 0;
+		}
+	return -EINVAL;
+}
+
+int plan_recall(struct plan *p, const json_t *json, struct error *err)
+{
+	_cleanup_plan_ struct plan read;
+	int r;
+
+	plan_init(&read);
+	r = record_read(&read, plan_members, ARRAY_SIZE(plan_members), json, "plan", err);
+	if (r == 0 && recall_keep(&read.keep, json_string_value(json_object_get(json, "keep"))) < 0)
+		r = error_set(err, ERROR_SYSTEM, "cannot read a stored plan: its 'keep' makes no sense");
+	if (r < 0)
+		return r;
+	recall_limits(&read.limits, json_object_get(json, "limits"));
+	plan_done(p);
+	*p = read;
+	plan_init(&read);
+	return 0;
+}

@@ -98,6 +98,9 @@ struct mount *plan_add_mount(struct plan *p, enum mount_kind kind, const char *s
 int plan_add_stage(struct plan *p, const char *source, const char *as, uint64_t device, uint64_t inode);
 bool plan_has_stage(const struct plan *p, const char *source, const char *as);
 
+/* Of a plan that was stored, what the end of its story needs: everything but mounts, stages and where limits came from. */
+int plan_recall(struct plan *p, const json_t *json, struct error *err);
+
 json_t *plan_to_json(const struct plan *p); /* contents of FILE mounts are not printed, only their size */
 
 #endif

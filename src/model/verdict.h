@@ -5,8 +5,11 @@
 #ifndef MODEL_VERDICT_H
 #define MODEL_VERDICT_H
 
+#include <jansson.h>
 #include <stdbool.h>
 #include <stdint.h>
+
+#include "error.h"
 
 enum verdict {
 	VERDICT_NONE, /* still running, or never started */
@@ -44,6 +47,10 @@ struct evidence {
 	bool output_missing;
 	bool post_process_failed;
 };
+
+/* Inverse, for whoever decides later. */
+json_t *evidence_to_json(const struct evidence *e);
+int evidence_from_json(struct evidence *e, const json_t *json, struct error *err);
 
 enum verdict verdict_decide(const struct evidence *e);
 /* Exit status of `run` for a verdict (committed or not is the caller's business: 125 if not). */

@@ -121,14 +121,23 @@ int manifest_write(const struct attempt *a, int fd)
 	return text_write(fd, a, write_manifest);
 }
 
+bool attempt_wants_keeping(const struct attempt *a)
+{
+	const char *keep = json_string_value(json_object_get(a->plan, "keep"));
+
+	return keep && (strcmp(keep, keep_name(KEEP_ALWAYS)) == 0 ||
+			(strcmp(keep, keep_name(KEEP_ON_FAILURE)) == 0 && a->verdict != VERDICT_SUCCEEDED));
+}
+
 int finished_save(struct workspace *w, const struct attempt *a, bool sync, struct error *err)
 {
 	return file_replace_with(w->run_fd, FINISHED_NAME, fill_finished, (void *)a, 0600, sync, err);
 }
 
 /* The logs lie beside the record as they were captured. */
-static int logs_load(struct workspace *w, struct attempt *a, uint64_t log_max, struct error *err)
+int attempt_load_logs(struct workspace *w, struct attempt *a, struct error *err)
 {
+	uint64_t log_max = limit_table[LIMIT_LOG_MAX].built_in;
 	static const char *const names[] = {[STREAM_STDOUT] = "stdout", [STREAM_STDERR] = "stderr"};
 
 	for (int i = 0; i < STREAM_COUNT; i++) {
@@ -232,7 +241,7 @@ int finished_load(struct workspace *w, struct attempt *a, struct error *err)
 		return error_system(err, errno, "cannot open '%s'", FINISHED_NAME);
 	r = read_lines(fd, a, err);
 	if (r == 0)
-		r = logs_load(w, a, limit_table[LIMIT_LOG_MAX].built_in, err);
+		r = attempt_load_logs(w, a, err);
 	if (r < 0)
 		attempt_done(a);
 	return r < 0 ? r : 1;

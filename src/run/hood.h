@@ -61,8 +61,9 @@ struct run_hooks {
 /* Resolves every default against configuration and host; touches nothing. For --dry-run. */
 int hood_plan(struct hood *h, const struct request *r, struct plan *ret, struct error *err);
 
-/* The whole story. Returns 0 with ret filled when the analysis came to a verdict, committed (ret->committed) or not
- * (then ret->error_* says why; gc commits it later). Negative: refused or our failure, err says why; ret has id and
+/* The whole story. Returns 0 with ret filled when the command has ended: committed (ret->committed), or pending
+ * (ret->pending; ret->error_* says why, the verdict is VERDICT_NONE if it is not known yet; gc finishes it later), or
+ * neither, since it is somebody else's now (error_code) or, worst of all, even that could not be written down. Negative: refused or our failure, err says why; ret has id and
  * verdict VERDICT_REFUSED then, nothing is left behind and nothing was recorded. */
 int hood_run(struct hood *h, const struct request *r, const struct run_hooks *hooks, struct attempt *ret,
 	     struct error *err);
@@ -70,7 +71,7 @@ int hood_run(struct hood *h, const struct request *r, const struct run_hooks *ho
 /* The same in two steps, for a caller that has something to say before the commit. hood_story() tells it up to the
  * verdict: nothing of the analysis is alive, its outputs are in ret->manifest and its verdict is on disk. Then any of
  * the calls, then hood_story_end(), which commits and cleans up (ret is filled further: committed, error_*), or
- * hood_story_drop(), which leaves nothing behind. request, hooks and ret must live until then. */
+ * hood_story_drop(), which leaves nothing behind. 0 with *ret_story NULL: it is pending, as above. request, hooks and ret must live until then. */
 struct story;
 int hood_story(struct hood *h, const struct request *r, const struct run_hooks *hooks, struct attempt *ret,
 	       struct story **ret_story, struct error *err);
@@ -117,7 +118,7 @@ int hood_post_process(struct hood *h, const char *id, int number, const char *co
 		      struct attempt *ret, bool *ret_posted, struct error *err);
 
 struct gc_report {
-	unsigned committed; /* finished ones that had not been committed */
+	unsigned committed; /* ended, pending ones that are finished now */
 	unsigned lost;	    /* recorded as lost */
 	unsigned removed;   /* workspaces removed: lost, held by the dead, kept and expired */
 	unsigned alive;	    /* left alone */
@@ -134,12 +135,15 @@ struct live {
 	char id[ID_ROOM];
 	int attempt;
 	int64_t created;
-	bool alive; /* its supervisor holds the lock */
-	bool held;  /* a held or kept workspace, not a run */
+	bool alive;   /* its supervisor holds the lock */
+	bool held;    /* a held or kept workspace, not a run */
+	bool pending; /* its command has ended, and we could not finish it: gc does, or its worker */
+	char *why;    /* pending: the reason, if it is known */
 	char *path;
 	int log_fd[STREAM_COUNT]; /* -1: none */
 };
 void live_done(struct live *l);
+const char *live_state(const struct live *l); /* "running", "pending", "dead", "held" */
 int hood_live(struct hood *h, const char *id, struct live *ret, struct error *err);
 int hood_live_each(struct hood *h, int (*fn)(void *arg, const struct live *l), void *arg, struct error *err);
 

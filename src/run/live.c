@@ -3,6 +3,7 @@
  * never makes a run fail.
  */
 #include "private.h"
+#include "ended.h"
 #include "file.h"
 
 #include <dirent.h>
@@ -16,9 +17,15 @@ enum { RECORD_MAX = 64 * 1024 * 1024 };
 void live_done(struct live *l)
 {
 	free(l->path);
+	free(l->why);
 	for (int i = 0; i < STREAM_COUNT; i++)
 		fd_close(l->log_fd[i]);
 	*l = (struct live){.log_fd = {-1, -1}};
+}
+
+const char *live_state(const struct live *l)
+{
+	return l->held ? "held" : l->pending ? "pending" : l->alive ? "running" : "dead";
 }
 
 static bool process_lives(const struct process_id *id)
@@ -26,6 +33,22 @@ static bool process_lives(const struct process_id *id)
 	_cleanup_close_ int fd = process_open(id);
 
 	return fd >= 0;
+}
+
+/* A dead supervisor's, or one that lives on, as a worker does, and has said why it could not be finished. */
+static int live_fill_pending(int run_fd, struct live *l, struct error *err)
+{
+	_cleanup_pending_ struct pending p = {0};
+	int r = l->held ? 0 : pending_load(run_fd, &p, err);
+
+	if (r < 0)
+		return r;
+	l->pending = r == 1 || (!l->held && !l->alive &&
+				(ended_exists(run_fd) ||
+				 faccessat(run_fd, "finished.json", F_OK, AT_SYMLINK_NOFOLLOW) == 0));
+	l->alive = l->alive && !l->pending;
+	l->why = TAKE_PTR(p.message);
+	return 0;
 }
 
 static int live_fill(int run_fd, const struct record *r, struct live *ret, struct error *err)
@@ -42,7 +65,9 @@ static int live_fill(int run_fd, const struct record *r, struct live *ret, struc
 	snprintf(ret->id, sizeof ret->id, "%s", r->id);
 	for (int i = 0; i < STREAM_COUNT; i++)
 		ret->log_fd[i] = openat(run_fd, names[i], O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
-	return ret->path ? 0 : error_memory(err);
+	if (!ret->path)
+		return error_memory(err);
+	return live_fill_pending(run_fd, ret, err);
 }
 
 static int live_load(int runs, const char *id, struct live *ret, struct error *err)
@@ -52,6 +77,7 @@ static int live_load(int runs, const char *id, struct live *ret, struct error *e
 	struct record record;
 	int r;
 
+	*ret = (struct live){.log_fd = {-1, -1}};
 	if (fd < 0 || faccessat(fd, "record.json", F_OK, 0) < 0)
 		return error_set(err, ERROR_NOT_FOUND, "'%s' has no workspace now", id);
 	r = file_load(fd, "record.json", RECORD_MAX, &text, err);
@@ -63,6 +89,8 @@ static int live_load(int runs, const char *id, struct live *ret, struct error *e
 		r = json_object_get(record.extra, "repeats")
 			    ? error_set(err, ERROR_NOT_FOUND, "'%s' is no analysis", id)
 			    : live_fill(fd, &record, ret, err);
+	if (r < 0)
+		live_done(ret);
 	record_done(&record);
 	return r;
 }

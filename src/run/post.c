@@ -279,6 +279,13 @@ static int judge(struct post *p, struct post_result *ret, struct error *err)
 	if (!p->rows_failed && !p->sandbox->exec_errno &&
 	    verdict_decide(&p->result.evidence) == VERDICT_SUCCEEDED)
 		p->rows_failed = !spool_finish(p->rows);
+	/* Not its fault: there was no room for its rows. */
+	if (p->rows_failed && error_is_passing(spool_why(p->rows))) {
+		*err = *spool_why(p->rows);
+		return -EIO;
+	}
+	if (p->result.read_errno[STREAM_STDOUT])
+		return error_system(err, p->result.read_errno[STREAM_STDOUT], "cannot read its rows");
 	ret->cancel_signal = p->rows_failed ? 0 : p->result.evidence.cancel_signal;
 	ret->warnings = TAKE_PTR(p->receipt.warnings);
 	if (explain_end(p, &why) < 0)
@@ -335,11 +342,18 @@ int post_run(const struct post_job *job, struct post_result *ret, struct error *
 	for (int i = 0; i < STREAM_COUNT; i++)
 		p.out[i][0] = p.out[i][1] = p.log[i] = -1;
 	*ret = (struct post_result){0};
-	/* The analysis has succeeded: what fails here, ours too, costs its rows and not its outputs. */
+	/* The analysis has succeeded: what cannot be done here costs its rows and not its outputs; what passes, not even
+	 * those, if it is tried again. */
 	if (whole(&p, ret, &why) < 0) {
 		post_result_done(ret);
 		ret->reason = strdup(why.message);
 	}
 	post_done(&p);
+	if (ret->reason && error_is_passing(&why)) {
+		post_result_done(ret);
+		why.stage = err->stage;
+		*err = why;
+		return error_prefix(err, -EAGAIN, "the post-process could not be run");
+	}
 	return ret->rows || ret->reason ? 0 : error_memory(err);
 }

@@ -43,7 +43,7 @@ struct post_result {
 };
 void post_result_done(struct post_result *r);
 
-/* 0 when there is an end, good or bad; negative only if memory is out. */
+/* 0 when there is an end, good or bad; negative if it could not be run here and now (error_is_passing). */
 int post_run(const struct post_job *job, struct post_result *ret, struct error *err);
 
 #endif

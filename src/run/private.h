@@ -79,12 +79,16 @@ int rows_gather(const struct hood *h, int run_fd, const char *lines, size_t size
 int report_read(struct sandbox *s, struct supervise_report *ret);
 #define FINISHED_NAME	 "finished.json"
 #define FINISHED_DAMAGED "finished.json.damaged"
-/* finished.json: written before the commit, so that whoever comes after a crash can commit it. */
+/* finished.json: written before the commit where there is room, so that whoever comes after a crash can commit it. */
 int finished_save(struct workspace *w, const struct attempt *a, bool sync, struct error *err);
 /* 1, 0: there is none, negative; -EBADMSG: it is damaged, and no later try will read it. */
 int finished_load(struct workspace *w, struct attempt *a, struct error *err);
 /* The manifest.json of a post-process. 0, -errno. */
 int manifest_write(const struct attempt *a, int fd);
+/* --keep, by its plan and its verdict. */
+bool attempt_wants_keeping(const struct attempt *a);
+/* What was captured, as it lies beside the record. */
+int attempt_load_logs(struct workspace *w, struct attempt *a, struct error *err);
 /* into.c: copies outputs to plan->into, or where `directory` is open (-1: not); a warning for those that are left out,
  * before the commit. fetch writes a content. */
 typedef int (*output_fetch_fn)(void *arg, const struct output *o, int fd, struct error *err);

@@ -2,12 +2,12 @@
  * What dead owners left, finished or removed: gc, and the first thing a run does when it finds its own id abandoned.
  * The workspace's processes are dead already (workspace_each_dead has killed and awaited them).
  */
-#include "private.h"
+#include "resume.h"
 #include "capture.h"
 #include "clock.h"
 #include "file.h"
+#include "holder.h"
 #include "queue.h"
-#include "spool.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -56,7 +56,7 @@ static int recovery_ledger(struct recovery *rec, const struct record *r, struct 
 	return 0;
 }
 
-/* What is known of an attempt whose supervisor died before there was a verdict. */
+/* What is known of an attempt whose supervisor died before its command had ended. */
 static int lost_describe(const struct workspace *w, struct attempt *a, struct error *err)
 {
 	const struct record *r = &w->record;
@@ -167,61 +167,176 @@ static int damaged_recover(struct recovery *rec, struct workspace *w, struct err
 	return 1;
 }
 
-/* A run that came to a verdict is committed; one that had started is recorded as lost; one that had not is nothing. */
-static int attempt_recover(struct recovery *rec, struct workspace *w, struct error *err)
+/* Why it still is not: what `show` tells. */
+static void say_why(struct workspace *w, struct remains *remains, const struct error *err)
+{
+	struct pending p = remains->pending;
+	struct error ignored = ERROR_INIT;
+
+	if (!ended_exists(w->run_fd) || (p.message && strcmp(p.message, err->message) == 0))
+		return;
+	p.stage = (char *)err->stage;
+	p.code = (char *)error_kind_name(err->kind);
+	p.message = (char *)err->message;
+	p.since = p.since ? p.since : clock_utc();
+	(void)ended_set_pending(w, &p, &ignored);
+}
+
+/* What the dead one had come to: 1 with a verdict, 0 without, and what is known of it then. -EBADMSG: its verdict was on disk,
+ * cannot be read, and how it ended is not there either. */
+static int attempt_find(struct recovery *rec, struct ledger *ledger, struct workspace *w,
+			const struct remains *remains, struct attempt *a, struct spool **rows,
+			struct error *err)
+{
+	int r = remains->gone ? 0 : finished_load(w, a, err);
+	struct error damage = *err;
+	bool damaged = r == -EBADMSG;
+
+	if (damaged) {
+		attempt_init(a);
+		*err = (struct error){.stage = damage.stage};
+	}
+	if (r == 1)
+		r = rows_recover(w, a, rows, err) < 0 ? -ENOMEM : 1;
+	else if (r == 0 || damaged)
+		r = story_resume(rec->hood, ledger, w, remains, a, rows, err);
+	if (r == 0 && damaged) {
+		*err = damage;
+		return -EBADMSG;
+	}
+	return r != 0 ? r : lost_describe(w, a, err);
+}
+
+static bool has_result(const struct workspace *w)
+{
+	return faccessat(w->run_fd, FINISHED_NAME, F_OK, AT_SYMLINK_NOFOLLOW) == 0 || ended_exists(w->run_fd);
+}
+
+/* --into, which the story did not come to. Committed it is; that this failed is told, and not tried again. */
+static int copy_into(struct recovery *rec, struct ledger *ledger, const struct workspace *w,
+		     const struct attempt *a, struct error *err)
+{
+	_cleanup_rights_ struct rights rights;
+	_cleanup_ended_ struct ended e;
+	_cleanup_plan_ struct plan plan;
+	int r;
+
+	plan_init(&plan);
+	ended_init(&e);
+	rights_init(&rights);
+	if (a->verdict != VERDICT_SUCCEEDED)
+		return 0;
+	err->stage = "into";
+	r = plan_recall(&plan, a->plan, err);
+	if (r == 0 && !plan.into)
+		return 0;
+	if (r == 0)
+		r = ended_load(w->run_fd, &e, err);
+	if (r >= 0)
+		r = remains_rights(rec->hood, &e, a, &rights, err);
+	if (r == 0)
+		r = rights_copy_into(rec->hood, &rights, ledger, a, &plan, w->site->state, err);
+	return r < 0 ? 1 : 0;
+}
+
+/* A run that came to its end is finished and committed; one that had only started is recorded as lost; one that had not
+ * is nothing. *ret_keep: the user wants to look at it. 1: all is done but --into, and err says why. */
+static int attempt_recover(struct recovery *rec, struct workspace *w, struct remains *remains, bool *ret_keep,
+			   struct error *err)
 {
 	_cleanup_attempt_ struct attempt a;
 	_cleanup_ledger_ struct ledger *owned = NULL;
 	_cleanup_spool_ struct spool *rows = NULL;
 	struct ledger *ledger;
-	bool finished;
-	int r;
+	bool finished = false;
+	int number, r;
 
 	attempt_init(&a);
-	r = finished_load(w, &a, err);
-	if (r == -EBADMSG)
-		return damaged_recover(rec, w, err);
-	if (r < 0)
-		return r;
-	finished = r == 1;
 	/* A repeated post-process is no attempt: until it is committed nothing has happened. */
-	if (!finished && (w->record.init.pid == 0 || json_object_get(w->record.extra, "repeats")))
+	if (!has_result(w) && (w->record.init.pid == 0 || json_object_get(w->record.extra, "repeats")))
 		return job_give_back(rec, &w->record, err);
-	r = finished ? 0 : lost_describe(w, &a, err);
+	err->stage = "commit";
+	r = recovery_ledger(rec, &w->record, &ledger, &owned, err);
+	/* It may be only this that was left to do. */
 	if (r == 0)
-		r = recovery_ledger(rec, &w->record, &ledger, &owned, err);
-	if (r == 0)
-		r = rows_recover(w, &a, &rows, err);
+		r = ledger_has_token(ledger, w->record.token, &number, err);
+	if (r == 1) {
+		memcpy(a.token, w->record.token, sizeof a.token);
+		ledger_unpin(ledger, &a);
+		return 0;
+	}
+	if (r == 0) {
+		r = attempt_find(rec, ledger, w, remains, &a, &rows, err);
+		finished = r == 1;
+		if (r == -EBADMSG) {
+			r = damaged_recover(rec, w, err);
+			*ret_keep = r == 1;
+			return r < 0 ? r : 0;
+		}
+	}
 	attempt_forget_error(&a);
-	if (r == 0)
-		r = attempt_commit(ledger, &a, w->fd, rows, err);
+	if (r >= 0)
+		r = attempt_commit(ledger, &a, remains->fd, rows, err);
 	if (r < 0 && err->kind == ERROR_LEASE) { /* another worker has it: this one never happened */
 		*err = (struct error){0};
 		return 0;
 	}
 	if (r < 0)
 		return r;
+	*ret_keep = finished && remains->is_pending && attempt_wants_keeping(&a);
 	if (finished)
 		rec->report.committed++;
 	else
 		rec->report.lost++;
-	return 0;
+	return finished && remains->is_pending ? copy_into(rec, ledger, w, &a, err) : 0;
+}
+
+/* What the story would have kept, had it come to its end. */
+static int keep_remains(struct recovery *rec, struct workspace *w, const struct remains *remains,
+			struct error *err)
+{
+	int r = remains->pending.holder.pid > 0 ? tree_copy(remains->fd, w->fd, err) : 0;
+
+	if (w->fd < 0)
+		return workspace_remove(w, err);
+	return r < 0 ? r : workspace_keep(w, clock_utc() + (int64_t)rec->hood->config.keep_for_ns, err);
+}
+
+/* 1 as above. */
+static int settle_attempt(struct recovery *rec, struct workspace *w, bool *ret_kept, struct error *err)
+{
+	_cleanup_remains_ struct remains remains = REMAINS_INIT;
+	bool keep = false;
+	int r = remains_find(w, &remains, err);
+
+	if (r == 0)
+		r = attempt_recover(rec, w, &remains, &keep, err);
+	if (r < 0)
+		say_why(w, &remains, err);
+	if (r >= 0 && keep) {
+		int e = keep_remains(rec, w, &remains, r == 1 ? NULL : err);
+
+		r = e < 0 ? e : r;
+	}
+	*ret_kept = r >= 0 && keep;
+	if (r >= 0)
+		holder_end(&remains.pending.holder);
+	return r;
 }
 
 int recover_workspace(void *arg, struct workspace *w, struct error *err)
 {
 	struct recovery *rec = arg;
-	int r = cgroups_remove(&w->record, err);
+	bool kept = false;
+	int settled = 0, r = cgroups_remove(&w->record, err);
 
 	if (r == 0 && w->record.owner == OWNER_SUPERVISOR)
-		r = attempt_recover(rec, w, err);
-	if (r == 1 && w->fd >= 0)
-		return workspace_keep(w, clock_utc() + (int64_t)rec->hood->config.keep_for_ns, err);
-	if (r >= 0)
-		r = workspace_remove(w, err);
-	if (r == 0)
+		r = settled = settle_attempt(rec, w, &kept, err);
+	if (r >= 0 && !kept)
+		r = workspace_remove(w, settled == 1 ? NULL : err);
+	if (r >= 0 && !kept)
 		rec->report.removed++;
-	return r;
+	return r < 0 ? r : settled == 1 ? -EIO : 0;
 }
 
 int hood_recover(struct hood *h, struct gc_report *ret, struct error *err)

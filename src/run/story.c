@@ -2,23 +2,23 @@
  * The story of one analysis, from top to bottom:
  *
  *   plan ─► workspace ─► limits ─► sandbox ─► supervise ─► collect ─► finished ─► commit ─► clean up
+ *                                                      │
+ *                        how it ended is on disk ──────┘
  *
- * Each stage is one function below, in this order; hood_story() and hood_story_end() call them. Whatever goes wrong before the
- * command has run ends the story with an error and nothing left behind. Once it has run there is a verdict: it is
- * written to disk before the commit, so that whoever comes after a crash (recover.c) can finish the story.
+ * Each stage is one function, in this order; hood_story() and hood_story_end() call them. Whatever goes wrong before the
+ * command has ended ends the story with an error and nothing left behind. Once it has ended nothing of ours may take its
+ * result away: what is known is written down at once (ended.h), and a stage that fails after that (story_end.c) leaves the
+ * attempt pending, workspace and all, for whoever comes later (recover.c, resume.c).
  */
 #include "story.h"
 #include "clock.h"
-#include "collect.h"
 #include "file.h"
 #include "queue.h"
 #include "sandbox.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/utsname.h>
 
 void story_tell(const struct story *s, const char *stage)
 {
@@ -32,7 +32,7 @@ void story_tell(const struct story *s, const char *stage)
 /* ---- plan ---- */
 
 /* What cannot be post-processed is refused now, not when it has run. */
-static int plan_post(struct story *s, struct error *err)
+int story_plan_post(struct story *s, struct error *err)
 {
 	const struct rights *rights = &s->rights;
 	const char *site = s->hood->config.queue_allow_directory;
@@ -118,7 +118,7 @@ static int stage_plan(struct story *s, struct error *err)
 		r = plan_resolve(s->hood, s->request, &s->rights, &s->plan, err);
 	if (r < 0)
 		return r;
-	r = plan_post(s, err);
+	r = story_plan_post(s, err);
 	if (r == 0)
 		r = queries_check(s->hood, s->request, err);
 	if (r < 0)
@@ -138,196 +138,68 @@ static int stage_plan(struct story *s, struct error *err)
 	return s->attempt->request && s->attempt->workspace ? 0 : error_memory(err);
 }
 
-/* ---- collect ---- */
-
-static int put_object(void *arg, int fd, uint64_t size, uint8_t ret_sha256[DIGEST_SIZE], struct error *err)
-{
-	struct story *s = arg;
-
-	return ledger_put_object(s->ledger, fd, size, ret_sha256, err);
-}
-
-static int stage_collect(struct story *s, struct error *err)
-{
-	const char *ours[3] = {0};
-	int n_ours = 0;
-	struct collect_rules rules = {
-		.outputs = s->plan.outputs,
-		.optional_outputs = s->plan.optional_outputs,
-		.inputs = &s->attempt->inputs,
-		.ignore = ours,
-		.max_bytes = s->plan.limits.value[LIMIT_OUTPUT_MAX],
-		.max_files = s->plan.limits.value[LIMIT_FILES],
-		.object_min = ledger_blob_max(s->ledger),
-		.owner = s->uid,
-	};
-	int r;
-
-	if (s->plan.data)
-		ours[n_ours++] = "data";
-	if (s->plan.docs)
-		ours[n_ours++] = "docs";
-	story_tell(s, "collecting");
-	/* Whatever mode the analysis gave it: from here on nobody else changes what lies there. */
-	if (fchmod(s->workspace.fd, 0700) < 0)
-		return error_system(err, errno, "cannot make '%s' private", s->plan.workspace);
-	story_note_disk_use(s);
-	r = collect(s->workspace.fd, &rules, put_object, s, &s->attempt->manifest, err);
-	s->evidence.output_missing = s->attempt->manifest.missing && s->attempt->manifest.missing[0];
-	return r;
-}
-
-/* ---- post-process ---- */
-
-static int copy_output(void *arg, const struct output *o, int to, struct error *err)
-{
-	struct story *s = arg;
-	_cleanup_close_ int from = collect_open(s->workspace.fd, o, err);
-	int r;
-
-	if (from < 0)
-		return from;
-	r = file_send(from, to, o->size);
-	return r < 0 ? error_system(err, -r, "cannot copy an output for the post-process") : 0;
-}
-
-static int stage_post(struct story *s, struct error *err)
-{
-	struct attempt *a = s->attempt;
-	struct post_job job = {
-		.hood = s->hood,
-		.plan = &s->post_plan,
-		.workspace = &s->workspace,
-		.slot = &s->slot,
-		.uid = s->uid,
-		.gid = s->gid,
-		.attempt = a,
-		.cancel_fd = s->hooks->cancel_fd,
-		.fetch = copy_output,
-		.stored = s->rights.post_is_own ? &s->hooks->job->inputs : NULL,
-		.fill = story_fill_input,
-		.arg = s,
-	};
-	int r;
-
-	if (!s->has_post || verdict_decide(&s->evidence) != VERDICT_SUCCEEDED)
-		return 0;
-	story_tell(s, "post-processing");
-	r = post_run(&job, &s->post, err);
-	if (r < 0)
-		return r;
-	s->evidence.cancel_signal = s->post.cancel_signal;
-	s->evidence.post_process_failed = s->post.reason != NULL;
-	for (size_t i = 0; s->post.warnings && s->post.warnings[i]; i++)
-		if (receipt_warn(&a->receipt, "post-process: %s", s->post.warnings[i]) < 0)
-			return error_memory(err);
-	a->post_log = s->post.log;
-	s->post.log = (struct captured){0};
-	if (s->post.rows)
-		a->rows = (int64_t)spool_rows(s->post.rows);
-	r = s->post.reason ? attempt_event(a, "post-process", "failed: %s", s->post.reason)
-			   : attempt_event(a, "post-process", "%lld rows", (long long)a->rows);
-	return r < 0 ? error_memory(err) : 0;
-}
-
-/* ---- finished ---- */
-
-/* Objects that no transaction references yet are pinned first: a sweep must not take what the record promises. */
-int story_save(struct story *s, bool sync, struct error *err)
-{
-	int r = ledger_pin(s->ledger, s->attempt, err);
-
-	return r < 0 ? r : finished_save(&s->workspace, s->attempt, sync, err);
-}
-
-static int stage_finish(struct story *s, struct error *err)
-{
-	_cleanup_buffer_ struct buffer text = {0};
-	struct attempt *a = s->attempt;
-	struct utsname host;
-
-	a->verdict = verdict_decide(&s->evidence);
-	a->status = verdict_exit_status(a->verdict, &s->evidence);
-	a->exit_code = s->evidence.exit_code;
-	a->signal = s->evidence.signal;
-	uname(&host);
-	a->host = strdup(host.nodename);
-	if (!a->host || story_reason(s, &text) < 0)
-		return error_memory(err);
-	if (a->verdict == VERDICT_SUCCEEDED && into_warn(&s->plan, a, err) < 0)
-		return -ENOMEM;
-	a->reason = text.size ? buffer_take(&text) : NULL;
-	if (attempt_event(a, "finished", "%s%s%s", verdict_name(a->verdict), a->reason ? ": " : "",
-			  a->reason ? a->reason : "") < 0)
-		return error_memory(err);
-	/* What lies on a disk that dies with us is not finished yet: save_outputs() makes it so if the commit fails. */
-	return s->plan.own_disk || s->deferred ? 0 : story_save(s, false, err);
-}
-
-/* ---- commit ---- */
-
-/* The ledger cannot be reached, and the outputs lie on a file system that goes with us: into the object store with
- * them, so that the verdict on disk is a finished attempt. */
-static int save_outputs(struct story *s, struct error *err)
-{
-	int r = 0;
-
-	for (size_t i = 0; r == 0 && s->plan.own_disk && i < s->attempt->manifest.n_outputs; i++) {
-		struct output *o = &s->attempt->manifest.outputs[i];
-		_cleanup_close_ int fd = -1;
-
-		if (o->is_object)
-			continue;
-		fd = collect_open(s->workspace.fd, o, err);
-		r = fd < 0 ? fd : ledger_put_object(s->ledger, fd, o->size, o->sha256, err);
-		o->is_object = r == 0;
-	}
-	return r;
-}
-
-static int stage_commit(struct story *s, struct error *err)
-{
-	int r;
-
-	story_tell(s, "committing");
-	r = attempt_commit(s->ledger, s->attempt, s->workspace.fd, s->post.rows, err);
-	if (r < 0 || !s->plan.into || s->attempt->verdict != VERDICT_SUCCEEDED)
-		return r;
-	/* Committed it is; but who finds 0 looks for his files. */
-	err->stage = "into";
-	r = rights_copy_into(s->hood, &s->rights, s->ledger, s->attempt, &s->plan, s->workspace.site->state,
-			     err);
-	if (r < 0)
-		s->attempt->status = verdict_exit_status(VERDICT_REFUSED, NULL);
-	return r;
-}
-
 /* ---- clean up ---- */
 
-static bool wants_keeping(const struct story *s)
-{
-	return s->plan.keep == KEEP_ALWAYS ||
-	       (s->plan.keep == KEEP_ON_FAILURE && s->attempt->verdict != VERDICT_SUCCEEDED);
-}
+/* What stays of a story whose processes are dead. */
+enum ending {
+	ENDING_DROPPED,	  /* nothing: it was refused, handed back, or is somebody else's */
+	ENDING_COMMITTED, /* what the user wants to keep */
+	ENDING_PENDING,	  /* everything, for whoever comes later */
+};
 
-/* Nothing is alive any more. keep: the attempt has a verdict and the user wants to look at it; finished but not
- * committed: everything stays as it is, for gc. */
-static int clean_up(struct story *s, bool has_verdict, struct error *err)
+/* From the analysis's own disk back to the host's directory. */
+static int leave_disk(struct story *s, bool keep, struct error *err)
 {
-	bool keep = has_verdict && s->attempt->committed && wants_keeping(s), cgroup_left = false;
 	int r = 0;
 
-	story_tell(s, "cleaning up");
-	if (has_verdict && !s->attempt->committed)
-		r = save_outputs(s, err);
 	if (s->host_workspace >= 0) {
-		if (keep && r == 0)
+		if (keep)
 			r = tree_copy(s->workspace.fd, s->host_workspace, err);
 		fd_close(s->workspace.fd);
 		s->workspace.fd = TAKE_FD(s->host_workspace);
 	}
 	s->disk = fd_close(s->disk);
 	s->loop = fd_close(s->loop);
+	return r;
+}
+
+static void close_streams(struct story *s)
+{
+	for (int i = 0; i < STREAM_COUNT; i++) {
+		s->out[i][0] = fd_close(s->out[i][0]);
+		s->out[i][1] = fd_close(s->out[i][1]);
+		s->log[i] = fd_close(s->log[i]);
+	}
+	s->null = fd_close(s->null);
+	s->in[0] = fd_close(s->in[0]);
+	s->in[1] = fd_close(s->in[1]);
+}
+
+static int leave_workspace(struct story *s, enum ending ending, bool keep, bool cgroup_left,
+			   struct error *err)
+{
+	int r;
+
+	if (ending == ENDING_DROPPED && s->workspace.adopted)
+		return workspace_give_back(&s->workspace, err);
+	/* Only the record names a cgroup that is left: with all the rest it is gc's, which tries again. */
+	if (ending == ENDING_PENDING || cgroup_left)
+		return 0;
+	if (keep) {
+		r = workspace_keep(&s->workspace, clock_utc() + (int64_t)s->hood->config.keep_for_ns, err);
+		s->attempt->kept = r == 0;
+		return r;
+	}
+	return workspace_remove(&s->workspace, err);
+}
+
+static int clean_up(struct story *s, enum ending ending, struct error *err)
+{
+	bool keep = ending == ENDING_COMMITTED && attempt_wants_keeping(s->attempt), cgroup_left = false;
+	int r;
+
+	story_tell(s, "cleaning up");
+	r = leave_disk(s, keep, err);
 	sandbox_free(s->sandbox);
 	s->sandbox = NULL;
 	if (s->cgroup)
@@ -339,32 +211,12 @@ static int clean_up(struct story *s, bool has_verdict, struct error *err)
 		cgroup_left = e < 0;
 		r = r < 0 ? r : e;
 	}
-	if (!has_verdict && s->ledger)
+	if (ending == ENDING_DROPPED && s->ledger)
 		ledger_unpin(s->ledger, s->attempt);
-	for (int i = 0; i < STREAM_COUNT; i++) {
-		s->out[i][0] = fd_close(s->out[i][0]);
-		s->out[i][1] = fd_close(s->out[i][1]);
-		s->log[i] = fd_close(s->log[i]);
-	}
-	s->null = fd_close(s->null);
-	s->in[0] = fd_close(s->in[0]);
-	s->in[1] = fd_close(s->in[1]);
+	close_streams(s);
 	if (s->has_workspace) {
-		int e = 0;
+		int e = leave_workspace(s, ending, keep, cgroup_left, r < 0 ? NULL : err);
 
-		if (has_verdict && !s->attempt->committed) {
-			e = story_save(s, true, err);
-		} else if (!has_verdict && s->workspace.adopted) {
-			e = workspace_give_back(&s->workspace, err);
-		} else if (cgroup_left) {
-			/* Only the record names it: with all the rest it is left to gc, which tries again. */
-		} else if (keep) {
-			e = workspace_keep(&s->workspace, clock_utc() + (int64_t)s->hood->config.keep_for_ns,
-					   err);
-			s->attempt->kept = e == 0;
-		} else {
-			e = workspace_remove(&s->workspace, err);
-		}
 		workspace_close(&s->workspace);
 		s->has_workspace = false;
 		r = r < 0 ? r : e;
@@ -397,54 +249,72 @@ static int to_the_start(struct story *s, struct error *err)
 }
 
 /* The worker takes its hands off: somebody else will run it, and nothing is written down. */
-static int check_handed_back(const struct story *s, struct error *err)
+int story_check_handed_back(const struct story *s, struct error *err)
 {
 	if (s->evidence.cancel_signal != CANCEL_HAND_BACK)
 		return 0;
 	return error_set(err, ERROR_LEASE, "'%s' was handed back to the queue", s->plan.id);
 }
 
-static int to_the_verdict(struct story *s, struct error *err)
+int story_note_end(struct story *s, struct error *err)
 {
+	struct ended e = {
+		.evidence = s->evidence,
+		.uid = s->owner,
+		.own_disk = s->plan.own_disk,
+		.disk_was_full = s->disk_was_full,
+		.files_were_up = s->files_were_up,
+		.disk_was_hidden = s->disk_was_hidden,
+		.disk_most = s->disk_most,
+		.has_post = s->has_post,
+		.deferred = s->deferred,
+		.owner = s->hooks->job ? s->hooks->job->owner : NULL,
+	};
+	int r;
+
+	if (s->hooks->job)
+		e.stored = s->hooks->job->inputs;
+	r = ended_save(&s->workspace, s->attempt, &e, err);
+
+	s->has_ended = r == 0;
+	return r;
+}
+
+static int to_the_end(struct story *s, struct error *err)
+{
+	struct error ignored = ERROR_INIT;
 	int r;
 
 	err->stage = "supervise";
 	r = story_supervise(s, err);
 	if (r == 0)
-		r = check_handed_back(s, err);
+		r = story_check_handed_back(s, err);
 	if (r < 0)
 		return r;
-	err->stage = "collect";
-	r = stage_collect(s, err);
-	if (r < 0)
-		return r;
-	err->stage = "post-process";
-	r = stage_post(s, err);
-	if (r == 0)
-		r = check_handed_back(s, err);
-	if (r < 0)
-		return r;
-	err->stage = "finish";
-	return stage_finish(s, err);
+	story_note_disk_use(s);
+	(void)story_note_end(s, &ignored); /* tried again if it is needed */
+	return 0;
 }
 
-static void story_init(struct story *s, struct hood *h, const struct request *r,
-		       const struct run_hooks *hooks, struct attempt *ret)
+void story_blank(struct story *s)
 {
-	*s = (struct story){.hood = h,
-			    .request = r,
-			    .hooks = hooks,
-			    .attempt = ret,
-			    .null = -1,
-			    .disk = -1,
-			    .host_workspace = -1,
-			    .loop = -1};
+	*s = (struct story){.null = -1, .disk = -1, .host_workspace = -1, .loop = -1};
 	rights_init(&s->rights);
 	plan_init(&s->plan);
 	plan_init(&s->post_plan);
 	s->slot.fd = s->in[0] = s->in[1] = -1;
 	for (int i = 0; i < STREAM_COUNT; i++)
 		s->out[i][0] = s->out[i][1] = s->log[i] = -1;
+}
+
+static void story_init(struct story *s, struct hood *h, const struct request *r,
+		       const struct run_hooks *hooks, struct attempt *ret)
+{
+	story_blank(s);
+	s->hood = h;
+	s->request = r;
+	s->hooks = hooks;
+	s->attempt = ret;
 	ret->created = clock_utc();
 	ret->exit_code = -1;
 	ret->verdict = VERDICT_REFUSED;
@@ -452,13 +322,26 @@ static void story_init(struct story *s, struct hood *h, const struct request *r,
 		snprintf(ret->id, sizeof ret->id, "%s", r->id);
 }
 
-static void story_free(struct story *s)
+void story_free(struct story *s)
 {
 	plan_done(&s->plan);
 	plan_done(&s->post_plan);
 	post_result_done(&s->post);
 	rights_done(&s->rights);
 	free(s);
+}
+
+/* There is no verdict yet, and there will be: the attempt is told as pending, which is no error of the call. */
+static int give_up(struct story *s, struct error *err, struct story **ret_story)
+{
+	struct error later = ERROR_INIT;
+
+	story_leave(s, err);
+	(void)clean_up(s, ENDING_PENDING, &later);
+	story_free(s);
+	*err = (struct error)ERROR_INIT;
+	*ret_story = NULL;
+	return 0;
 }
 
 static int story_begin(struct hood *h, const struct request *request, const struct run_hooks *hooks,
@@ -475,10 +358,15 @@ static int story_begin(struct hood *h, const struct request *request, const stru
 	s->deferred = deferred;
 	r = to_the_start(s, err);
 	if (r == 0)
-		r = to_the_verdict(s, err);
+		r = to_the_end(s, err);
+	if (r == 0) {
+		r = story_conclude(s, err);
+		if (r < 0 && err->kind != ERROR_LEASE)
+			return give_up(s, err, ret_story);
+	}
 	if (r < 0) {
 		/* Nothing is recorded: the caller hears why, and all that was made is unmade. */
-		clean_up(s, false, &later);
+		clean_up(s, ENDING_DROPPED, &later);
 		ret->verdict = VERDICT_REFUSED;
 		story_free(s);
 		return r;
@@ -491,18 +379,27 @@ static int story_begin(struct hood *h, const struct request *request, const stru
 void hood_story_end(struct story *s)
 {
 	struct attempt *a = s->attempt;
-	struct error why = {.stage = "commit"};
-	int r = s->deferred && !s->plan.own_disk ? story_save(s, false, &why) : 0;
+	struct error why = {.stage = "commit"}, later = {.stage = "clean up"};
+	enum ending ending = ENDING_COMMITTED;
+	int r;
 
-	if (r == 0)
-		r = stage_commit(s, &why);
-	if (r < 0)
+	if (s->deferred && s->host_workspace < 0)
+		(void)story_save(s, false, &later);
+	s->deferred = false; /* the caller has decided */
+	r = story_commit(s, &why);
+	if (r < 0 && a->committed) {
 		attempt_set_error(a, &why);
-	/* Somebody else runs it, or has: what we have of it is worth nothing. */
-	r = r < 0 && why.kind == ERROR_LEASE;
-	why = (struct error){.stage = "clean up"};
-	if (clean_up(s, !r, &why) < 0 && !a->error_message)
+	} else if (r < 0 && why.kind == ERROR_LEASE) {
+		/* Somebody else runs it, or has: what we have of it is worth nothing. */
 		attempt_set_error(a, &why);
+		ending = ENDING_DROPPED;
+	} else if (r < 0) {
+		story_leave(s, &why);
+		ending = ENDING_PENDING;
+	}
+	later = (struct error){.stage = "clean up"};
+	if (clean_up(s, ending, &later) < 0 && !a->error_message)
+		attempt_set_error(a, &later);
 	story_free(s);
 }
 
@@ -510,7 +407,7 @@ void hood_story_drop(struct story *s)
 {
 	struct error why = ERROR_INIT;
 
-	clean_up(s, false, &why);
+	clean_up(s, ENDING_DROPPED, &why);
 	s->attempt->verdict = VERDICT_REFUSED;
 	story_free(s);
 }
@@ -527,7 +424,7 @@ int hood_run(struct hood *h, const struct request *request, const struct run_hoo
 	struct story *s;
 	int r = story_begin(h, request, hooks, false, ret, &s, err);
 
-	if (r == 0)
+	if (r == 0 && s)
 		hood_story_end(s);
 	return r;
 }

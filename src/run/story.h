@@ -7,6 +7,7 @@
 
 #include "affinity.h"
 #include "buffer.h"
+#include "ended.h"
 #include "post.h"
 #include "private.h"
 #include "rights.h"
@@ -30,6 +31,7 @@ struct story {
 	struct slot slot;		  /* as root: the uid of this analysis */
 	uid_t uid;
 	gid_t gid;
+	uid_t owner; /* whose files are outputs: uid, or who had it when it ran */
 	struct cgroup *cgroup;
 	struct affinity affinity;
 	int out[STREAM_COUNT][2]; /* pipes */
@@ -47,13 +49,22 @@ struct story {
 	struct evidence evidence;
 	struct attempt *attempt; /* what it all ends in */
 	uint64_t started;
+	bool has_ended; /* and that is on disk */
+	bool concluded; /* the verdict is decided */
 };
+void story_blank(struct story *s);
+void story_free(struct story *s); /* the memory only */
 
 /* Tells the caller's progress hook which stage begins. */
 void story_tell(const struct story *s, const char *stage);
 
 /* story.c: which attempt this is, or a refusal: it has succeeded already. */
 int story_next_attempt(struct story *s, struct error *err);
+/* What cannot be post-processed is refused. */
+int story_plan_post(struct story *s, struct error *err);
+int story_check_handed_back(const struct story *s, struct error *err);
+/* All that is known when the command has ended, on disk. */
+int story_note_end(struct story *s, struct error *err);
 
 /* story_workspace.c: the directory, filled; the cgroup and the CPUs. */
 int story_workspace(struct story *s, struct error *err);
@@ -68,8 +79,14 @@ int story_sandbox(struct story *s, struct error *err);
 int story_supervise(struct story *s, struct error *err);
 void story_note_disk_use(struct story *s);
 
-/* story.c: the verdict and all that belongs to it, on disk. */
+/* story_end.c: collected, post-processed, judged; saved, where that is possible. */
+int story_conclude(struct story *s, struct error *err);
+/* The verdict and all that belongs to it, on disk. */
 int story_save(struct story *s, bool sync, struct error *err);
+int story_commit(struct story *s, struct error *err);
+/* It cannot be finished now: all that it takes to do that later is brought to where it stays, and why is written down.
+ * The attempt is pending then, or, if even that fails, lost; error_* says why. */
+void story_leave(struct story *s, const struct error *why);
 
 /* story_reason.c: one line of evidence for people. */
 int story_reason(const struct story *s, struct buffer *b);

@@ -217,6 +217,7 @@ int story_workspace(struct story *s, struct error *err)
 			s->gid = s->slot.gid;
 		}
 	}
+	s->owner = s->uid;
 	if (r == 0)
 		r = workspace_open(site, s->plan.id, s->plan.token, s->uid, s->gid, recover_workspace,
 				   &recovery, &s->workspace, err);
@@ -328,5 +329,7 @@ int story_limits(struct story *s, struct error *err)
 	record->ledger = ledger_url_redacted(s->hood->ledger_url);
 	if (!record->ledger)
 		return error_memory(err);
-	return note_extra(s, err);
+	r = note_extra(s, err);
+	/* On a disk of its own the inputs are not known yet: on_disk() reserves. */
+	return r < 0 || s->plan.own_disk ? r : ended_reserve(&s->workspace, s->attempt, err);
 }

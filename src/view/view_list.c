@@ -7,7 +7,7 @@
 #include "text.h"
 
 /* What is no verdict: of the state directory, and of the queue. */
-static const char *const live_states[] = {"running", "held", "dead", "waiting", "queued"};
+static const char *const live_states[] = {"running", "pending", "held", "dead", "waiting", "queued"};
 
 struct listing {
 	const struct view_filter *filter;
@@ -40,7 +40,7 @@ static int check_state(const char *state, struct error *err)
 		return 0;
 	return error_set(
 		err, ERROR_USAGE,
-		"there is no state '%s': it is waiting, queued, running, cancelled, held, dead, finished, or a verdict",
+		"there is no state '%s': it is waiting, queued, running, pending, cancelled, held, dead, finished, or a verdict",
 		text_escape_into(shown, sizeof shown, state, strlen(state)));
 }
 
@@ -75,7 +75,7 @@ static struct attempt live_attempt(const char *id, int number, int64_t created)
 static int on_live(void *arg, const struct live *live)
 {
 	struct attempt a = live_attempt(live->id, live->attempt, live->created);
-	const char *state = live->alive ? "running" : "dead";
+	const char *state = live_state(live);
 	struct listing *l = arg;
 
 	if (live->held)

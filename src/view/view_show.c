@@ -37,6 +37,7 @@ static int subject_complete(struct subject *s, const char *id)
 		return 0;
 	a->number = s->live.attempt;
 	a->created = s->live.created;
+	a->pending = s->live.pending;
 	a->workspace = s->live.path ? strdup(s->live.path) : NULL;
 	return s->live.path && !a->workspace ? -1 : 0;
 }
@@ -68,7 +69,7 @@ int subject_load(struct subject *s, struct hood *h, const char *id, int attempt,
 const char *subject_state(const struct subject *s)
 {
 	if (s->is_live && !s->live.held)
-		return s->live.alive ? "running" : "dead";
+		return live_state(&s->live);
 	if (s->queue.found)
 		return job_state_name(s->queue.state);
 	return s->in_ledger ? "finished" : "held";
@@ -79,11 +80,20 @@ const char *subject_owner(const struct subject *s)
 	return s->in_ledger ? s->attempt.owner : s->queue.found ? s->queue.job.owner : NULL;
 }
 
+/* Of the attempt that is not in the ledger yet: why it is not. */
+static json_t *pending_json(const struct subject *s)
+{
+	if (!s->is_live || !s->live.pending)
+		return json_null();
+	return json_pack("{s:i, s:s?}", "attempt", s->live.attempt, "message", s->live.why);
+}
+
 json_t *subject_own_json(const struct subject *s)
 {
 	json_t *json = json_object();
 
-	if (json && (s->in_ledger || json_object_set_new(json, "verdict", json_null()) == 0) &&
+	if (json && json_object_set_new(json, "pending_attempt", pending_json(s)) == 0 &&
+	    (s->in_ledger || json_object_set_new(json, "verdict", json_null()) == 0) &&
 	    json_object_set_new(json, "owner", json_shown(subject_owner(s))) == 0 &&
 	    json_object_set_new(json, "state", json_string(subject_state(s))) == 0 &&
 	    json_object_set(json, "attempts", s->attempts) == 0 &&

@@ -194,6 +194,7 @@ def test_a_finished_record_that_cannot_be_read_is_set_aside_and_blocks_nobody(ho
     lines = text.splitlines(keepends=True)
     path.write_text({'cut': ''.join(lines[:-1]), 'empty': '', 'nonsense': text[:len(text) // 2],
                      'a line too long': lines[0] + 'x' * 100000 + text}[damage])
+    path.with_name('ended').write_text('')  # else it is finished once more, from there
     assert hood.succeed('gc', '--json').json['lost'] == 1
     shown = hood.succeed('show', bad, '--json', '--db', ledger).json
     assert shown['verdict'] == 'lost' and 'damaged' in shown['reason'], shown['reason']

@@ -255,14 +255,20 @@ def test_rows_of_a_finished_attempt_are_committed_later_with_it(site, ledger):
 
 
 @pytest.mark.parametrize('ledger', ['sqlite'], indirect=True)
-def test_a_supervisor_that_dies_in_the_post_process_leaves_no_rows(site, ledger):
-    site.write('post_process.py', 'import time\nprint(open("outputs/rows").read(), flush=True)\ntime.sleep(60)\n')
-    site.write('rows', json.dumps(row(gene='TP53')))
+def test_a_supervisor_that_dies_in_the_post_process_leaves_no_rows_until_gc_runs_it_again(site, ledger):
+    site.write('post_process.py', 'import time\nprint(open("outputs/made").read(), flush=True)\ntime.sleep(60)\n')
+    site.write('rows', json.dumps(row(value=1)))
     id = site.id()
-    process = site.popen('run', id, '--config', site.env['SITE'], '--input', 'rows:in', '--', 'cp', 'in', 'rows')
+    process = site.popen('run', id, '--config', site.env['SITE'], '--input', 'rows:in', '--', 'cp', 'in', 'made')
     until(lambda: list((site.home / 'state').glob(f'fumehood/runs/{id}/post-stdout')))
     process.kill()
     process.communicate()
-    site.succeed('gc')
-    assert site.verdict(id) == 'lost'
     assert_no_rows(ledger)
+    # Without the site's configuration it is not simply left out.
+    result = site.cli('gc')
+    assert result.status == 125 and '--config' in result.err, result
+    assert_no_rows(ledger)
+    site.write('post_process.py', 'print(open("outputs/made").read(), flush=True)\n')
+    site.succeed('gc', '--config', site.env['SITE'])
+    assert site.verdict(id) == 'succeeded'
+    assert ledger.sql('SELECT count(*) FROM scores') == ['1']

@@ -74,6 +74,39 @@ static void test_a_failure_is_a_verdict_with_its_log(void **state)
 	fh_result_free(result);
 }
 
+static void test_what_cannot_be_committed_is_pending_until_gc(void **state)
+{
+	struct site *s = *state;
+	fh_error err = {0};
+	fh_result *result;
+	char store[128], *text;
+	json_t *json;
+	int fd;
+
+	/* Something lies where the object store should be. */
+	snprintf(store, sizeof store, "%s/ledger.db.objects", s->directory);
+	fd = open(store, O_WRONLY | O_CREAT | O_EXCL, 0600);
+	assert_true(fd >= 0);
+	close(fd);
+	result = perform(s, "p1", "head -c 300000 /dev/zero > large");
+	assert_int_equal(fh_result_pending(result), 1);
+	assert_int_equal(fh_result_committed(result), 0);
+	assert_int_equal(fh_result_status(result), 125);
+	assert_int_equal(fh_result_verdict(result), FH_SUCCEEDED);
+	assert_true(fh_result_error(result, &err) != FH_OK && err.message[0]);
+	fh_result_free(result);
+	assert_ok(fh_list(s->hood, "pending", NULL, 0, &text, &err), err);
+	json = parse(text);
+	assert_int_equal(json_array_size(json), 1);
+	json_decref(json);
+	assert_int_equal(unlink(store), 0);
+	assert_ok(fh_gc(s->hood, &text, &err), err);
+	json = parse(text);
+	assert_int_equal(json_integer_value(json_object_get(json, "committed")), 1);
+	json_decref(json);
+	assert_nothing_left(s);
+}
+
 static void test_a_refusal_has_code_stage_and_sentence(void **state)
 {
 	fh_result *result = perform(*state, "r1", "true");
@@ -417,6 +450,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		TEST(test_a_success_has_outputs_usage_and_is_committed),
 		TEST(test_a_failure_is_a_verdict_with_its_log),
+		TEST(test_what_cannot_be_committed_is_pending_until_gc),
 		TEST(test_a_refusal_has_code_stage_and_sentence),
 		TEST(test_what_makes_no_sense_is_refused_before_anything_starts),
 		TEST(test_every_name_of_an_option_or_a_file_can_be_set),

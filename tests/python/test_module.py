@@ -48,6 +48,33 @@ say([fumehood.show(ID(1))["result"], fumehood.get(ID(1), "results/a.csv").decode
     assert rows == [f'{hood.tag}-1|…|0.7', f'{hood.tag}-3|TP53|0.9']
 
 
+def test_what_cannot_be_committed_is_pending_until_gc(program, hood):
+    """Something lies where the object store should be."""
+    hood.env['FUMEHOOD_DB'] = f'sqlite:{hood.home}/ledger.db?objects={hood.home}/objects'
+    assert program('''
+store = os.environ["HOME"] + "/objects"
+open(store, "w").close()
+large = ["sh", "-c", "head -c 300000 /dev/zero >large; echo small >small"]
+try:
+    fumehood.start(ID(1), large).wait()
+except fumehood.FumehoodError as e:
+    r = e.result
+    say([r.verdict, r.committed, r.pending, r.status, r.error.stage])
+with fumehood.Analysis(ID(2)) as a:
+    a.run(large)
+    try:
+        a.commit(result={"n": 1})
+    except fumehood.FumehoodError as e:
+        say([e.result.pending, e.result.verdict])
+say(sorted((row.id == ID(1), row.state) for row in fumehood.ls("pending")))
+os.unlink(store)
+say(fumehood.gc().committed)
+say([fumehood.show(ID(1))["verdict"], len(fumehood.get(ID(1), "large")), fumehood.show(ID(2))["result"], fumehood.ls("pending")])
+''') == [['succeeded', False, True, 125, 'commit'], [True, 'succeeded'], [[False, 'pending'], [True, 'pending']], 2,
+            ['succeeded', 300000, {'n': 1}, []]]
+    assert program.left() == []
+
+
 def test_leaving_commits_and_an_exception_leaves_nothing(program, hood):
     said = program('''
 with fumehood.Analysis(ID(1)) as a:

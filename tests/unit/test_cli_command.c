@@ -102,9 +102,24 @@ static void test_a_success_that_is_not_committed_is_no_success(void **state UNUS
 	a.usage = (struct usage)USAGE_UNKNOWN;
 	a.committed = false;
 	a.error_message = strdup("the ledger is full");
+	a.pending = true;
 	assert_line(
 		&a, true,
-		"fumehood: a42 succeeded, but is not committed: the ledger is full; fumehood gc commits it later\n");
+		"fumehood: a42 succeeded, but is pending: the ledger is full; make room or mend that, then: fumehood gc\n");
+}
+
+static void test_an_end_without_a_verdict_is_pending(void **state UNUSED)
+{
+	struct attempt a;
+
+	make_attempt(&a, VERDICT_NONE);
+	a.usage = (struct usage)USAGE_UNKNOWN;
+	a.committed = false;
+	a.pending = true;
+	a.error_message = strdup("cannot read a disk");
+	assert_line(
+		&a, true,
+		"fumehood: a42 has ended, and is pending: cannot read a disk; make room or mend that, then: fumehood gc\n");
 }
 
 static void test_warnings_and_late_errors_have_lines_of_their_own(void **state UNUSED)
@@ -163,6 +178,7 @@ int main(void)
 		cmocka_unit_test(test_failure_says_why_and_where_to_look),
 		cmocka_unit_test(test_quiet_says_only_what_went_wrong),
 		cmocka_unit_test(test_a_success_that_is_not_committed_is_no_success),
+		cmocka_unit_test(test_an_end_without_a_verdict_is_pending),
 		cmocka_unit_test(test_warnings_and_late_errors_have_lines_of_their_own),
 		cmocka_unit_test(test_progress_says_what_is_known),
 		cmocka_unit_test(test_outputs_never_leave_their_directory),

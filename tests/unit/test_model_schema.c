@@ -96,7 +96,7 @@ static void test_the_schema_of_configurations_has_every_key(void **state)
 
 static void test_the_schema_of_results_has_every_key(void **state)
 {
-	static const char *const of_show[] = {"state", "attempts", "queue", "owner"};
+	static const char *const of_show[] = {"state", "attempts", "queue", "owner", "pending_attempt"};
 	_cleanup_attempt_ struct attempt a;
 	json_auto_t *schema = load("result"), *brief = NULL, *full = NULL;
 	const json_t *properties = json_object_get(schema, "properties");

@@ -28,7 +28,7 @@ def _stream(name: str) -> int:
 
 def ls(state: Optional[str] = None, prefix: Optional[str] = None, limit: int = 0, *,
        hood: Optional[Hood] = None) -> List[Listed]:
-    """Analyses, those that are running first. state: "running", "held", "dead", "finished", or a verdict; prefix: of ids."""
+    """Analyses, those that are running first. state: "running", "pending", "held", "dead", "finished", or a verdict; prefix: of ids."""
     rows = hood_or_default(hood).json("fh_list", _optional(state), _optional(prefix), limit)
     return [Listed.of(row) for row in rows]
 

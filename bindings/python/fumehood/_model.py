@@ -164,6 +164,7 @@ class Result:
     error: Optional[Failure] = None
     stdout: str = field(default="", repr=False)
     stderr: str = field(default="", repr=False)
+    pending: bool = False  # its command has ended, and we could not commit it yet: gc() does; error says why
 
     @property
     def ok(self) -> bool:
@@ -190,6 +191,7 @@ class Result:
         return Result(
             id=json["id"] or "", attempt=json["attempt"], verdict=json["verdict"], status=status,
             exit_code=json["exit_code"], signal=json["signal"], reason=json["reason"], committed=json["committed"],
+            pending=json.get("pending", False),
             workspace=json["workspace"], kept=json["kept"], rows=json["rows"], usage=_known(Usage, json["usage"]),
             outputs=tuple(Output.of(o) for o in json["outputs"]),
             rejected_outputs=tuple(RejectedOutput(_path(o), o["reason"]) for o in json["rejected_outputs"]),

@@ -1,0 +1,169 @@
+#include "resume.h"
+#include "holder.h"
+#include "story.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+
+int remains_find(const struct workspace *w, struct remains *ret, struct error *err)
+{
+	int r = pending_load(w->run_fd, &ret->pending, err);
+
+	if (r < 0)
+		return r;
+	ret->is_pending = r == 1;
+	if (ret->pending.holder.pid > 0) {
+		int fd = holder_open(&ret->pending.holder, err);
+
+		ret->gone = fd == -ESRCH;
+		ret->fd = fd < 0 ? -1 : fd;
+		return fd < 0 && !ret->gone ? fd : 0;
+	}
+	ret->fd = w->fd < 0 ? -1 : fcntl(w->fd, F_DUPFD_CLOEXEC, 3);
+	return w->fd >= 0 && ret->fd < 0 ? error_system(err, errno, "cannot open '%s'", w->record.path) : 0;
+}
+
+void remains_done(struct remains *r)
+{
+	pending_done(&r->pending);
+	r->fd = fd_close(r->fd);
+}
+
+/* On a disk that went with its supervisor there is nothing; and what a caller wanted to decide on, and did not come to, is
+ * not ours to commit. */
+static bool can_go_on(const struct ended *e, const struct remains *r)
+{
+	if (e->own_disk && !r->pending.copied && r->pending.holder.pid <= 0)
+		return false;
+	return r->fd >= 0 && !r->gone && (!e->deferred || r->is_pending);
+}
+
+int remains_rights(struct hood *h, const struct ended *e, const struct attempt *a, struct rights *ret,
+		   struct error *err)
+{
+	struct job job = {.owner = e->owner};
+	_cleanup_request_ struct request request;
+	int r;
+
+	request_init(&request);
+	if (!a->queued)
+		return 0;
+	memcpy(job.id, a->id, sizeof job.id);
+	r = request_from_json(&request, a->request, err);
+	if (r == 0)
+		r = rights_find(h, &job, &request, ret, err);
+	return r < 0 ? r : rights_apply(h, ret, &request, err);
+}
+
+/* As root the post-process runs as nobody that the analysis was. */
+static int take_slot(struct story *s, struct error *err)
+{
+	int r;
+
+	s->uid = geteuid();
+	s->gid = getegid();
+	if (!s->has_post || s->uid != 0)
+		return 0;
+	r = slot_take(&s->slot, err);
+	if (r == 0) {
+		s->uid = s->slot.uid;
+		s->gid = s->slot.gid;
+	}
+	return r;
+}
+
+/* As it was asked for then, by the configuration of now: whoever has another one cannot do it. */
+static int recall_post(struct story *s, const struct ended *e, struct error *err)
+{
+	int r;
+
+	if (!e->has_post || verdict_decide(&e->evidence) != VERDICT_SUCCEEDED)
+		return 0;
+	r = remains_rights(s->hood, e, s->attempt, &s->rights, err);
+	if (r == 0)
+		r = story_plan_post(s, err);
+	if (r < 0 || s->has_post)
+		return r;
+	return error_set(
+		err, ERROR_REFUSED,
+		"the post-process of '%s' is not in this configuration: give the one that it was run "
+		"with (--config)",
+		s->attempt->id);
+}
+
+static int recall(struct story *s, struct ended *e, struct request *request, struct error *err)
+{
+	struct attempt *a = s->attempt;
+	int r = request_from_json(request, a->request, err);
+
+	if (r == 0)
+		r = plan_recall(&s->plan, a->plan, err);
+	if (r < 0)
+		return r;
+	memcpy(s->plan.token, a->token, sizeof s->plan.token);
+	s->plan.attempt = a->number;
+	s->evidence = e->evidence;
+	s->owner = e->uid;
+	s->disk_most = e->disk_most;
+	s->disk_was_full = e->disk_was_full;
+	s->files_were_up = e->files_were_up;
+	s->disk_was_hidden = e->disk_was_hidden;
+	s->has_ended = true;
+	r = recall_post(s, e, err);
+	return r < 0 ? r : take_slot(s, err);
+}
+
+static int conclude(struct story *s, struct workspace *w, int fd, struct error *err)
+{
+	int r;
+
+	/* Lent: the stages work in the story's own. */
+	s->workspace = *w;
+	s->workspace.fd = fd;
+	s->workspace.run_fd = w->run_fd;
+	r = story_conclude(s, err);
+	s->workspace.fd = w->fd;
+	*w = s->workspace;
+	return r;
+}
+
+int story_resume(struct hood *h, struct ledger *l, struct workspace *w, const struct remains *remains,
+		 struct attempt *a, struct spool **ret_rows, struct error *err)
+{
+	struct job job = {0};
+	struct run_hooks hooks = {.cancel_fd = -1, .stdin_fd = -1, .job = &job};
+	_cleanup_request_ struct request request;
+	_cleanup_ended_ struct ended e;
+	struct story *s;
+	int r;
+
+	ended_init(&e);
+	request_init(&request);
+	r = ended_load(w->run_fd, &e, err);
+	if (r <= 0 || !can_go_on(&e, remains))
+		return r < 0 ? r : 0;
+	s = malloc(sizeof *s);
+	if (!s)
+		return error_memory(err);
+	story_blank(s);
+	attempt_done(a);
+	*a = e.attempt;
+	attempt_init(&e.attempt);
+	s->hood = h;
+	s->ledger = l;
+	s->request = &request;
+	s->hooks = &hooks;
+	job.inputs = e.stored; /* lent */
+	s->attempt = a;
+	r = attempt_load_logs(w, a, err);
+	if (r == 0)
+		r = recall(s, &e, &request, err);
+	if (r == 0)
+		r = conclude(s, w, remains->fd, err);
+	if (r == 0)
+		*ret_rows = TAKE_PTR(s->post.rows);
+	slot_release(&s->slot);
+	story_free(s);
+	return r < 0 ? r : 1;
+}
