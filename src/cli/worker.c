@@ -39,8 +39,11 @@ static void on_end(void *arg, const struct engine_end *end)
 		fputs(line ? line : "", stderr);
 		break;
 	case OUTCOME_UNSETTLED:
-		fprintf(stderr, "fumehood: %s %s, and is committed when the ledger is back\n", id,
-			verdict_name(end->attempt.verdict));
+		if (end->attempt.verdict == VERDICT_NONE)
+			fprintf(stderr, "fumehood: %s has ended, and is pending\n", id);
+		else
+			fprintf(stderr, "fumehood: %s %s, and is pending until it can be committed\n", id,
+				verdict_name(end->attempt.verdict));
 		break;
 	case OUTCOME_LOST:
 		fprintf(stderr, "fumehood: %s became another worker's: nothing of it was committed here\n",

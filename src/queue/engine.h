@@ -16,7 +16,7 @@ enum outcome {
 	OUTCOME_LOST,	     /* the lease was over: nothing was committed, nothing is left */
 	OUTCOME_HANDED_BACK, /* as was asked: nothing was recorded. To be released */
 	OUTCOME_BUSY,	     /* something is in the way here and now. To be released, for later */
-	OUTCOME_UNSETTLED, /* its verdict is on disk, the ledger out of reach: engine_recover() commits it */
+	OUTCOME_UNSETTLED, /* pending: its command has ended, the rest waits on disk. engine_recover() tries again */
 	OUTCOME_RECOVERED, /* an engine_recover() has ended: no job */
 };
 

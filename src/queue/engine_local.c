@@ -139,22 +139,19 @@ static bool failed_with(const struct attempt *a, enum error_kind kind)
 	return a->error_code && strcmp(a->error_code, error_kind_name(kind)) == 0;
 }
 
-/* It came to a verdict. What cannot be committed for another reason than a ledger that is away never can. */
-static enum outcome outcome_of_story(struct seat *seat, struct task *t)
+/* Its command has ended. Whatever kept us from committing that, it is kept here until it is done. */
+static enum outcome outcome_of_story(struct task *t)
 {
 	struct attempt *a = &t->end.attempt;
-	struct error why = ERROR_INIT;
+	struct error *why = &t->end.why;
 
 	if (a->committed)
 		return OUTCOME_SETTLED;
-	error_set(&why, ERROR_SYSTEM, "%s", a->error_message ? a->error_message : "it was not committed");
-	why.stage = "commit";
-	t->end.why = why;
-	if (failed_with(a, ERROR_LEASE))
-		return OUTCOME_LOST;
-	if (failed_with(a, ERROR_LEDGER) || failed_with(a, ERROR_BUSY))
+	error_set(why, ERROR_SYSTEM, "%s", a->error_message ? a->error_message : "it was not committed");
+	why->stage = "commit";
+	if (a->pending)
 		return OUTCOME_UNSETTLED;
-	return commit_refusal(seat, t, &why);
+	return failed_with(a, ERROR_LEASE) ? OUTCOME_LOST : OUTCOME_BUSY;
 }
 
 static enum outcome run(struct seat *seat, struct task *t)
@@ -169,18 +166,12 @@ static enum outcome run(struct seat *seat, struct task *t)
 	if (r == 0)
 		r = hood_run(seat->hood, &request, &hooks, &t->end.attempt, &err);
 	if (r == 0)
-		return outcome_of_story(seat, t);
+		return outcome_of_story(t);
 	t->end.why = err;
-	switch (err.kind) {
-	case ERROR_LEASE:
+	if (err.kind == ERROR_LEASE)
 		return OUTCOME_HANDED_BACK;
-	case ERROR_BUSY:
-	case ERROR_LEDGER:
-		return OUTCOME_BUSY;
-	default:
-		/* What one host has in its way is not the end of an analysis. */
-		return error_is_here(&err) ? OUTCOME_BUSY : commit_refusal(seat, t, &err);
-	}
+	/* What one host has in its way is not the end of an analysis. */
+	return error_is_here(&err) || error_is_passing(&err) ? OUTCOME_BUSY : commit_refusal(seat, t, &err);
 }
 
 static void work(struct seat *seat, struct task *t)

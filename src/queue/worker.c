@@ -48,6 +48,15 @@ int worker_running(const struct worker *w)
 	return n;
 }
 
+int worker_seats_taken(const struct worker *w)
+{
+	int n = 0;
+
+	for (const struct held *h = w->held; h; h = h->next)
+		n += h->state == HELD_RUNNING || h->state == HELD_UNSETTLED;
+	return n;
+}
+
 uint64_t worker_memory_used(const struct worker *w)
 {
 	uint64_t n = 0;
@@ -157,7 +166,7 @@ static void recover(struct worker *w)
 
 static bool can_claim(const struct worker *w)
 {
-	return w->is_recovered && !w->stopping && w->wants_claim && worker_running(w) < w->engine->slots;
+	return w->is_recovered && !w->stopping && w->wants_claim && worker_seats_taken(w) < w->engine->slots;
 }
 
 static bool has_leases(const struct worker *w, uint64_t now)
@@ -339,6 +348,15 @@ static int on_signal(void *arg, int fd, uint32_t events UNUSED, struct error *er
 	return 0;
 }
 
+/* Once for each reason, however often it is tried. */
+static void say_pending(struct worker *w, const char *why)
+{
+	if (strcmp(w->pending_said, why) == 0)
+		return;
+	snprintf(w->pending_said, sizeof w->pending_said, "%s", why);
+	worker_say(w, "what has ended here cannot be finished now, and is tried again: %s", why);
+}
+
 static void on_recovered(struct worker *w, const struct engine_end *end)
 {
 	const struct gc_report *g = &end->recovered;
@@ -347,7 +365,9 @@ static void on_recovered(struct worker *w, const struct engine_end *end)
 		worker_say(w, "recovered: %u committed, %u lost, %u workspaces removed", g->committed,
 			   g->lost, g->removed);
 	if (g->failed)
-		worker_say(w, "%u left behind could not be finished now: %s", g->failed, end->why.message);
+		say_pending(w, end->why.message);
+	else
+		w->pending_said[0] = 0;
 	if (!w->is_recovered)
 		notify_send("READY=1");
 	w->is_recovered = true;
@@ -383,6 +403,7 @@ static void on_end(struct worker *w, struct engine_end *end)
 	case OUTCOME_UNSETTLED:
 		w->counters.ended[end->attempt.verdict]++;
 		h->state = HELD_UNSETTLED;
+		say_pending(w, end->why.message);
 		w->heartbeat_at = w->recover_at = 0; /* is the ledger back already? */
 		return;
 	case OUTCOME_BUSY:

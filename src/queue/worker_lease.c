@@ -184,7 +184,7 @@ static int start(struct worker *w, struct job *j, struct error *err)
 
 int lease_claim(struct worker *w, unsigned *ret_claimed, struct error *err)
 {
-	int room = w->engine->slots - worker_running(w), r = 0;
+	int room = w->engine->slots - worker_seats_taken(w), r = 0;
 	struct job jobs[CLAIM_MAX];
 
 	*ret_claimed = 0;

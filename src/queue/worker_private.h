@@ -7,9 +7,9 @@
 #include "worker.h"
 
 enum held_state {
-	HELD_RUNNING,	/* the engine has it */
-	HELD_RELEASE,	/* to be handed back, as soon as the ledger hears us */
-	HELD_UNSETTLED, /* its verdict waits on disk for the ledger */
+	HELD_RUNNING, /* the engine has it */
+	HELD_RELEASE, /* to be handed back, as soon as the ledger hears us */
+	HELD_UNSETTLED, /* pending: it waits on disk for the ledger, or for room; it keeps its seat until then */
 };
 
 /* A lease of ours. */
@@ -67,6 +67,8 @@ struct worker {
 	struct lease_watch watch; /* those of others */
 	int64_t next_due;	  /* as ledger_expire said; 0: nothing is due any more */
 
+	char pending_said[1024]; /* why some are pending: said once */
+
 	struct error why; /* it gives up */
 	bool is_away;	  /* the ledger cannot be reached */
 	int tries;
@@ -77,6 +79,8 @@ struct worker {
 
 void worker_say(const struct worker *w, const char *format, ...) PRINTF_LIKE(2, 3);
 int worker_running(const struct worker *w);
+/* Taken by what runs, and by what is pending: a worker that cannot finish anything takes no more than it has seats. */
+int worker_seats_taken(const struct worker *w);
 uint64_t worker_memory_used(const struct worker *w);
 uint64_t worker_cpus_used(const struct worker *w);
 

@@ -1,0 +1,344 @@
+"""Results survive us: once a command has ended, whatever fails on our side leaves it pending, never gone."""
+import itertools
+import json
+import random
+import re
+import signal
+import subprocess
+
+import pytest
+
+from disks import Disks
+from until import until
+
+MAKE = 'head -c 300000 /dev/zero | tr "\\0" x >large; echo small >small; '
+READY = MAKE + 'echo ready; read word; echo $word'
+
+
+@pytest.fixture
+def disks(hood):
+    made = []
+
+    def make(**options):
+        made.append(Disks(hood, **options))
+        hood.env['FUMEHOOD_DB'] = f'sqlite:{made[0].places["ledger"]}/ledger.db?objects={made[0].places["objects"]}'
+        return made[0]
+
+    binary = hood.binary
+    yield make
+    for d in made:
+        hood.binary = binary
+        d.close()
+
+
+def shown(hood, id):
+    return json.loads(hood.succeed('show', id, '--json').out)
+
+
+def pending(hood):
+    return {row['id'] for row in json.loads(hood.succeed('ls', '--json', '--state', 'pending').out)}
+
+
+def begin(hood, *options, script=READY):
+    return hood.start(script, '-i', *options, stdin=subprocess.PIPE)
+
+
+def finish(process):
+    out, err = process.communicate('go\n', timeout=60)
+    return process.returncode, err
+
+
+def is_whole(hood, id, verdict='succeeded'):
+    found = shown(hood, id)
+    assert (found['state'], found['verdict'], found['pending']) == ('finished', verdict, False), found['reason']
+    assert len(found['attempts']) == 1 and found['exit_code'] == 0
+    assert {o['path']: o['size'] for o in found['outputs']} == {'large': 300000, 'small': 6}
+    assert hood.succeed('get', id, 'small', '-o', '-').out == 'small\n'
+    assert len(hood.succeed('get', id, 'large', '-o', '-').out) == 300000
+    assert found['usage']['wall_ms'] is not None
+
+
+FULL = [('ledger',), ('objects',), ('state',), ('tmp',), ('state', 'ledger'), ('state', 'objects'), ('tmp', 'objects'),
+        ('tmp', 'objects', 'ledger', 'state')]
+
+
+@pytest.mark.parametrize('disk', [False, True], ids=['directory', 'own-disk'])
+@pytest.mark.parametrize('kind', ['tmpfs', 'ext4'])
+@pytest.mark.parametrize('full', FULL, ids='+'.join)
+def test_a_disk_that_is_full_when_it_ends(hood, disks, full, kind, disk):
+    d = disks(kind=kind, ledger=8, objects=8, state=8, tmp=24 if disk else 8)
+    hood.run('true')
+    process, id = begin(hood, *(['--disk', '4M'] if disk else []))
+    d.fill(*full)
+    status, err = finish(process)
+    d.free()
+    if 'objects' in full or 'ledger' in full:
+        assert status == 125 and 'pending' in err and 'fumehood gc' in err, (status, err)
+        assert pending(hood) == {id}
+        found = shown(hood, id)
+        assert found['state'] == 'pending' and found['pending'] and found['pending_attempt']['message'], found
+        assert 'pending' in hood.succeed('show', id).out
+        assert hood.succeed('gc').err == ''
+    else:
+        assert status == 0, err
+    is_whole(hood, id)
+    assert hood.log(id) == ('ready\ngo\n')
+    assert d.left() == []
+
+
+def test_gc_on_a_disk_that_is_still_full_says_so_and_keeps_it(hood, disks):
+    d = disks(ledger=8, objects=8, state=8, tmp=8)
+    process, id = begin(hood)
+    d.fill('objects')
+    assert finish(process)[0] == 125
+    for _ in range(20):
+        result = hood.cli('gc')
+        assert result.status == 125 and 'No space left' in result.err, result
+    assert pending(hood) == {id}
+    assert hood.run('true', id=id).status == 125  # the next attempt is not begun over it
+    d.free()
+    hood.succeed('gc')
+    is_whole(hood, id)
+    assert d.left() == []
+
+
+def test_json_says_that_it_is_pending(hood, disks):
+    d = disks(ledger=8, objects=8, state=8, tmp=8)
+    d.fill('objects')
+    result = hood.run(MAKE)
+    assert result.status == 125
+    found = result.json
+    assert found['pending'] and not found['committed'] and found['verdict'] == 'succeeded', found
+    assert 'No space left' in found['error']['message'] and found['error']['stage'] == 'commit'
+    d.free()
+    hood.succeed('gc')
+    is_whole(hood, found['id'])
+
+
+@pytest.mark.parametrize('disk', [False, True], ids=['directory', 'own-disk'])
+def test_what_was_to_be_kept_is_kept_by_gc(hood, disks, disk):
+    d = disks(ledger=8, objects=8, state=8, tmp=24)
+    process, id = begin(hood, '--keep', 'always', *(['--disk', '4M'] if disk else []))
+    d.fill('objects', 'tmp')
+    assert finish(process)[0] == 125
+    d.free()
+    hood.succeed('gc')
+    found = shown(hood, id)
+    assert found['verdict'] == 'succeeded' and len(found['outputs']) == 2
+    assert (d.path('tmp') / f'scidex-analysis-{id}' / 'small').read_text() == 'small\n'
+    hood.succeed('workspace', 'cleanup', id)
+    assert d.left() == []
+
+
+def test_into_is_done_by_gc(hood, disks):
+    d = disks(ledger=8, objects=8, state=8, tmp=8)
+    process, id = begin(hood, '--into', hood.dir / 'results')
+    d.fill('objects')
+    assert finish(process)[0] == 125 and not (hood.dir / 'results').exists()
+    d.free()
+    hood.succeed('gc')
+    is_whole(hood, id)
+    assert (hood.dir / 'results/small').read_text() == 'small\n'
+    assert d.left() == []
+
+
+def test_a_ledger_that_became_read_only(hood, disks):
+    d = disks(ledger=8, objects=8, state=8, tmp=8)
+    process, id = begin(hood)
+    d.fill('ledger')
+    assert finish(process)[0] == 125
+    d.free()
+    d.inside('mount', '-o', 'remount,ro', d.places['ledger'])
+    result = hood.cli('gc')
+    assert result.status == 125 and 'ledger' in result.err, result
+    d.inside('mount', '-o', 'remount,rw', d.places['ledger'])
+    assert pending(hood) == {id}
+    hood.succeed('gc')
+    is_whole(hood, id)
+    assert d.left() == []
+
+
+def test_an_analysis_that_failed_is_pending_too(hood, disks):
+    d = disks(ledger=8, objects=8, state=8, tmp=8)
+    process, id = begin(hood, script=READY + '; exit 7')
+    d.fill('objects')
+    assert finish(process)[0] == 125
+    d.free()
+    hood.succeed('gc')
+    found = shown(hood, id)
+    assert found['verdict'] == 'failed' and found['exit_code'] == 7 and len(found['outputs']) == 2
+
+
+POST = '''post_process:
+  command: cat rows.jsonl
+  tables: {scores: {columns: [n], fill: {analysis_id: '{id}'}}}
+'''
+
+
+@pytest.mark.parametrize('full', ['tmp', 'state'])
+def test_a_post_process_that_has_no_room_runs_later(hood, disks, full):
+    d = disks(ledger=8, objects=8, state=8, tmp=8)
+    hood.write(hood.home / 'config/fumehood/config.yaml', POST)
+    hood.write(hood.home / 'config/fumehood/rows.jsonl', '{"table": "scores", "row": {"n": 1}}\n')
+    hood.succeed('db', 'init')
+    d.inside('sqlite3', d.places['ledger'] / 'ledger.db', 'CREATE TABLE scores(n integer, analysis_id text)')
+    if hood.who.uid:
+        d.inside('chown', '-R', f'{hood.who.uid}:{hood.who.uid}', d.places['ledger'])
+    process, id = begin(hood)
+    d.fill(full)
+    status, err = finish(process)
+    assert status == 125 and 'pending' in err and 'post-process' in err, err
+    d.free()
+    hood.succeed('gc')
+    is_whole(hood, id)
+    assert shown(hood, id)['rows'] == 1
+    assert d.left() == []
+
+
+def test_what_was_printed_while_the_state_was_full_is_counted_and_no_failure(hood, disks):
+    d = disks(ledger=8, objects=8, state=2, tmp=8)
+    process, id = begin(hood, script=READY + '; seq 100000')
+    d.fill('state')
+    status, err = finish(process)
+    assert status == 0 and 'log of stdout is not whole' in err, err
+    d.free()
+    assert hood.succeed('logs', id).out.startswith('ready\n')
+
+
+# The queue.
+
+def worker(hood, *options, jobs=2, **others):
+    return hood.popen('worker', '--jobs', jobs, '--lease', '2s', *options, **others)
+
+
+def submit(hood, script=MAKE, count=1):
+    ids = [hood.id() for _ in range(count)]
+    hood.write('many.jsonl', ''.join(json.dumps({'id': id, 'command': ['sh', '-c', script]}) + '\n' for id in ids))
+    hood.succeed('submit', '-f', 'many.jsonl')
+    return ids
+
+
+def stop(process, number=signal.SIGTERM):
+    process.send_signal(number)
+    return process.communicate(timeout=60)[1]
+
+
+def test_a_worker_whose_objects_are_full_takes_no_more_than_its_seats_and_goes_on(hood, disks):
+    d = disks(ledger=8, objects=8, state=8, tmp=16)
+    d.fill('objects')
+    ids = submit(hood, count=8)
+    w = worker(hood)
+    assert until(lambda: len(pending(hood)) == 2)
+    # Longer than a lease, and time for several tries: nothing more is taken, nothing is lost.
+    assert not until(lambda: len(pending(hood)) != 2, 5)
+    d.free()
+    assert hood.cli('wait', *ids).status == 0
+    said = stop(w)
+    assert said.count('cannot be finished now') == 1, said
+    for id in ids:
+        is_whole(hood, id)
+    assert d.left() == []
+
+
+@pytest.mark.parametrize('ledger', ['postgres'], indirect=True)
+def test_a_missing_grant_on_postgresql(hood, ledger):
+    role = f'w{hood.tag}'
+    ledger.sql(f"CREATE ROLE {role} LOGIN PASSWORD 's3cret'; GRANT ALL ON SCHEMA fumehood TO {role}; "
+                 f'GRANT ALL ON ALL TABLES IN SCHEMA fumehood TO {role}; '
+                 f'GRANT ALL ON ALL SEQUENCES IN SCHEMA fumehood TO {role}; REVOKE INSERT ON fumehood.output FROM {role}')
+    ids = submit(hood, count=10)
+    other = {'FUMEHOOD_DB': re.sub('//owner:[^@]*@', f'//{role}:s3cret@', ledger.url)}
+    assert other['FUMEHOOD_DB'] != ledger.url
+    w = worker(hood, env=other)
+    assert until(lambda: len(pending(hood)) == 2)
+    assert not until(lambda: len(pending(hood)) != 2, 5)
+    ledger.sql(f'GRANT INSERT ON fumehood.output TO {role}')
+    assert hood.cli('wait', *ids).status == 0
+    assert stop(w).count('permission denied') == 1
+    for id in ids:
+        is_whole(hood, id)
+    ledger.sql(f'DROP OWNED BY {role}; DROP ROLE {role}')
+
+
+def test_a_pending_one_whose_worker_died_is_finished_by_the_next_one_here(hood, disks):
+    d = disks(ledger=8, objects=8, state=8, tmp=8)
+    d.fill('objects')
+    id, = submit(hood)
+    w = worker(hood)
+    assert until(lambda: pending(hood) == {id})
+    stop(w, signal.SIGKILL)
+    d.free()
+    hood.succeed('worker', '--drain')
+    is_whole(hood, id)
+    assert d.left() == []
+
+
+def test_a_pending_one_whose_worker_does_not_return_is_lost_and_its_late_commit_is_fenced_off(hood, disks):
+    d = disks(objects=8, state=8, tmp=8)
+    d.fill('objects')
+    id, = submit(hood, 'echo $$ >small; ' + MAKE)
+    w = worker(hood)
+    assert until(lambda: pending(hood) == {id})
+    stop(w, signal.SIGKILL)
+    # Another host: it sees the same ledger, and nothing else of this one.
+    inside, hood.binary = hood.binary, hood.base / 'outside'
+    user = '' if hood.who.uid is None else f'setpriv --reuid={hood.who.uid} --regid={hood.who.uid} --clear-groups '
+    hood.binary.write_text(f'#!/bin/sh\nexec {user}{d.binary} "$@"\n')
+    hood.binary.chmod(0o755)
+    hood.succeed('worker', '--drain', '--lease', '2s')
+    found = shown(hood, id)
+    assert found['verdict'] == 'succeeded', found
+    hood.binary = inside
+    d.free()
+    hood.succeed('gc')
+    assert [a['verdict'] for a in shown(hood, id)['attempts']] == [a['verdict'] for a in found['attempts']]
+    assert d.left() == []
+
+
+def test_a_worker_killed_in_a_post_process_of_the_submitters_own(hood, disks):
+    """The next worker runs it again, with the files that lie in the ledger and the submitter's rights."""
+    d = disks(ledger=8, objects=8, state=8, tmp=8)
+    hood.write(hood.home / 'config/fumehood/config.yaml', POST.replace('  command: cat rows.jsonl\n', ''))
+    hood.write('post.sh', 'sleep 1; cat rows.jsonl\n')
+    hood.write('rows.jsonl', '{"table": "scores", "row": {"n": 1}}\n')
+    hood.succeed('db', 'init')
+    d.inside('sqlite3', d.places['ledger'] / 'ledger.db', 'CREATE TABLE scores(n integer, analysis_id text)')
+    if hood.who.uid:
+        d.inside('chown', '-R', f'{hood.who.uid}:{hood.who.uid}', d.places['ledger'])
+    id = hood.id()
+    hood.succeed('submit', id, '--post-process', 'sh post.sh rows.jsonl', '--', 'sh', '-c', MAKE)
+    w = worker(hood)
+    assert until(lambda: (d.path('state') / 'runs' / id / 'post-stdout').exists())
+    stop(w, signal.SIGKILL)
+    assert pending(hood) == {id}
+    (hood.dir / 'post.sh').unlink()
+    hood.succeed('worker', '--drain')
+    is_whole(hood, id)
+    assert shown(hood, id)['rows'] == 1
+    assert d.left() == []
+
+
+def test_disks_that_fill_one_after_the_other_and_at_random(hood, disks):
+    """Every analysis ends once; nothing is lost, nothing is left."""
+    d = disks(ledger=12, objects=24, state=8, tmp=24)
+    chance = random.Random(9)
+    ids = submit(hood, 'set -e; ' + MAKE, count=36)
+    w = worker(hood, jobs=3)
+    names = ['ledger', 'objects', 'state', 'tmp']
+    rounds = itertools.chain(names, (chance.choice(names) for _ in range(8)))
+    for name in rounds:
+        d.fill(name)
+        until(lambda: False, chance.choice([0.2, 0.7, 1.5]))
+        d.free(name)
+        until(lambda: False, 0.2)
+    assert hood.cli('wait', *ids).status in (0, 1)
+    stop(w)
+    hood.succeed('gc')
+    for id in ids:
+        found = shown(hood, id)
+        assert found['state'] == 'finished', found
+        verdicts = [a['verdict'] for a in found['attempts']]
+        assert verdicts in (['succeeded'], ['failed']), verdicts
+        if verdicts == ['succeeded']:
+            assert {o['path']: o['size'] for o in found['outputs']} == {'large': 300000, 'small': 6}
+    assert d.left() == []
