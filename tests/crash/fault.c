@@ -1,6 +1,7 @@
 /*
  * The fault sweep: the k-th call that can fail in a certain way does so, for every k and every way. A run that
- * succeeds in spite of it is a pass, and so is a refusal in one sentence; whatever was left is gone after gc.
+ * succeeds in spite of it is a pass, and so is a refusal in one sentence before the command has ended; once it has,
+ * the attempt is committed or pending, and gc brings it to the end that it would have had. Whatever was left is gone then.
  */
 #include "fault.h"
 #include "sweep.h"
@@ -58,7 +59,7 @@ enum expected answer_judge(const struct ground *g, const struct tracee *t, struc
 		return EXPECT_ANY;
 	}
 	message = json ? text_of(json_object_get(json, "error"), "message") : err.data ? err.data : "";
-	if (WEXITSTATUS(t->status) == 0 || strcmp(text_of(json, "verdict"), "succeeded") == 0)
+	if (WEXITSTATUS(t->status) == 0 || json_is_true(json_object_get(json, "pending")))
 		expected = EXPECT_SUCCEEDED;
 	else if (json)
 		expected = EXPECT_REFUSED;
@@ -80,7 +81,7 @@ static bool fault_step(struct ground *g, const struct options *o, const struct f
 	struct tracee t;
 	char id[64];
 	int n = 0;
-	bool make;
+	bool make, ended = false;
 
 	ground_reset_ledger(g, o->fresh);
 	snprintf(id, sizeof id, "%s-%s-%d", g->tag, f->name, k);
@@ -89,14 +90,18 @@ static bool fault_step(struct ground *g, const struct options *o, const struct f
 	while ((n < k || o->lasting) && tracee_next(&t)) {
 		if ((o->removals && !call_removes(&t)) || !fault_applies(f, &t, &make) || ++n < k)
 			continue;
-		if (n == k)
+		if (n == k) {
 			call_describe(&t, call, sizeof call);
+			ended = run_has(g, id, "ended");
+		}
 		tracee_fail(&t, f->error, make);
 	}
 	tracee_finish(&t);
 	if (n >= k)
 		count(&totals->steps, 1);
 	expected = answer_judge(g, &t, &p);
+	if (ended && expected != EXPECT_SUCCEEDED && expected != EXPECT_POST_FAILED)
+		problem(&p, "its command had ended, and it is neither committed nor pending");
 	recover(g, &p);
 	remains_check(g, false, &p);
 	ledger_check(g, id, expected, 0, &p);

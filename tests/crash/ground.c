@@ -232,7 +232,8 @@ static void database_url(struct ground *g, const char *busy)
 
 void ground_make(struct ground *g, const struct wish *wish, int index)
 {
-	*g = (struct ground){.uid = wish->uid, .own_disk = wish->own_disk, .post = wish->post};
+	*g = (struct ground){
+		.uid = wish->uid, .own_disk = wish->own_disk, .post = wish->post, .blocked = wish->blocked};
 	if (!realpath(wish->binary, g->binary))
 		give_up("cannot find '%s': %s", wish->binary, strerror(errno));
 	snprintf(g->tag, sizeof g->tag, "crash%d%c", (int)getpid(), 'a' + index);
@@ -278,6 +279,31 @@ void ground_remove(struct ground *g)
 	buffer_free(&g->input);
 	remove_tree(g->platform);
 	remove_tree(g->dir);
+}
+
+void ground_block(const struct ground *g)
+{
+	char store[512], away[512];
+	int fd;
+
+	if (!g->blocked)
+		return;
+	(void)rename(join(g->dir, "objects", store), join(g->dir, "objects.away", away));
+	fd = open(store, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+	if (fd < 0)
+		give_up("cannot make '%s': %s", store, strerror(errno));
+	fd_close(fd);
+}
+
+void ground_unblock(const struct ground *g)
+{
+	char store[512], away[512];
+
+	if (!g->blocked)
+		return;
+	if (unlink(join(g->dir, "objects", store)) < 0)
+		give_up("cannot remove '%s': %s", store, strerror(errno));
+	(void)rename(join(g->dir, "objects.away", away), store);
 }
 
 void ground_run_argv(const struct ground *g, const char *id, bool again, const char *argv[GROUND_ARGS_MAX])

@@ -25,6 +25,7 @@ struct wish {
 	const char *busy; /* how long a commit waits for that server */
 	uid_t uid;	  /* who runs it */
 	bool own_disk; /* its runs ask for a disk limit, and so the workspace is a file system of its own */
+	bool blocked;  /* its runs end pending: there is no object store until ground_unblock() */
 	bool post;     /* its runs have a post-process, whose rows go with the outputs */
 };
 
@@ -35,7 +36,7 @@ struct ground {
 	char db[1024];	    /* as wished; "": SQLite */
 	char url[2048];
 	uid_t uid; /* who runs it */
-	bool own_disk, post;
+	bool own_disk, post, blocked;
 	char tag[32];
 	char *cgroups[GROUND_CGROUPS_MAX]; /* v1: our own directory in each hierarchy; none elsewhere */
 	int n_cgroups;
@@ -51,6 +52,10 @@ void ground_remove(struct ground *g);
 /* SQLite: the next analysis finds a ledger with nothing in it, or, fresh, none at all. So that every run of a sweep
  * makes the same calls: a longer log takes longer to read. A database server keeps what it has. */
 void ground_reset_ledger(struct ground *g, bool fresh);
+
+/* Something else lies where the object store should be; and it is gone again. */
+void ground_block(const struct ground *g);
+void ground_unblock(const struct ground *g);
 
 /* A command that ran to its end. */
 struct outcome {

@@ -19,7 +19,7 @@ enum stage {
 	STAGE_LIMITS,	 /* its cgroups are there */
 	STAGE_SANDBOX,	 /* PID 1 has been started */
 	STAGE_RUNNING,	 /* the command has been executed */
-	STAGE_COLLECT,	 /* PID 1 is dead */
+	STAGE_COLLECT,	 /* PID 1 is dead; how it ended is on disk in a moment */
 	STAGE_COMMIT,	 /* the verdict is on disk */
 	STAGE_CLEAN_UP,	 /* its cgroups or its private /tmp are going */
 	STAGE_END,	 /* its record is gone */
@@ -30,8 +30,9 @@ extern const char *const stage_names[STAGE_COUNT];
 struct sight {
 	enum stage stage;
 	bool init_noted; /* the record names PID 1 */
+	bool ended;	 /* how the command ended is on disk */
 	bool finished;	 /* the verdict is on disk, or was */
-	bool own_disk; /* its outputs lie on a file system of its own: the verdict is not written before the commit */
+	bool own_disk; /* its outputs lie on a file system of its own, which dies with it: neither counts before the commit */
 };
 /* started: PID 1 has been started by it. */
 void sight_take(const struct ground *g, const char *id, bool started, struct sight *ret);

@@ -50,20 +50,20 @@ static bool cgroups_made(const struct ground *g)
 	return false;
 }
 
-/* All that the record names are there. Those of a post-process come and go before there is a verdict. */
-static bool cgroups_are_whole(const struct ground *g, const json_t *record)
+/* None is there of all that the record names, which may be more than were ever made. Those of a post-process come and go
+ * before there is a verdict. */
+static bool cgroups_are_gone(const struct ground *g, const json_t *record)
 {
-	const json_t *cgroup;
+	const json_t *list = json_object_get(record, "cgroups"), *cgroup;
 	size_t i;
 
 	if (g->post)
-		return true;
-
-	json_array_foreach (json_object_get(record, "cgroups"), i, cgroup) {
-		if (access(json_string_value(cgroup), F_OK) < 0)
+		return false;
+	json_array_foreach ((json_t *)list, i, cgroup) {
+		if (access(json_string_value(cgroup), F_OK) == 0)
 			return false;
 	}
-	return true;
+	return json_array_size(list) > 0;
 }
 
 static bool is_empty(int folder, const char *name)
@@ -115,12 +115,12 @@ static enum stage stage_tell(const struct ground *g, int folder, const json_t *r
 	if (!record)
 		return started ? STAGE_END : STAGE_PLAN;
 	if (!is_empty(folder, "finished.json"))
-		return cgroups_are_whole(g, record) && scratch && access(scratch, F_OK) == 0 ? STAGE_COMMIT
+		return !cgroups_are_gone(g, record) && scratch && access(scratch, F_OK) == 0 ? STAGE_COMMIT
 											     : STAGE_CLEAN_UP;
 	if (!started)
 		return cgroups_made(g) ? STAGE_LIMITS : STAGE_WORKSPACE;
 	if (init > 0 && !is_alive(init))
-		return cgroups_are_whole(g, record) ? STAGE_COLLECT : STAGE_CLEAN_UP;
+		return cgroups_are_gone(g, record) ? STAGE_CLEAN_UP : STAGE_COLLECT;
 	return has_executed(init) || !is_empty(folder, "stdout") ? STAGE_RUNNING : STAGE_SANDBOX;
 }
 
@@ -131,6 +131,7 @@ void sight_take(const struct ground *g, const char *id, bool started, struct sig
 
 	ret->stage = stage_tell(g, folder, record, started);
 	ret->init_noted = json_integer_value(json_object_get(json_object_get(record, "init"), "pid")) > 0;
+	ret->ended = !is_empty(folder, "ended");
 	ret->finished = ret->stage >= STAGE_COMMIT;
 	ret->own_disk = g->own_disk;
 	json_decref(record);
@@ -138,7 +139,7 @@ void sight_take(const struct ground *g, const char *id, bool started, struct sig
 
 enum expected sight_expects(const struct sight *s)
 {
-	if (s->finished)
+	if (s->finished || (s->ended && !s->own_disk))
 		return EXPECT_SUCCEEDED;
 	if (!s->init_noted)
 		return EXPECT_NOTHING;

@@ -32,6 +32,7 @@ static const char usage[] =
 	"all:    --every N --offset M  only the calls M+1, M+1+N, …\n"
 	"        --fresh          each run finds no ledger (SQLite)\n"
 	"        --disk           the workspace is a file system of its own\n"
+	"        --pending        kill: the object store is out of reach until the run has ended\n"
 	"        --post           there is a post-process, and its rows go with the outputs\n"
 	"        --db URL  --user UID  --workers N  --verbose\n";
 
@@ -159,12 +160,15 @@ static const struct row {
 	enum kind kind;
 	size_t to;
 } rows[] = {
-	{"every", NUMBER, TO(every)},	   {"offset", NUMBER, TO(offset)},   {"workers", NUMBER, TO(workers)},
-	{"rounds", NUMBER, TO(rounds)},	   {"at-once", NUMBER, TO(at_once)}, {"user", NUMBER, TO(wish.uid)},
-	{"hurt", WORD, TO(hurt)},	   {"heal", WORD, TO(heal)},	     {"db", WORD, TO(wish.db)},
-	{"error", ERROR_NAME, TO(error)},  {"lasting", FLAG, TO(lasting)},   {"fresh", FLAG, TO(fresh)},
-	{"disk", FLAG, TO(wish.own_disk)}, {"post", FLAG, TO(wish.post)},    {"by-run", FLAG, TO(by_run)},
-	{"verbose", FLAG, TO(verbose)},	   {"removals", FLAG, TO(removals)},
+	{"every", NUMBER, TO(every)},	   {"offset", NUMBER, TO(offset)},
+	{"workers", NUMBER, TO(workers)},  {"rounds", NUMBER, TO(rounds)},
+	{"at-once", NUMBER, TO(at_once)},  {"user", NUMBER, TO(wish.uid)},
+	{"hurt", WORD, TO(hurt)},	   {"heal", WORD, TO(heal)},
+	{"db", WORD, TO(wish.db)},	   {"error", ERROR_NAME, TO(error)},
+	{"lasting", FLAG, TO(lasting)},	   {"fresh", FLAG, TO(fresh)},
+	{"disk", FLAG, TO(wish.own_disk)}, {"post", FLAG, TO(wish.post)},
+	{"by-run", FLAG, TO(by_run)},	   {"verbose", FLAG, TO(verbose)},
+	{"removals", FLAG, TO(removals)},  {"pending", FLAG, TO(wish.blocked)},
 };
 
 static void option_set(struct options *o, const struct row *row, const char *value)

@@ -26,6 +26,16 @@ def test_a_run_on_a_disk_of_its_own_killed_at_any_call(sweep):
     sweep('kill', '--disk')
 
 
+@sample(sqlite=(7, 4), postgresql=None)
+def test_a_run_that_ends_pending_killed_at_any_call(sweep):
+    sweep('kill', '--pending')
+
+
+@sample(sqlite=(11, 9), postgresql=None)
+def test_a_run_that_ends_pending_on_a_disk_of_its_own_killed_at_any_call(sweep):
+    sweep('kill', '--pending', '--disk')
+
+
 @sample(sqlite=(43, 2), postgresql=None)
 def test_gc_killed_at_any_call_can_be_repeated(sweep):
     sweep('kill-gc')
@@ -57,7 +67,7 @@ def test_a_server_killed_while_rows_are_committed(sweep, server_command):
 
 
 @sample(sqlite=(29, 4), postgresql=(97, 9))
-def test_a_call_that_fails_ends_in_success_or_one_clear_sentence(sweep):
+def test_a_call_that_fails_ends_in_success_pending_or_one_clear_sentence(sweep):
     sweep('fault')
 
 
