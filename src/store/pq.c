@@ -12,7 +12,7 @@
 #include "macros.h"
 #include "text.h"
 
-enum { OLDEST_SERVER = 130000, CONNECT_OPTIONS_MAX = 64 };
+enum { OLDEST_SERVER = 130000, CONNECT_OPTIONS_MAX = 64, ASK_MS = 5000, ON_ITS_WAY_MS = 1000 };
 
 int pq_load(struct pq *q, struct error *err)
 {
@@ -258,6 +258,46 @@ static bool is_there(struct pq *q)
 	return q->PQpingParams(names, values, 0) != PQPING_NO_RESPONSE;
 }
 
+/* Asked on a connection of its own, as the same user. No answer, or a pooler's, which knows another number: false. */
+static bool server_waits(struct pq *q)
+{
+	PQconninfoOption *options = q->PQconninfo(q->conn);
+	const char *names[CONNECT_OPTIONS_MAX + 1] = {0}, *values[CONNECT_OPTIONS_MAX + 1] = {0};
+	struct pq other = *q;
+	int waits = 0, n = 0;
+	char text[160];
+
+	for (const PQconninfoOption *o = options; o && o->keyword && n < CONNECT_OPTIONS_MAX; o++)
+		if (o->val) {
+			names[n] = o->keyword;
+			values[n++] = o->val;
+		}
+	other.conn = NULL;
+	other.is_asking = true;
+	other.silence_ms = other.statement_ms = ASK_MS;
+	snprintf(
+		text, sizeof text,
+		"SELECT count(*) FROM pg_catalog.pg_stat_activity WHERE pid = %d AND wait_event = 'ClientRead'",
+		q->PQbackendPID(q->conn));
+	if (connect_once(&other, names, values, NULL, NULL) < 0 ||
+	    pq_exec_number(&other, text, &waits, NULL) < 0)
+		waits = 0;
+	if (other.conn)
+		q->PQfinish(other.conn);
+	q->PQconninfoFree(options);
+	return waits > 0;
+}
+
+/* We wait for it, and it waits for us: something that we sent never left (libpq forgets what cannot be sent, and waits for
+ * the server to say why). Looked at twice, since an answer may be on its way. */
+static bool is_deaf(struct pq *q)
+{
+	struct pollfd fd = {.fd = q->PQsocket(q->conn), .events = POLLIN};
+
+	return !q->is_asking && server_waits(q) && poll(&fd, 1, ON_ITS_WAY_MS) == 0 && server_waits(q) &&
+	       poll(&fd, 1, 0) == 0;
+}
+
 /* Waits until the socket is ready for one of events. */
 static int wait_for(struct pq *q, short events, struct error *err)
 {
@@ -276,6 +316,14 @@ static int wait_for(struct pq *q, short events, struct error *err)
 		if (n == 0 && clock_now() >= ask_at) {
 			if (clock_now() >= end || !is_there(q))
 				break;
+			if (is_deaf(q)) {
+				q->lost = true;
+				error_set(
+					err, ERROR_LEDGER,
+					"the connection to the ledger %s was lost: its server never got what was sent",
+					q->name);
+				return -EAGAIN;
+			}
 			ask_at = clock_now() + silence;
 		}
 		if (n < 0 && errno != EINTR) {

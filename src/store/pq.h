@@ -17,7 +17,9 @@
 #include "error.h"
 
 #define PQ_FUNCTIONS(X)         \
+	X(PQconninfo)           \
 	X(PQconninfoParse)      \
+	X(PQbackendPID)         \
 	X(PQconninfoFree)       \
 	X(PQconnectdbParams)    \
 	X(PQpingParams)         \
@@ -63,6 +65,7 @@ struct pq {
 	const char *name; /* of the ledger, for messages; the backend's */
 	int silence_ms;	  /* how long nothing is heard before it is asked whether the server is there */
 	int statement_ms; /* how long a statement may take: after that it is lost in any case */
+	bool is_asking;	  /* private: after another connection, and nobody asks after this one */
 	bool lost;	  /* nothing but pq_connect helps any more */
 	bool is_pooled; /* a session is lent for one transaction, and others have had it: nothing may stay in it */
 #define PQ_MEMBER(function) __typeof__(function) *function;
