@@ -92,6 +92,7 @@ static void test_no_call_fails_because_the_connection_is_gone(void **state)
 	cut(p);
 	OK(ledger_queue_counts(l, counts, &err));
 	assert_int_equal(counts[JOB_FINISHED], 1);
+	lease_watch_done(&watch);
 	ledger_close(l);
 }
 
@@ -168,6 +169,7 @@ static void test_a_commit_under_way_keeps_nobody_waiting(void **state)
 	b->ops->rollback(b);
 	OK(ledger_expire(l, &watch, &expired, NULL, &err));
 	assert_int_equal(expired, 1);
+	lease_watch_done(&watch);
 	ledger_close(committing);
 	ledger_close(l);
 }
