@@ -162,7 +162,11 @@ static enum outcome run(struct seat *seat, struct task *t)
 	int r;
 
 	request_init(&request);
-	r = request_from_json(&request, t->job.request, &err);
+	if (t->job.unreadable)
+		r = error_set(&err, ERROR_REFUSED, "what was submitted cannot be read: %s",
+			      t->job.unreadable);
+	else
+		r = request_from_json(&request, t->job.request, &err);
 	if (r == 0)
 		r = hood_run(seat->hood, &request, &hooks, &t->end.attempt, &err);
 	if (r == 0)

@@ -106,10 +106,35 @@ static int load_inputs(struct inputs *ret, const struct value *v, struct error *
 	json_t *json = NULL;
 	int r = value_to_json(v, &json, err);
 
-	if (r == 0 && json)
+	if (r == 0 && !json_is_array(json))
+		r = error_set(err, ERROR_LEDGER, "the ledger holds inputs that are no list: it is damaged");
+	if (r == 0)
 		r = inputs_from_json(ret, json, err);
+	for (size_t i = 0; r == 0 && i < ret->count; i++)
+		if (!ret->list[i].source)
+			r = error_set(err, ERROR_LEDGER,
+				      "the ledger holds an input that does not say where it was: it is damaged");
 	json_decref(json);
 	return r;
+}
+
+/* What a row says is its submitter's word, who need not have used our `submit`: what makes no sense is his failure, not
+ * that of who claims it. It is claimed, and refused. */
+static int load_words(struct job *ret, const struct value *row, struct error *err)
+{
+	struct error why = ERROR_INIT;
+	int r = value_to_json(&row[QUEUE_REQUEST], &ret->request, &why);
+
+	if (r == 0)
+		r = load_inputs(&ret->inputs, &row[QUEUE_INPUTS], &why);
+	if (r == 0 || r == -ENOMEM) {
+		if (r < 0)
+			*err = why;
+		return r;
+	}
+	inputs_done(&ret->inputs);
+	ret->unreadable = strdup(why.message);
+	return ret->unreadable ? 0 : error_memory(err);
 }
 
 int queue_job_load(struct job *ret, const struct value *row, struct error *err)
@@ -131,9 +156,7 @@ int queue_job_load(struct job *ret, const struct value *row, struct error *err)
 	r = value_to_text(&row[QUEUE_SUBMITTER], &ret->submitter, err);
 	if (r == 0)
 		r = value_to_text(&row[QUEUE_OWNER], &ret->owner, err);
-	if (r == 0)
-		r = value_to_json(&row[QUEUE_REQUEST], &ret->request, err);
-	return r < 0 ? r : load_inputs(&ret->inputs, &row[QUEUE_INPUTS], err);
+	return r < 0 ? r : load_words(ret, row, err);
 }
 
 int ledger_bell(struct ledger *l, struct error *err)

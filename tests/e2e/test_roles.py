@@ -364,6 +364,36 @@ def test_an_attempt_is_whose_submission_it_was_whatever_the_worker_says(lived):
         assert lived.ledger.sql(f"SELECT owner FROM fumehood.{table} WHERE {key} = 'ada-queued'") == [lived.name('ada')]
 
 
+NONSENSE = {
+    'a number that is too large': ('{"id": "ID", "command": ["true"], "x": 1e400}', '[]'),
+    'lists in lists': ('{"id": "ID", "command": ["true"], "x": %s}' % ('[' * 2100 + ']' * 2100), '[]'),
+    'no request': ('5', '[]'),
+    'no list': ('{"id": "ID", "command": ["true"]}', '{}'),
+    'an input that is none': ('{"id": "ID", "command": ["true"]}', '[5]'),
+    'an input without a path': ('{"id": "ID", "command": ["true"]}', '[{"source": "a"}]'),
+    'an input from nowhere': ('{"id": "ID", "command": ["true"]}', '[{"path": "a"}]'),
+    'a file of a post-process from nowhere': ('{"id": "ID", "command": ["true"]}', '[{"path": "a", "post_process": true}]'),
+    'a mode that is none': ('{"id": "ID", "command": ["true"]}', '[{"path": "a", "source": "a", "mode": "x"}]'),
+}
+
+
+def test_a_row_that_makes_no_sense_is_refused_and_keeps_nobody_waiting(site):
+    """A submitter may call the functions without our command: the failure is its own, not the worker's nor another's."""
+    for number, (request, inputs) in enumerate(NONSENSE.values()):
+        row = ('[{"id": "ID", "state": "queued", "submitter": "x", "priority": 0, "retries": 2, "retry_on": 0, "again": false, '
+               f'"request": {request}, "inputs": {inputs}, "memory_bytes": 0, "cpus_milli": 0, "submitted_at": "2026-01-01"}}]')
+        done, said = site.sql('ada', f"SELECT fumehood.put_queue('{row.replace('ID', f'odd-{number}')}')")
+        assert done, said
+    site.do('bob', 'submit', 'bobs', '--', 'true')
+    site.do('wanda', 'worker', '--drain', '--jobs', 2)
+    assert site.ledger.sql("SELECT verdict FROM fumehood.queue WHERE id = 'bobs'") == ['succeeded']
+    for number, name in enumerate(NONSENSE):
+        shown = site.do('ada', 'show', f'odd-{number}', '--json').json
+        assert (shown['state'], [a['verdict'] for a in shown['attempts']]) == ('finished', ['refused']), (name, shown)
+        assert 'cannot be read' in shown['reason'] or 'request' in shown['reason'], (name, shown['reason'])
+    assert len(site.ids('ada')) == len(NONSENSE)
+
+
 def test_an_input_that_is_too_large_for_a_submitter_is_refused(site):
     site.hood.write(site.empty / 'large', b'x' * (16 * 1024 * 1024 + 1))
     result = site.cli('ada', 'submit', 'l1', '--input', 'large', '--', 'true')
