@@ -233,9 +233,13 @@ int lease_release(struct worker *w, struct error *err)
 		next = h->next;
 		if (h->state != HELD_RELEASE)
 			continue;
-		r = ledger_release_for(w->ledger, h->id, h->token, h->delay_ns, h->reason, err);
+		/* Its owner can lock it for as long as he likes; only who stops waits for that, as for an answer. */
+		r = w->stopping ? ledger_release_for(w->ledger, h->id, h->token, h->delay_ns, h->reason, err)
+				: ledger_release_if_free(w->ledger, h->id, h->token, h->delay_ns, h->reason, err);
 		if (r < 0)
 			return r;
+		if (r == 1)
+			continue;
 		w->counters.handed_back++;
 		lease_forget(w, h);
 		w->wants_claim = true;

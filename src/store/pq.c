@@ -385,12 +385,12 @@ int pq_error(struct pq *q, const PGresult *result, struct error *err)
 	/* The first that fits; a state of fewer than five characters is a whole class. */
 	static const struct {
 		const char *state;
-		int code; /* -EAGAIN: the transaction may be tried again */
+		int code; /* -EAGAIN: the transaction may be tried again; -EBUSY: somebody has a lock */
 		const char *sentence;
 	} table[] = {
 		{"40", -EAGAIN, "the ledger %s was busy: %s"},
 		{"23505", -EAGAIN, "another commit to the ledger %s was faster: %s"},
-		{"55P03", 0,
+		{"55P03", -EBUSY,
 		 "others have kept the ledger %s locked for too long (%s): find and end them, then try again"},
 		{"57014", 0,
 		 "the ledger %s took longer for a statement than it may (%s): find out why, or let it with "

@@ -46,6 +46,11 @@ int queue_now(struct ledger *l, int64_t *ret, struct error *err)
 	return 0;
 }
 
+int queue_lock_briefly(struct ledger *l, struct error *err)
+{
+	return l->backend->ops->dialect == SQL_SQLITE ? 0 : ledger_run(l, SQL_LOCK_BRIEFLY, NULL, 0, NULL, NULL, err);
+}
+
 void ids_done(struct ids *ids)
 {
 	for (size_t i = 0; i < ids->count; i++)

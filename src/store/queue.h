@@ -85,6 +85,9 @@ int ledger_release(struct ledger *l, const char *id, const char *token, uint64_t
 /* The same, and why, which is shown while it waits. */
 int ledger_release_for(struct ledger *l, const char *id, const char *token, uint64_t delay_ns,
 		       const char *reason, struct error *err);
+/* The same, but it waits for nobody: 1 if its row, or one that is cancelled with it, is locked, as its owner can. */
+int ledger_release_if_free(struct ledger *l, const char *id, const char *token, uint64_t delay_ns,
+			   const char *reason, struct error *err);
 
 /* Leases of others that were found over, and when by clock_now(). A database that was away has let every lease end, and a
  * clock that was set forward does: so one is only given up that has not moved between two looks, a lease apart, over one

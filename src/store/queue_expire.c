@@ -116,10 +116,12 @@ static int expire_one(struct ledger *l, void *arg, struct error *err)
 	struct value params[] = {value_text(e->lease->id), value_text(e->lease->token),
 				 value_time(e->lease->until)};
 	int64_t now = 0;
-	int number = 0, r = queue_now(l, &now, err);
+	int number = 0, r = queue_lock_briefly(l, err);
 
 	e->done = false;
 	attempt_init(&a);
+	if (r == 0)
+		r = queue_now(l, &now, err);
 	if (r == 0 && l->backend->connection != e->connection)
 		return 1;
 	if (r == 0)
@@ -231,7 +233,9 @@ static int watch_expire(struct ledger *l, struct lease_watch *w, uint64_t begun,
 		if (w->lease_ns && !is_ripe(e.lease, begun))
 			continue;
 		r = queue_transaction(l, expire_one, &e, err);
-		if (r == 0 && e.done) {
+		if (r == -EBUSY) /* who waits for it is locked: next time */
+			r = 0;
+		else if (r == 0 && e.done) {
 			++*expired;
 			w->list[i--] = w->list[--w->count];
 		}

@@ -19,6 +19,10 @@ int queue_transaction(struct ledger *l, queue_body body, void *arg, struct error
 /* Now, UTC ns, by the clock that all who share this ledger go by. */
 int queue_now(struct ledger *l, int64_t *ret, struct error *err);
 
+/* In this transaction a lock that somebody has is -EBUSY, at once: submitters can lock rows of their own, and who has the
+ * leases must not wait for them. SQLite has no locks of rows. */
+int queue_lock_briefly(struct ledger *l, struct error *err);
+
 static inline int queue_ring(struct ledger *l, struct error *err)
 {
 	return l->backend->ops->ring(l->backend, err);

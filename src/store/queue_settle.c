@@ -168,6 +168,7 @@ struct change {
 	const char *token;
 	uint64_t delay_ns;
 	const char *reason; /* or NULL */
+	bool is_brief;	    /* waits for no lock */
 	enum job_state before;
 	int tries;
 };
@@ -222,8 +223,10 @@ static int release(struct ledger *l, void *arg, struct error *err)
 	const struct change *c = arg;
 	struct queue_row row;
 	int64_t now = 0;
-	int r = queue_lock(l, c->id, &row, err);
+	int r = c->is_brief ? queue_lock_briefly(l, err) : 0;
 
+	if (r == 0)
+		r = queue_lock(l, c->id, &row, err);
 	if (r == 0 && !is_ours(&row, c->token))
 		return 1;
 	if (r == 0)
@@ -254,6 +257,15 @@ int ledger_release_for(struct ledger *l, const char *id, const char *token, uint
 int ledger_release(struct ledger *l, const char *id, const char *token, uint64_t delay_ns, struct error *err)
 {
 	return ledger_release_for(l, id, token, delay_ns, NULL, err);
+}
+
+int ledger_release_if_free(struct ledger *l, const char *id, const char *token, uint64_t delay_ns,
+			   const char *reason, struct error *err)
+{
+	struct change c = {.id = id, .token = token, .delay_ns = delay_ns, .reason = reason, .is_brief = true};
+	int r = queue_transaction(l, release, &c, err);
+
+	return r == -EBUSY ? 1 : r;
 }
 
 static int take_unmet(void *arg, const struct value *row, struct error *err)

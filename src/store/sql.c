@@ -115,6 +115,7 @@ static const struct {
 		 "LEFT JOIN @blob b ON b.sha256 = o.sha256 "
 		 "LEFT JOIN @attempt t ON t.analysis_id = o.analysis_id AND t.number = o.attempt "
 		 "WHERE b.size IS NULL OR b.size <> o.size OR t.number IS NULL ORDER BY 1, 2 LIMIT 1000"},
+	[SQL_LOCK_BRIEFLY] = {NULL, "SELECT set_config('lock_timeout', '10ms', true)"},
 	[SQL_NOW] = {NULL, "SELECT clock_timestamp()"},
 	[SQL_TOKEN_VERDICT] = {"SELECT verdict FROM @attempt WHERE token = $1"},
 	[SQL_QUEUE_STATES] =

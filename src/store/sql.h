@@ -50,6 +50,7 @@ enum sql {
 	SQL_DANGLING,	 /* → id, number, path, size of the content or null, number or null */
 	/* The queue. What locks, locks until the end of the transaction. */
 	SQL_NOW,	   /* → the server's time (PostgreSQL) */
+	SQL_LOCK_BRIEFLY,  /* until the end of the transaction no lock is waited for (PostgreSQL) */
 	SQL_TOKEN_VERDICT, /* token → verdict */
 	SQL_QUEUE_STATES,  /* ids → id, state, submitted_at; locks them */
 	SQL_KNOWN,	   /* ids → id, has its latest attempt succeeded? */

@@ -6,6 +6,7 @@ import os
 import re
 import secrets
 import subprocess
+import time
 
 import psycopg2
 import pytest
@@ -392,6 +393,63 @@ def test_a_row_that_makes_no_sense_is_refused_and_keeps_nobody_waiting(site):
         assert (shown['state'], [a['verdict'] for a in shown['attempts']]) == ('finished', ['refused']), (name, shown)
         assert 'cannot be read' in shown['reason'] or 'request' in shown['reason'], (name, shown['reason'])
     assert len(site.ids('ada')) == len(NONSENSE)
+
+
+def ended_within(site, id, seconds):
+    for _ in range(seconds * 10):
+        verdict = site.ledger.sql(f"SELECT verdict FROM fumehood.queue WHERE id = '{id}' AND state = 'finished'")
+        if verdict:
+            return verdict[0]
+        time.sleep(0.1)
+    return None
+
+
+def lock_while_it_runs(site, who, id):
+    """A connection that has the row's lock, since a moment after it was claimed; None: it had ended by then."""
+    connection = psycopg2.connect(site.url(who))
+    with connection.cursor() as cursor:
+        while True:
+            cursor.execute(f"SELECT state FROM fumehood.queue WHERE id = '{id}'")
+            if cursor.fetchone()[0] != 'queued':
+                break
+            connection.rollback()
+            time.sleep(0.002)
+        cursor.execute(f"SELECT state FROM fumehood.queue WHERE id = '{id}' FOR UPDATE")
+        if cursor.fetchone()[0] == 'running':
+            return connection
+    connection.close()
+    return None
+
+
+def test_a_submitter_that_locks_its_row_keeps_no_worker_from_others(site):
+    """What cannot be committed is handed back, and the loop that does so waits for no lock of a submitter's."""
+    content = 'x' * 8000000
+    digest = hashlib.sha256(content.encode()).hexdigest()
+    assert site.sql('ada', f"SELECT fumehood.put_blob(convert_to(repeat('x', {len(content)}), 'UTF8'))")[0]
+    # Refused late: there is time to lock the row before that is committed.
+    inputs = [{'path': f'in{n % 12}', 'source': str(n), 'sha256': digest, 'size': len(content), 'mode': 0o600} for n in range(13)]
+    worker = site.hood.popen('worker', '--jobs', 1, cwd=site.empty, env={
+        'FUMEHOOD_DB': f'{site.url("wanda")}?busy=1s&objects={site.hood.home}/objects'})
+    try:
+        for number in range(10):
+            row = {'id': f'locked-{number}', 'state': 'queued', 'submitter': 'x', 'priority': 0, 'retries': 0, 'retry_on': 0,
+                   'again': False, 'request': {'id': f'locked-{number}', 'command': ['true']}, 'inputs': inputs,
+                   'memory_bytes': 0, 'cpus_milli': 0, 'submitted_at': '2026-01-01'}
+            assert site.sql('ada', f"SELECT fumehood.put_queue('{json.dumps([row])}')")[0]
+            lock = lock_while_it_runs(site, 'ada', row['id'])
+            if lock:
+                break
+        assert lock
+        time.sleep(4)  # it could not be committed, and is to be handed back
+        site.do('bob', 'submit', 'bobs', '--', 'true')
+        assert ended_within(site, 'bobs', 20) == 'succeeded'
+        assert site.ledger.sql(f"SELECT state FROM fumehood.queue WHERE id = '{row['id']}'") == ['running']
+        lock.close()
+        assert ended_within(site, row['id'], 30) == 'refused'
+    finally:
+        worker.terminate()
+        said = worker.communicate(timeout=30)[1]
+    assert worker.returncode == 0 and 'is handed back' in said and 'out of reach' not in said, said
 
 
 def test_an_input_that_is_too_large_for_a_submitter_is_refused(site):
