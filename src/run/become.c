@@ -6,6 +6,7 @@
 #include <grp.h>
 #include <linux/capability.h>
 #include <poll.h>
+#include <pthread.h>
 #include <pwd.h>
 #include <signal.h>
 #include <stdio.h>
@@ -17,6 +18,7 @@
 #include <unistd.h>
 
 enum { PASSWD_ROOM = 65536, GROUPS_MAX = 65536, NOBODY = 65534, CHILD_SOCKET = 3 };
+enum { DEATH_MS = 2000, LEFT_MAX = 1024, LEFT_OF_USER_MAX = 4 };
 
 void identity_done(struct identity *i)
 {
@@ -163,12 +165,53 @@ __attribute__((noreturn)) static void child_main(const struct identity *who, pid
 
 /* ---- in the parent ---- */
 
+/* Killed, and not dead: it waits in the kernel for a file system that does not answer (FUSE, a server that is away). Nobody
+ * waits with it; it stays a child of ours until it can be reaped. */
+static struct {
+	pthread_mutex_t lock;
+	struct {
+		pid_t pid;
+		uid_t uid;
+	} list[LEFT_MAX];
+	size_t count;
+} left = {.lock = PTHREAD_MUTEX_INITIALIZER};
+
+static void left_add(pid_t pid, uid_t uid)
+{
+	pthread_mutex_lock(&left.lock);
+	if (left.count < LEFT_MAX) { /* else it is reaped when we end */
+		left.list[left.count].pid = pid;
+		left.list[left.count++].uid = uid;
+	}
+	pthread_mutex_unlock(&left.lock);
+}
+
+/* How many of this user's there still are. */
+static size_t left_count(uid_t uid)
+{
+	size_t n = 0;
+
+	pthread_mutex_lock(&left.lock);
+	for (size_t i = 0; i < left.count; i++)
+		if (waitpid(left.list[i].pid, NULL, WNOHANG) != 0)
+			left.list[i--] = left.list[--left.count];
+		else
+			n += left.list[i].uid == uid;
+	pthread_mutex_unlock(&left.lock);
+	return n;
+}
+
 int become_start(const struct identity *who, become_fn fn, void *arg, struct child *ret, struct error *err)
 {
 	pid_t parent = getpid(), pid;
 	sigset_t all, before;
 	int pair[2], pidfd;
 
+	if (left_count(who->uid) >= LEFT_OF_USER_MAX)
+		return error_set(err, ERROR_REFUSED,
+				 "processes for the user '%s' (%u) hang in a file system that does not answer: "
+				 "unmount it, or end what serves it",
+				 who->name, who->uid);
 	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) < 0)
 		return error_system(err, errno, "cannot make a socket pair");
 	/* Our handlers are not the child's to run. */
@@ -186,7 +229,7 @@ int become_start(const struct identity *who, become_fn fn, void *arg, struct chi
 		fd_close(pair[0]); /* it ends by itself */
 		return error_system(err, errnum, "cannot start a process for the user '%s'", who->name);
 	}
-	*ret = (struct child){.pid = pid, .pidfd = pidfd, .socket = pair[0]};
+	*ret = (struct child){.pid = pid, .uid = who->uid, .pidfd = pidfd, .socket = pair[0]};
 	return 0;
 }
 
@@ -195,7 +238,10 @@ void become_end(struct child *c)
 	c->socket = fd_close(c->socket);
 	if (c->pidfd >= 0) {
 		pidfd_kill(c->pidfd, SIGKILL);
-		waitpid(c->pid, NULL, 0);
+		if (pidfd_wait(c->pidfd, DEATH_MS) < 0)
+			left_add(c->pid, c->uid);
+		else
+			waitpid(c->pid, NULL, 0);
 	}
 	c->pidfd = fd_close(c->pidfd);
 }

@@ -34,6 +34,7 @@ bool identity_has_group(const struct identity *i, gid_t gid);
 
 struct child {
 	pid_t pid;
+	uid_t uid;
 	int pidfd;
 	int socket; /* SOCK_SEQPACKET; end of file: it is over */
 };
@@ -42,7 +43,9 @@ struct child {
  * nothing that it changes seen here. Only root can become somebody else; for all others who must be themselves. */
 typedef void (*become_fn)(void *arg, int socket);
 int become_start(const struct identity *who, become_fn fn, void *arg, struct child *ret, struct error *err);
-void become_end(struct child *c); /* kills it if it is alive */
+/* Kills it if it is alive. One that does not die, since a file system of its user's does not answer, is left behind, and
+ * after a few of them become_start refuses more for that user until they are gone. */
+void become_end(struct child *c);
 
 /* One message, with a descriptor or -1. */
 int message_send(int socket, const void *data, size_t size, int fd); /* -errno */

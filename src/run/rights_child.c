@@ -3,6 +3,7 @@
  * Each answer is a descriptor of what that user could open, or the reason why not.
  */
 #include "rights.h"
+#include "clock.h"
 #include "file.h"
 #include "private.h"
 #include "text.h"
@@ -19,7 +20,7 @@
 #define FUSE_SUPER_MAGIC 0x65735546
 #endif
 
-enum { ANSWER_TIMEOUT_MS = 30000, PREFIXES_MAX = 64 };
+enum { ANSWER_TIMEOUT_MS = 30000, ALL_TIMEOUT_MS = 60000, PREFIXES_MAX = 64 };
 
 enum answer_kind { ANSWER_PLACE, ANSWER_PROGRAM, ANSWER_PREFIX, ANSWER_INTO, ANSWER_DONE };
 enum which_program { PROGRAM_ANALYSIS, PROGRAM_POST };
@@ -298,6 +299,7 @@ static int take_answer(struct hood *h, struct task *t, const struct answer *a, i
 static int converse(struct hood *h, struct task *t, const struct child *child, struct error *err)
 {
 	const struct rights *rights = t->rights;
+	uint64_t end = clock_now() + ALL_TIMEOUT_MS * NSEC_PER_MSEC;
 	int r = 0;
 
 	for (size_t i = 0; i < rights->n_places && r == 0; i++)
@@ -309,7 +311,10 @@ static int converse(struct hood *h, struct task *t, const struct child *child, s
 	for (;;) {
 		_cleanup_close_ int fd = -1;
 		struct answer a;
-		ssize_t n = message_receive(child->socket, &a, sizeof a, ANSWER_TIMEOUT_MS, &fd);
+		/* Each in time, and all of them. */
+		ssize_t n = clock_now() < end ? message_receive(child->socket, &a, sizeof a,
+								ANSWER_TIMEOUT_MS, &fd)
+					      : -ETIMEDOUT;
 
 		if (n != sizeof a)
 			return error_set(

@@ -1,11 +1,14 @@
 """Two submitters, each a role of PostgreSQL and a user of the host, and a worker that is root: what one of them tries to reach
 of the other's or of root's. Every attempt is made three times: by a submitter who is root's user on the worker's host, where
 it must succeed (or it would show nothing), by one who is an ordinary user there, and by one who is nobody there."""
+import ctypes
 import hashlib
 import json
 import os
 import secrets
+import struct
 import subprocess
+import threading
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -616,6 +619,65 @@ def test_a_user_whom_the_host_does_not_know_is_nobody(site):
     site.alice.submit(id, '--ro', site.open)
     site.drain('unknown', {'alice': 'no-such-user'})
     assert "maps 'alice' to 'no-such-user', whom this host does not know" in site.shown(id)['reason']
+
+
+# A file system of the user's own, which need not answer.
+
+class Silent:
+    """A FUSE file system of this user that has a root, and never says what lies in it."""
+    INIT, GETATTR = 26, 3
+
+    def __init__(self, at, uid, gid):
+        self.at, self.uid, self.fd = at, uid, os.open('/dev/fuse', os.O_RDWR)
+        libc = ctypes.CDLL(None, use_errno=True)
+        options = f'fd={self.fd},rootmode=40000,user_id={uid},group_id={gid}'
+        if libc.mount(b'fuse', str(at).encode(), b'fuse', 6, options.encode()) != 0:  # MS_NOSUID | MS_NODEV
+            os.close(self.fd)
+            pytest.skip('no FUSE file system can be mounted here')
+        self.thread = threading.Thread(target=self.serve, daemon=True)
+        self.thread.start()
+
+    def serve(self):
+        while True:
+            try:
+                request = os.read(self.fd, 1 << 20)
+            except OSError:
+                return
+            _, what, number = struct.unpack('<IIQ', request[:16])
+            if what == self.INIT:
+                answer = struct.pack('<IIIIHHI', 7, 31, 65536, 0, 12, 9, 65536) + bytes(40)
+            elif what == self.GETATTR:
+                answer = bytes(16) + struct.pack('<6Q10I', 1, 0, 0, 0, 0, 0, 0, 0, 0, 0o40755, 2, self.uid, self.uid, 0, 4096, 0)
+            else:
+                continue
+            os.write(self.fd, struct.pack('<IiQ', 16 + len(answer), 0, number) + answer)
+
+    def close(self):
+        subprocess.run(['umount', '-f', str(self.at)], stderr=subprocess.DEVNULL)
+        subprocess.run(['umount', '-l', str(self.at)], stderr=subprocess.DEVNULL)
+        self.thread.join(10)
+        os.close(self.fd)
+
+
+@pytest.mark.long
+@pytest.mark.skipif(not os.path.exists('/dev/fuse'), reason='no FUSE here')
+def test_a_file_system_that_does_not_answer_keeps_no_worker(site):
+    """Who waits for it in the kernel cannot be killed; the worker does not wait with him."""
+    place = site.alice.home / 'silent'
+    place.mkdir()
+    site.alice.give(place, 0o755)
+    silent = Silent(place, ALICE, 65534)  # a user without an entry has no group
+    try:
+        stuck = site.hood.id()
+        site.alice.submit(stuck)
+        site.alice.rewrite(stuck, {'ro': [f'{place}/x']})
+        site.bob.submit(other := site.hood.id())
+        done = site.drain('user', WHO['user'])
+        assert done.status == 0, done
+        assert site.shown(other)['verdict'] == 'succeeded'
+        assert 'gave no answer in time' in site.shown(stuck)['reason']
+    finally:
+        silent.close()
 
 
 # A ledger in a file is its owner's, whoever works on it.
