@@ -131,6 +131,8 @@ static int add_copy(const struct view *v, const char *source, const char *target
 	if (!m)
 		return error_memory(err);
 	v->layers->copied += content.size;
+	m->device = st.st_dev;
+	m->inode = st.st_ino;
 	m->mode = readable ? 0444 | (st.st_mode & 0111) : 0;
 	m->content_size = content.size;
 	m->content = TAKE_PTR(content.data);

@@ -301,6 +301,11 @@ static int view_compare(const void *a, const void *b)
 	return r ? r : strcmp(x->target, y->target);
 }
 
+static int refuse_replaced(const struct place *place, struct error *err)
+{
+	return error_set(err, ERROR_REFUSED, "'%s' was replaced by another file a moment ago", place->path);
+}
+
 /* What a submission was granted is that very file, read with its user's rights or with everybody's: never with those of
  * the input's owner. */
 static int hold_to(const struct rights *rights, const struct place *place, struct reader *ret,
@@ -311,8 +316,7 @@ static int hold_to(const struct rights *rights, const struct place *place, struc
 	if (lstat(place->path, &st) < 0)
 		return error_system(err, errno, "cannot look at '%s'", place->path);
 	if (st.st_dev != place->device || st.st_ino != place->inode)
-		return error_set(err, ERROR_REFUSED, "'%s' was replaced by another file a moment ago",
-				 place->path);
+		return refuse_replaced(place, err);
 	*ret = (struct reader){.kind = place->by_user ? READER_USER : READER_ANYBODY,
 			       .uid = rights->who.uid,
 			       .gid = place->gid};
@@ -324,16 +328,20 @@ static int add_view(struct layers *l, const struct view *v, const struct rights 
 	const struct place *place = rights_place(rights, v->source);
 	struct reader reader = {.kind = v->unmapped ? READER_ANYBODY : READER_OWNER};
 	size_t before = l->plan->n_mounts;
+	struct mount *m;
 	int r = place ? hold_to(rights, place, &reader, err) : 0;
 
 	if (r == 0)
 		r = layers_show(l, v->source, v->target, &reader, err);
+	if (r < 0 || !place || l->plan->n_mounts == before || !l->plan->mounts[before].inode)
+		return r;
+	m = &l->plan->mounts[before];
+	if (m->kind == MOUNT_FILE && (m->device != place->device || m->inode != place->inode))
+		return refuse_replaced(place, err);
 	/* The sandbox compares: it is what was granted, whatever the path has become since. */
-	if (r == 0 && place && l->plan->n_mounts > before && l->plan->mounts[before].inode) {
-		l->plan->mounts[before].device = place->device;
-		l->plan->mounts[before].inode = place->inode;
-	}
-	return r;
+	m->device = place->device;
+	m->inode = place->inode;
+	return 0;
 }
 
 /* What was named on purpose shows it already, with its owner's rights. */

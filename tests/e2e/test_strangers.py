@@ -621,6 +621,45 @@ def test_a_user_whom_the_host_does_not_know_is_nobody(site):
     assert "maps 'alice' to 'no-such-user', whom this host does not know" in site.shown(id)['reason']
 
 
+# Where others may rename, a name means one directory now and another a moment later.
+
+SWAP = """import ctypes, os, sys
+swap = ctypes.CDLL(None).renameat2
+while os.getppid() == int(sys.argv[3]):
+    swap(-100, sys.argv[1].encode(), -100, sys.argv[2].encode(), 2)  # RENAME_EXCHANGE
+"""
+
+
+@pytest.mark.long
+def test_a_file_whose_directory_is_swapped_meanwhile_is_that_file_or_none(site):
+    shared = site.hood.directory('swapped')
+    shared.chmod(0o777)
+    for name, uid, mode, text in (('hers', ALICE, 0o755, 'hers\n'), ('his', BOB, 0o700, SECRET)):
+        site.hood.write(shared / name / 'file', text, 0o644)
+        for path in (shared / name / 'file', shared / name):
+            os.chown(path, uid, uid)
+        (shared / name).chmod(mode)
+    ids = [site.hood.id() for _ in range(150)]
+    row = None
+    for id in ids:
+        if row is None:
+            site.alice.submit(id, command=['cat', '/shown'])
+            row = json.loads(site.alice.sql(f"SELECT row_to_json(q) FROM fumehood.queue q WHERE id = '{id}'")[0])
+        row['request'].update(id=id, ro=[f'{shared}/hers/file:/shown'])
+        row.update(id=id, retries=0)
+        site.alice.put(id, row)
+    swapper = subprocess.Popen(['/usr/bin/python3', '-c', SWAP, shared / 'hers', shared / 'his', str(os.getpid())],
+                               user=ALICE, group=65534, extra_groups=[])
+    try:
+        assert site.drain('user', WHO['user']).status == 0
+    finally:
+        swapper.kill()
+        swapper.wait()
+    logs = [site.hood.cli('logs', id).out for id in ids]
+    assert SECRET not in ''.join(logs)
+    assert 'hers\n' in logs
+
+
 # A file system of the user's own, which need not answer.
 
 class Silent:

@@ -24,11 +24,19 @@ enum { MOUNTS_MAX = 900 }; /* a descriptor for each, and 1024 is what a process 
 static int sources[MOUNTS_MAX];
 static int parents[MOUNTS_MAX]; /* of a single file that wants an overlay: its directory */
 
-static int parent_open(const char *path)
+static void fail_replaced(const char *path)
+{
+	fail("use a path that was replaced by another file a moment ago:", path, -116 /* ESTALE */);
+}
+
+/* The directory is found by its name, a second time: it counts only if that very file lies in it. Whoever may rename
+ * directories on the way could put another in its place, which its user may not enter. */
+static int parent_open(const char *path, const struct stat *file)
 {
 	char directory[4096];
 	size_t n = strlen(path);
-	long fd;
+	struct stat st;
+	long fd, r;
 
 	while (n > 1 && path[n - 1] != '/')
 		n--;
@@ -39,6 +47,10 @@ static int parent_open(const char *path)
 	fd = open_how(AT_FDCWD, directory, O_PATH, RESOLVE_NO_SYMLINKS | RESOLVE_NO_MAGICLINKS);
 	if (fd < 0)
 		fail("open", directory, fd);
+	r = open_how((int)fd, path + n, O_PATH, RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS | RESOLVE_NO_MAGICLINKS);
+	if (r < 0 || SYS2(__NR_fstat, r, &st) < 0 || st.st_ino != file->st_ino || st.st_dev != file->st_dev)
+		fail_replaced(path);
+	SYS1(__NR_close, r);
 	return (int)fd;
 }
 
@@ -65,10 +77,9 @@ static void sources_open(void)
 		if (r < 0)
 			fail("look at", source, r);
 		if (m[i].inode && (st.st_ino != m[i].inode || st.st_dev != m[i].device))
-			fail("use a path that was replaced by another file a moment ago:", source,
-			     -116 /* ESTALE */);
+			fail_replaced(source);
 		sources[i] = (int)fd;
-		parents[i] = m[i].kind == SPEC_OVERLAY && !is_directory((int)fd) ? parent_open(source) : -1;
+		parents[i] = m[i].kind == SPEC_OVERLAY && !is_directory((int)fd) ? parent_open(source, &st) : -1;
 	}
 }
 
