@@ -6,6 +6,7 @@
 #include "text.h"
 
 enum { TRANSACTION_TRIES = 5, IDS_AT_ONCE = 4096 };
+enum { LISTS_MAX = 500000, ITEMS_MAX = 4000000 }; /* of one row: several times what the most files need */
 
 static int once(struct ledger *l, queue_body body, void *arg, struct error *err)
 {
@@ -106,6 +107,22 @@ int queue_run_ids(struct ledger *l, enum sql which, char *const *ids, size_t n, 
 	return r;
 }
 
+/* An empty list is two bytes here and two hundred in memory: 100 MB of them would end a worker for want of memory. What
+ * stands within strings counts as well, which nobody feels. */
+static int check_amount(const struct value *v, struct error *err)
+{
+	const char *text = v->kind == VALUE_TEXT ? v->data : "";
+	size_t lists = 0, items = 0;
+
+	for (size_t i = 0; i < (v->kind == VALUE_TEXT ? v->size : 0); i++) {
+		lists += text[i] == '[' || text[i] == '{';
+		items += text[i] == ',';
+	}
+	if (lists <= LISTS_MAX && items <= ITEMS_MAX)
+		return 0;
+	return error_set(err, ERROR_LEDGER, "it has more lists or items than anybody needs");
+}
+
 static int load_inputs(struct inputs *ret, const struct value *v, struct error *err)
 {
 	json_t *json = NULL;
@@ -128,8 +145,12 @@ static int load_inputs(struct inputs *ret, const struct value *v, struct error *
 static int load_words(struct job *ret, const struct value *row, struct error *err)
 {
 	struct error why = ERROR_INIT;
-	int r = value_to_json(&row[QUEUE_REQUEST], &ret->request, &why);
+	int r = check_amount(&row[QUEUE_REQUEST], &why);
 
+	if (r == 0)
+		r = check_amount(&row[QUEUE_INPUTS], &why);
+	if (r == 0)
+		r = value_to_json(&row[QUEUE_REQUEST], &ret->request, &why);
 	if (r == 0)
 		r = load_inputs(&ret->inputs, &row[QUEUE_INPUTS], &why);
 	if (r == 0 || r == -ENOMEM) {

@@ -88,6 +88,9 @@ BEGIN
 		OR octet_length(j->>'submitter') > 1024) THEN
 		RAISE EXCEPTION USING ERRCODE = 'FH003', MESSAGE = 'a number is out of its bounds';
 	END IF;
+	IF EXISTS (SELECT 1 FROM jsonb_array_elements(jobs) j WHERE octet_length(j::text) > 67108864) THEN
+		RAISE EXCEPTION USING ERRCODE = 'FH003', MESSAGE = 'a submission is 64 MiB at most, without its contents';
+	END IF;
 	IF EXISTS (SELECT 1 FROM jsonb_path_query(jobs, '$.**.sha256') d
 		WHERE NOT EXISTS (SELECT 1 FROM fumehood.blob_put p
 			WHERE p.owner = me AND p.sha256 = decode(d #>> '{}', 'hex'))) THEN

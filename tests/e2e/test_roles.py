@@ -368,6 +368,7 @@ def test_an_attempt_is_whose_submission_it_was_whatever_the_worker_says(lived):
 NONSENSE = {
     'a number that is too large': ('{"id": "ID", "command": ["true"], "x": 1e400}', '[]'),
     'lists in lists': ('{"id": "ID", "command": ["true"], "x": %s}' % ('[' * 2100 + ']' * 2100), '[]'),
+    'more lists than anybody needs': ('{"id": "ID", "command": ["true"], "x": [%s[]]}' % ('[],' * 600000), '[]'),
     'no request': ('5', '[]'),
     'no list': ('{"id": "ID", "command": ["true"]}', '{}'),
     'an input that is none': ('{"id": "ID", "command": ["true"]}', '[5]'),
@@ -392,7 +393,10 @@ def test_a_row_that_makes_no_sense_is_refused_and_keeps_nobody_waiting(site):
         shown = site.do('ada', 'show', f'odd-{number}', '--json').json
         assert (shown['state'], [a['verdict'] for a in shown['attempts']]) == ('finished', ['refused']), (name, shown)
         assert 'cannot be read' in shown['reason'] or 'request' in shown['reason'], (name, shown['reason'])
+        assert ('more lists or items' in shown['reason']) == name.startswith('more lists'), shown['reason']  # not even parsed
     assert len(site.ids('ada')) == len(NONSENSE)
+    done, said = site.sql('ada', "SELECT fumehood.put_queue(jsonb_build_array(jsonb_build_object('id', 'huge', 'request', repeat('x', 68000000))))")
+    assert not done and '64 MiB at most' in said, said
 
 
 def ended_within(site, id, seconds):
