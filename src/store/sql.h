@@ -59,7 +59,7 @@ enum sql {
 	SQL_SUBMITTER_ADD, /* name, of who is connected */
 	SQL_CLAIM_ANY,	   /* → 1 if something is queued */
 	SQL_CLAIM_LOCK,	   /* one claim after the other (PostgreSQL) */
-	SQL_CLAIM_SUBMITTERS, /* → owner, submitter, running, served_at, both of all of the owner's: of those who have something queued,
+	SQL_CLAIM_SUBMITTERS, /* → owner, submitter, running, served_at, both of all of the owner's (with his first): of those who have something queued,
 				 in the order of their names */
 	SQL_CLAIM_HEAD, /* owner, submitter, memory_bytes, cpus_milli at most → queue's columns; locks it, passes by what is locked */
 	SQL_CLAIM_TAKE, /* id, worker, token, attempt, lease_until */

@@ -456,6 +456,21 @@ def test_a_submitter_that_locks_its_row_keeps_no_worker_from_others(site):
     assert worker.returncode == 0 and 'is handed back' in said and 'out of reach' not in said, said
 
 
+def test_a_submitter_of_many_names_keeps_nobody_waiting(site):
+    """A claim looks at each name within an owner, and at each only once."""
+    done, said = site.sql('ada', """SELECT fumehood.put_queue((SELECT jsonb_agg(jsonb_build_object('id', 'many-' || i, 'state', 'queued',
+        'submitter', 'name-' || i, 'priority', 0, 'retries', 0, 'retry_on', 0, 'again', false, 'request', jsonb_build_object(),
+        'inputs', jsonb_build_array(), 'memory_bytes', 0, 'cpus_milli', 0, 'submitted_at', now())) FROM generate_series(1, 30000) i))""")
+    assert done, said
+    site.do('bob', 'submit', 'bobs', '--', 'true')
+    worker = site.hood.popen('worker', '--jobs', 1, cwd=site.empty, env={'FUMEHOOD_DB': site.url('wanda')})
+    try:
+        assert ended_within(site, 'bobs', 20) == 'succeeded'
+    finally:
+        worker.terminate()
+        worker.communicate(timeout=60)
+
+
 def test_an_input_that_is_too_large_for_a_submitter_is_refused(site):
     site.hood.write(site.empty / 'large', b'x' * (16 * 1024 * 1024 + 1))
     result = site.cli('ada', 'submit', 'l1', '--input', 'large', '--', 'true')
