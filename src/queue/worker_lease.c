@@ -234,8 +234,9 @@ int lease_release(struct worker *w, struct error *err)
 		if (h->state != HELD_RELEASE)
 			continue;
 		/* Its owner can lock it for as long as he likes; only who stops waits for that, as for an answer. */
-		r = w->stopping ? ledger_release_for(w->ledger, h->id, h->token, h->delay_ns, h->reason, err)
-				: ledger_release_if_free(w->ledger, h->id, h->token, h->delay_ns, h->reason, err);
+		r = w->stopping
+			    ? ledger_release_for(w->ledger, h->id, h->token, h->delay_ns, h->reason, err)
+			    : ledger_release_if_free(w->ledger, h->id, h->token, h->delay_ns, h->reason, err);
 		if (r < 0)
 			return r;
 		if (r == 1)

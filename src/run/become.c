@@ -208,10 +208,11 @@ int become_start(const struct identity *who, become_fn fn, void *arg, struct chi
 	int pair[2], pidfd;
 
 	if (left_count(who->uid) >= LEFT_OF_USER_MAX)
-		return error_set(err, ERROR_REFUSED,
-				 "processes for the user '%s' (%u) hang in a file system that does not answer: "
-				 "unmount it, or end what serves it",
-				 who->name, who->uid);
+		return error_set(
+			err, ERROR_REFUSED,
+			"processes for the user '%s' (%u) hang in a file system that does not answer: "
+			"unmount it, or end what serves it",
+			who->name, who->uid);
 	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) < 0)
 		return error_system(err, errno, "cannot make a socket pair");
 	/* Our handlers are not the child's to run. */

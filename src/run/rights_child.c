@@ -312,9 +312,9 @@ static int converse(struct hood *h, struct task *t, const struct child *child, s
 		_cleanup_close_ int fd = -1;
 		struct answer a;
 		/* Each in time, and all of them. */
-		ssize_t n = clock_now() < end ? message_receive(child->socket, &a, sizeof a,
-								ANSWER_TIMEOUT_MS, &fd)
-					      : -ETIMEDOUT;
+		ssize_t n = clock_now() < end
+				    ? message_receive(child->socket, &a, sizeof a, ANSWER_TIMEOUT_MS, &fd)
+				    : -ETIMEDOUT;
 
 		if (n != sizeof a)
 			return error_set(

@@ -49,7 +49,9 @@ int queue_now(struct ledger *l, int64_t *ret, struct error *err)
 
 int queue_lock_briefly(struct ledger *l, struct error *err)
 {
-	return l->backend->ops->dialect == SQL_SQLITE ? 0 : ledger_run(l, SQL_LOCK_BRIEFLY, NULL, 0, NULL, NULL, err);
+	return l->backend->ops->dialect == SQL_SQLITE
+		       ? 0
+		       : ledger_run(l, SQL_LOCK_BRIEFLY, NULL, 0, NULL, NULL, err);
 }
 
 void ids_done(struct ids *ids)
@@ -134,8 +136,9 @@ static int load_inputs(struct inputs *ret, const struct value *v, struct error *
 		r = inputs_from_json(ret, json, err);
 	for (size_t i = 0; r == 0 && i < ret->count; i++)
 		if (!ret->list[i].source)
-			r = error_set(err, ERROR_LEDGER,
-				      "the ledger holds an input that does not say where it was: it is damaged");
+			r = error_set(
+				err, ERROR_LEDGER,
+				"the ledger holds an input that does not say where it was: it is damaged");
 	json_decref(json);
 	return r;
 }

@@ -221,7 +221,7 @@ int ledger_cancel(struct ledger *l, const char *id, enum job_state *ret_state, s
 static int release(struct ledger *l, void *arg, struct error *err)
 {
 	const struct change *c = arg;
-	struct queue_row row;
+	struct queue_row row = {0};
 	int64_t now = 0;
 	int r = c->is_brief ? queue_lock_briefly(l, err) : 0;
 
@@ -262,7 +262,8 @@ int ledger_release(struct ledger *l, const char *id, const char *token, uint64_t
 int ledger_release_if_free(struct ledger *l, const char *id, const char *token, uint64_t delay_ns,
 			   const char *reason, struct error *err)
 {
-	struct change c = {.id = id, .token = token, .delay_ns = delay_ns, .reason = reason, .is_brief = true};
+	struct change c = {
+		.id = id, .token = token, .delay_ns = delay_ns, .reason = reason, .is_brief = true};
 	int r = queue_transaction(l, release, &c, err);
 
 	return r == -EBUSY ? 1 : r;

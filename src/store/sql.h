@@ -49,16 +49,16 @@ enum sql {
 	SQL_EVENT_NEXT,	 /* id, number → position */
 	SQL_DANGLING,	 /* → id, number, path, size of the content or null, number or null */
 	/* The queue. What locks, locks until the end of the transaction. */
-	SQL_NOW,	   /* → the server's time (PostgreSQL) */
-	SQL_LOCK_BRIEFLY,  /* until the end of the transaction no lock is waited for (PostgreSQL) */
-	SQL_TOKEN_VERDICT, /* token → verdict */
-	SQL_QUEUE_STATES,  /* ids → id, state, submitted_at; locks them */
-	SQL_KNOWN,	   /* ids → id, has its latest attempt succeeded? */
-	SQL_QUEUE_FORGET,  /* ids */
-	SQL_AFTER_FORGET,  /* ids */
-	SQL_SUBMITTER_ADD, /* name, of who is connected */
-	SQL_CLAIM_ANY,	   /* → 1 if something is queued */
-	SQL_CLAIM_LOCK,	   /* one claim after the other (PostgreSQL) */
+	SQL_NOW,	      /* → the server's time (PostgreSQL) */
+	SQL_LOCK_BRIEFLY,     /* until the end of the transaction no lock is waited for (PostgreSQL) */
+	SQL_TOKEN_VERDICT,    /* token → verdict */
+	SQL_QUEUE_STATES,     /* ids → id, state, submitted_at; locks them */
+	SQL_KNOWN,	      /* ids → id, has its latest attempt succeeded? */
+	SQL_QUEUE_FORGET,     /* ids */
+	SQL_AFTER_FORGET,     /* ids */
+	SQL_SUBMITTER_ADD,    /* name, of who is connected */
+	SQL_CLAIM_ANY,	      /* → 1 if something is queued */
+	SQL_CLAIM_LOCK,	      /* one claim after the other (PostgreSQL) */
 	SQL_CLAIM_SUBMITTERS, /* → owner, submitter, running, served_at, both of all of the owner's (with his first): of those who have something queued,
 				 in the order of their names */
 	SQL_CLAIM_HEAD, /* owner, submitter, memory_bytes, cpus_milli at most → queue's columns; locks it, passes by what is locked */

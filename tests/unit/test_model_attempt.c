@@ -159,7 +159,6 @@ static void test_an_attempt_survives_lines_and_back_and_a_missing_line_is_missed
 static void test_a_line_too_many_or_a_broken_one_is_refused(void **state)
 {
 	_cleanup_attempt_ struct attempt a, back;
-	_cleanup_buffer_ struct buffer text = {0};
 	struct attempt_lines lines = {.head = true};
 	struct error err = ERROR_INIT;
 

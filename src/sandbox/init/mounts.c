@@ -47,7 +47,8 @@ static int parent_open(const char *path, const struct stat *file)
 	fd = open_how(AT_FDCWD, directory, O_PATH, RESOLVE_NO_SYMLINKS | RESOLVE_NO_MAGICLINKS);
 	if (fd < 0)
 		fail("open", directory, fd);
-	r = open_how((int)fd, path + n, O_PATH, RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS | RESOLVE_NO_MAGICLINKS);
+	r = open_how((int)fd, path + n, O_PATH,
+		     RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS | RESOLVE_NO_MAGICLINKS);
 	if (r < 0 || SYS2(__NR_fstat, r, &st) < 0 || st.st_ino != file->st_ino || st.st_dev != file->st_dev)
 		fail_replaced(path);
 	SYS1(__NR_close, r);
@@ -79,7 +80,8 @@ static void sources_open(void)
 		if (m[i].inode && (st.st_ino != m[i].inode || st.st_dev != m[i].device))
 			fail_replaced(source);
 		sources[i] = (int)fd;
-		parents[i] = m[i].kind == SPEC_OVERLAY && !is_directory((int)fd) ? parent_open(source, &st) : -1;
+		parents[i] =
+			m[i].kind == SPEC_OVERLAY && !is_directory((int)fd) ? parent_open(source, &st) : -1;
 	}
 }
 
