@@ -44,6 +44,11 @@ class Sqlite:
                              **self.who.popen_arguments())
         return out.stdout.splitlines()
 
+    def is_locked(self):
+        done = subprocess.run(['sqlite3', '-bail', str(self.path), 'BEGIN IMMEDIATE; ROLLBACK'], stderr=subprocess.DEVNULL,
+                              **self.who.popen_arguments())
+        return done.returncode != 0
+
     def table(self, name):
         return f'fumehood_{name}'
 
@@ -74,6 +79,10 @@ class Postgres:
 
     def sql(self, text):
         return self.psql(self.plain, text)
+
+    def is_locked(self):
+        return self.sql("SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() "
+                        "AND application_name = 'fumehood' AND state <> 'idle'") != ['0']
 
     def table(self, name):
         return f'fumehood.{name}'

@@ -7,9 +7,11 @@ import signal
 import socket
 import subprocess
 import time
+from pathlib import Path
 
 import pytest
 
+import ledgers
 from ledgers import TOP
 from until import until
 
@@ -314,11 +316,28 @@ def elsewhere(hood):
     return ['--config', config]
 
 
+def suspend(process, ledger):
+    """Between two transactions: in the middle of one it would keep its locks, and stop whoever needs them."""
+    def has_stopped():
+        return all((task / 'stat').read_text().rpartition(')')[2].split()[0] == 'T'
+                   for task in Path(f'/proc/{process.pid}/task').iterdir())
+
+    def is_harmless():
+        process.send_signal(signal.SIGSTOP)
+        assert until(has_stopped)
+        if not ledger.is_locked():
+            return True
+        process.send_signal(signal.SIGCONT)
+        return False
+
+    assert until(is_harmless)
+
+
 def test_a_worker_that_slept_past_its_lease_commits_nothing(hood, ledger, elsewhere):
     id = submit(hood, STARTED + 'test $FUMEHOOD_ATTEMPT = 2 || sleep 1.5; echo $FUMEHOOD_ATTEMPT >out')
     asleep = worker(hood, '--lease', '1s')
     assert until(lambda: has_started(hood, id))
-    asleep.send_signal(signal.SIGSTOP)
+    suspend(asleep, ledger)
     hood.succeed('worker', '--drain', '--lease', '1s', *elsewhere)
     assert attempts(hood, id) == ['lost', 'succeeded']
     asleep.send_signal(signal.SIGCONT)
@@ -333,7 +352,7 @@ def test_on_one_host_nobody_takes_over_from_a_sleeping_worker_while_it_has_the_w
     id = submit(hood, STARTED + 'sleep 1.5; echo $FUMEHOOD_ATTEMPT')
     asleep = worker(hood, '--lease', '1s')
     assert until(lambda: has_started(hood, id))
-    asleep.send_signal(signal.SIGSTOP)
+    suspend(asleep, ledgers.Sqlite(hood))
     second = worker(hood, '--drain', '--lease', '1s')
     assert 'handed back' in second.stderr.readline()
     asleep.send_signal(signal.SIGCONT)
