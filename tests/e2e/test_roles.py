@@ -6,13 +6,13 @@ import os
 import re
 import secrets
 import subprocess
-import time
 
 import psycopg2
 import pytest
 
 import bygone
 import ledgers
+from until import until
 
 SECRET = 'the content that only ada has'
 TABLES = ['analysis', 'attempt', 'blob', 'blob_put', 'denial', 'event', 'input', 'log', 'output', 'posted_chunk', 'query', 'queue',
@@ -400,24 +400,20 @@ def test_a_row_that_makes_no_sense_is_refused_and_keeps_nobody_waiting(site):
 
 
 def ended_within(site, id, seconds):
-    for _ in range(seconds * 10):
-        verdict = site.ledger.sql(f"SELECT verdict FROM fumehood.queue WHERE id = '{id}' AND state = 'finished'")
-        if verdict:
-            return verdict[0]
-        time.sleep(0.1)
-    return None
+    found = until(lambda: site.ledger.sql(f"SELECT verdict FROM fumehood.queue WHERE id = '{id}' AND state = 'finished'"), seconds)
+    return found[0] if found else None
 
 
 def lock_while_it_runs(site, who, id):
     """A connection that has the row's lock, since a moment after it was claimed; None: it had ended by then."""
     connection = psycopg2.connect(site.url(who))
     with connection.cursor() as cursor:
-        while True:
-            cursor.execute(f"SELECT state FROM fumehood.queue WHERE id = '{id}'")
-            if cursor.fetchone()[0] != 'queued':
-                break
+        def is_claimed():
             connection.rollback()
-            time.sleep(0.002)
+            cursor.execute(f"SELECT state FROM fumehood.queue WHERE id = '{id}'")
+            return cursor.fetchone()[0] != 'queued'
+
+        assert until(is_claimed)
         cursor.execute(f"SELECT state FROM fumehood.queue WHERE id = '{id}' FOR UPDATE")
         if cursor.fetchone()[0] == 'running':
             return connection
@@ -444,7 +440,9 @@ def test_a_submitter_that_locks_its_row_keeps_no_worker_from_others(site):
             if lock:
                 break
         assert lock
-        time.sleep(4)  # it could not be committed, and is to be handed back
+        heard = [worker.stderr.readline()]
+        while heard[-1] and 'is handed back' not in heard[-1]:  # it could not be committed
+            heard.append(worker.stderr.readline())
         site.do('bob', 'submit', 'bobs', '--', 'true')
         assert ended_within(site, 'bobs', 20) == 'succeeded'
         assert site.ledger.sql(f"SELECT state FROM fumehood.queue WHERE id = '{row['id']}'") == ['running']
@@ -453,7 +451,8 @@ def test_a_submitter_that_locks_its_row_keeps_no_worker_from_others(site):
     finally:
         worker.terminate()
         said = worker.communicate(timeout=30)[1]
-    assert worker.returncode == 0 and 'is handed back' in said and 'out of reach' not in said, said
+    assert worker.returncode == 0 and 'is handed back' in heard[-1], (heard, said)
+    assert 'out of reach' not in ''.join(heard) + said, (heard, said)
 
 
 def test_a_submitter_of_many_names_keeps_nobody_waiting(site):
