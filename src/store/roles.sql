@@ -203,6 +203,7 @@ BEGIN
 					'AND q.owner = session_user::text)'
 			WHEN c.name = 'blob' THEN
 				'size = 0 OR EXISTS (SELECT 1 FROM fumehood.output o WHERE o.sha256 = blob.sha256)'
+			WHEN c.name = 'store' THEN 'true'
 			ELSE 'false' END;
 		EXECUTE format('ALTER TABLE fumehood.%I ENABLE ROW LEVEL SECURITY', c.name);
 		EXECUTE format('DROP POLICY IF EXISTS reader ON fumehood.%I', c.name);
@@ -234,6 +235,7 @@ GRANT UPDATE (state, tries, due_at, attempt, token, worker, lease_until, cancell
 GRANT UPDATE (met), DELETE ON fumehood.queue_after TO fumehood_worker;
 GRANT UPDATE (served_at) ON fumehood.queue_submitter TO fumehood_worker;
 GRANT DELETE ON fumehood.posted_chunk TO fumehood_worker;
+GRANT UPDATE (store_id, joined_at, host, path) ON fumehood.store TO fumehood_worker;
 
 -- A view has its owner's rights, unless it is told otherwise, which it can be from PostgreSQL 15 on. Rows that the database
 -- does not take are looked for in a temporary table.

@@ -207,6 +207,7 @@ extern const struct sql_migration sql_migrations[];
 extern const int sql_version_wanted;
 extern const char sql_version_3_sqlite[], sql_version_3_postgres[];
 extern const char sql_version_4_sqlite[], sql_version_4_postgres[];
+extern const char sql_version_5_sqlite[], sql_version_5_postgres[];
 
 /* PostgreSQL: the roles and their rights (roles.sql). What a connection is to be, as a number of enum sql_part. */
 enum sql_part { PART_DIRECT, PART_WORKER, PART_SUBMITTER };

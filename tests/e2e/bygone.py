@@ -1,6 +1,7 @@
 """Ledgers and state directories that earlier versions left, as tests/fixtures has them, put where a test wants them."""
 import json
 import os
+import re
 import shutil
 import subprocess
 from pathlib import Path
@@ -24,7 +25,8 @@ class Bygone:
 
     def text(self, name):
         place = str(self.place)
-        return (self.source / name).read_text().replace('@PLACE@', place).replace('@HEX@', place.encode().hex())
+        text = (self.source / name).read_text().replace('@PLACE@', place).replace('@HEX@', place.encode().hex())
+        return re.sub(r'@ZEROS (\d+)@', lambda zeros: '\\u0000' * int(zeros[1]), text)
 
     def write(self, name, text):
         return self.hood.write(self.place / name, text, 0o600)
@@ -80,7 +82,11 @@ class Bygone:
         path.write_text(json.dumps(record))
 
     def shown(self, kind):
-        return json.loads(self.text('show.json' if kind == 'sqlite' else 'show.postgres.json'))
+        found = json.loads(self.text('show.json' if kind == 'sqlite' else 'show.postgres.json'))
+        for shown in found.values() if kind == 'sqlite' else ():
+            for owned in (shown, shown.get('queue') or {}):
+                owned.update({'owner': self.hood.who.name()} if owned.get('owner') else {})  # whose file it is
+        return found
 
     def remove(self):
         shutil.rmtree(self.place)

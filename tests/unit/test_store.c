@@ -29,7 +29,7 @@ static void test_a_newer_schema_is_refused_and_left_alone(void **state)
 	place_sql(p, "INSERT INTO fumehood_schema_version VALUES (7, 0, 'x')",
 		  "INSERT INTO fumehood.schema_version VALUES (7, now(), 'x')");
 	REFUSED(ledger_open(p->url, LEDGER_CREATE, &l, &err),
-		"made by a newer fumehood (schema 7, this one knows 4): upgrade fumehood");
+		"made by a newer fumehood (schema 7, this one knows 5): upgrade fumehood");
 	assert_null(l);
 }
 
