@@ -6,8 +6,13 @@
 #include <linux/openat2.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/sendfile.h>
 #include <sys/syscall.h>
+
+#ifndef MFD_EXEC
+#define MFD_EXEC 0x0010U
+#endif
 
 int fd_close(int fd)
 {
@@ -155,6 +160,22 @@ int file_write_all(int fd, const void *data, size_t size)
 		size -= (size_t)n;
 	}
 	return 0;
+}
+
+int file_in_memory(const char *name, const void *data, size_t size, bool executable, struct error *err)
+{
+	unsigned flags = MFD_CLOEXEC | MFD_ALLOW_SEALING;
+	_cleanup_close_ int fd = (int)syscall(SYS_memfd_create, name, flags | (executable ? MFD_EXEC : 0));
+	int r;
+
+	if (fd < 0 && errno == EINVAL) /* before 6.3 there is no MFD_EXEC, and every memfd can be executed */
+		fd = (int)syscall(SYS_memfd_create, name, flags);
+	if (fd < 0)
+		return error_system(err, errno, "cannot make a memory file for '%s'", name);
+	r = file_write_all(fd, data, size);
+	if (r == 0 && fcntl(fd, F_ADD_SEALS, F_SEAL_SEAL | F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_WRITE) < 0)
+		r = -errno;
+	return r < 0 ? error_system(err, -r, "cannot fill the memory file '%s'", name) : TAKE_FD(fd);
 }
 
 int file_send(int from, int to, uint64_t size)

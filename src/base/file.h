@@ -31,6 +31,8 @@ char *path_real_trusted(const char *path);
 int file_open_within(int dirfd, const char *path, int flags);
 
 int file_write_all(int fd, const void *data, size_t size); /* -errno */
+/* A sealed memory file with this content, close-on-exec, executable wherever the host lets memory be. A descriptor. */
+int file_in_memory(const char *name, const void *data, size_t size, bool executable, struct error *err);
 /* Exactly size bytes from where from stands to where to does, by the kernel. -ENODATA if there are fewer; -errno. */
 int file_send(int from, int to, uint64_t size);
 int file_read_all(int fd, struct buffer *b,

@@ -93,7 +93,7 @@ char *verdict_line(const struct attempt *a, const struct terminal *t, bool quiet
 /* dry_run.c: what would be done, as a page or as JSON. */
 int dry_run(struct cli *cli, struct hood *h, const struct request *request, struct error *err);
 
-/* doctor_attack.c: the attack suite, behind `doctor --attack`. An exit status or negative. */
-int doctor_attack(struct cli *cli, struct hood *h, struct error *err);
+/* doctor_attack.c: becomes the attack suite, so that it returns only when it cannot: negative. */
+int doctor_attack(const struct cli *cli, struct error *err);
 
 #endif

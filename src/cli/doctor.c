@@ -96,7 +96,7 @@ static int doctor_main(struct cli *cli, int argc, char **argv, struct error *err
 	if (r < 0)
 		return r;
 	if (attack)
-		return doctor_attack(cli, hood, err);
+		return doctor_attack(cli, err);
 	return cli->json ? print_json(cli, hood, err) : examine(cli, hood, err);
 }
 

@@ -1,79 +1,44 @@
 /*
- * fumehood doctor --attack: the attack suite, one line per attack.
+ * fumehood doctor --attack: becomes the attack suite, a program of its own that is carried along.
  */
-#include "cli.h"
-
-#ifdef FUMEHOOD_ATTACK
-
+#include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 
-#include "attack.h"
-#include "print.h"
+#include "attack_program.h"
+#include "cli.h"
+#include "file.h"
 
-struct attacks {
-	const struct cli *cli;
-	json_t *array; /* with --json */
-};
-
-static void on_report(void *arg, const struct attack_report *report)
+int doctor_attack(const struct cli *cli, struct error *err)
 {
-	struct attacks *a = arg;
-	_cleanup_free_ char *why = text_safe(report->why ? report->why : "");
-	const struct terminal *t = &a->cli->out;
-	enum style style = report->result == ATTACK_HELD      ? STYLE_GREEN
-			   : report->result == ATTACK_ESCAPED ? STYLE_RED
-							      : STYLE_YELLOW;
+	_cleanup_close_ int program = -1, self = -1;
+	char descriptor[16];
+	const char *argv[8] = {"fumehood-attack", "suite", "-x", descriptor};
+	size_t n = 4;
 
-	if (a->cli->json) {
-		json_array_append_new(a->array,
-				      json_pack("{s:s, s:s, s:s, s:s, s:s, s:i}", "family", report->family,
-						"name", report->name, "mechanism", report->mechanism,
-						"result", attack_result_name(report->result), "why",
-						why ? why : "", "milliseconds", report->milliseconds));
-		return;
-	}
-	if (a->cli->quiet && report->result == ATTACK_HELD)
-		return;
-	printf("%s%-17s%s %-10s %-28s %s\n", terminal_style(t, style), attack_result_name(report->result),
-	       terminal_style(t, STYLE_RESET), report->family, report->name,
-	       report->result == ATTACK_HELD ? report->mechanism
-	       : why			     ? why
-					     : "");
-	fflush(stdout);
-}
-
-int doctor_attack(struct cli *cli, struct hood *h UNUSED, struct error *err)
-{
-	struct attacks attacks = {.cli = cli, .array = json_array()};
-	struct attack_options options = {0};
-	struct attack_summary sum = {0};
-	int r = attacks.array ? attack_suite_run(&options, on_report, &attacks, &sum, err)
-			      : error_memory(err);
-
-	if (r < 0) {
-		json_decref(attacks.array);
-		return r;
-	}
+	if (attack_program_size == 0)
+		return error_set(
+			err, ERROR_REFUSED,
+			"this build has no attack suite: build one with `meson setup -Dattack=true build` and "
+			"`ninja -C build`; fumehood doctor says what is in force");
+	program = file_in_memory("fumehood-attack", attack_program, attack_program_size, true, err);
+	if (program < 0)
+		return program;
+	self = open("/proc/self/exe",
+		    O_RDONLY); /* the suite inherits it: what it tries is this very program */
+	if (self < 0)
+		return error_system(err, errno,
+				    "cannot open this program, '/proc/self/exe', for the attack suite");
+	snprintf(descriptor, sizeof(descriptor), "%d", self);
 	if (cli->json)
-		r = cli_print_json(cli,
-				   json_pack("{s:i, s:i, s:i, s:o}", "held", (int)sum.held, "escaped",
-					     (int)sum.escaped, "not_testable", (int)sum.not_testable,
-					     "attacks", attacks.array),
-				   err);
-	else
-		printf("\n%u held, %u escaped, %u not testable here\n", sum.held, sum.escaped,
-		       sum.not_testable);
-	if (!cli->json)
-		json_decref(attacks.array);
-	return r < 0 ? r : sum.escaped > 0 || sum.held == 0;
+		argv[n++] = "-j";
+	if (cli->quiet)
+		argv[n++] = "-q";
+	if (cli->out.colour)
+		argv[n++] = "-C";
+	fflush(stdout);
+	fexecve(program, (char *const *)argv, environ);
+	return error_system(
+		err, errno,
+		"cannot execute the attack suite from memory (is vm.memfd_noexec 2 on this host?)");
 }
-
-#else
-
-int doctor_attack(struct cli *cli UNUSED, struct hood *h UNUSED, struct error *err)
-{
-	return error_set(err, ERROR_REFUSED,
-			 "the attack suite is not part of this build: fumehood doctor says what is in force");
-}
-
-#endif

@@ -22,10 +22,6 @@
 #include <sys/syscall.h>
 #include <sys/wait.h>
 
-#ifndef MFD_EXEC
-#define MFD_EXEC 0x0010U
-#endif
-
 enum { IDMAP_MAX = INIT_FD_END - INIT_FD_IDMAP, START_TIMEOUT_MS = 30000 };
 
 int sandbox_landlock_abi(void)
@@ -33,23 +29,6 @@ int sandbox_landlock_abi(void)
 	long abi = syscall(SYS_landlock_create_ruleset, NULL, 0, LANDLOCK_CREATE_RULESET_VERSION);
 
 	return abi < 0 ? 0 : (int)abi;
-}
-
-/* A sealed memfd with this content. */
-static int memfd_of(const char *name, const void *data, size_t size, bool executable, struct error *err)
-{
-	unsigned flags = MFD_CLOEXEC | MFD_ALLOW_SEALING;
-	_cleanup_close_ int fd = (int)syscall(SYS_memfd_create, name, flags | (executable ? MFD_EXEC : 0));
-	int r;
-
-	if (fd < 0 && errno == EINVAL) /* before 6.3 there is no MFD_EXEC, and every memfd can be executed */
-		fd = (int)syscall(SYS_memfd_create, name, flags);
-	if (fd < 0)
-		return error_system(err, errno, "cannot make a memory file for '%s'", name);
-	r = file_write_all(fd, data, size);
-	if (r == 0 && fcntl(fd, F_ADD_SEALS, F_SEAL_SEAL | F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_WRITE) < 0)
-		r = -errno;
-	return r < 0 ? error_system(err, -r, "cannot fill the memory file '%s'", name) : TAKE_FD(fd);
 }
 
 /* Everything between clone and exec: shared memory, so only system calls, no lock is ever taken, and the child writes
@@ -376,9 +355,9 @@ int sandbox_start(const struct plan *plan, const struct sandbox_options *o, cons
 	if (r >= 0)
 		r = spec_build(plan, o, idmaps, !plan->use_userns_first, &blob, err);
 	if (r >= 0)
-		r = spec = memfd_of("fumehood-spec", blob.data, blob.size, false, err);
+		r = spec = file_in_memory("fumehood-spec", blob.data, blob.size, false, err);
 	if (r >= 0)
-		r = init = memfd_of("fumehood-init", embedded_init, embedded_init_size, true, err);
+		r = init = file_in_memory("fumehood-init", embedded_init, embedded_init_size, true, err);
 	if (r >= 0 && (self = (int)syscall(SYS_pidfd_open, getpid(), 0)) < 0)
 		r = error_system(err, errno, "cannot open a descriptor of this process");
 	/* Sockets: a descriptor may come through the second, which keeps messages apart as well; and writing to the first

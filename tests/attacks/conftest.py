@@ -52,7 +52,7 @@ def place(request):
         place = Path(directory)
         place.chmod(0o755)
         build = Path(request.config.getoption('--build'))
-        for program in (build / 'fumehood', build / 'tests/attacks/attack-driver', TOP / 'tests/attacks/bubblewrap'):
+        for program in (build / 'fumehood', build / 'tests/attacks/fumehood-attack', TOP / 'tests/attacks/bubblewrap'):
             shutil.copy(program, place)
         (place / 'home').mkdir()
         (place / 'home').chmod(0o777)

@@ -72,7 +72,7 @@ def test_nothing_is_left_behind(result):
 
 def test_it_finds_what_bubblewrap_lets_through(place):
     """A suite that everything passes would be no suite."""
-    done = subprocess.run([place / 'attack-driver', '-n', 'unix-data-*', place / 'bubblewrap'], stdout=subprocess.PIPE,
+    done = subprocess.run([place / 'fumehood-attack', 'suite', '-n', 'unix-data-*', place / 'bubblewrap'], stdout=subprocess.PIPE,
                           text=True, timeout=1800)
     escaped = re.findall(r'^escaped +\S+ +(\S+)', done.stdout, re.M)
     assert {'unix-data-stream', 'unix-data-dgram', 'unix-data-seqpacket'} <= set(escaped), done.stdout

@@ -273,6 +273,27 @@ static void last_words(struct stage *s, char *ret, size_t room)
 	text_escape_into(ret, room, line, strlen(line));
 }
 
+/* Asked to end: the attack that runs is the last, and all is put away. The number is that of the signal. */
+static volatile sig_atomic_t stopped;
+
+static void stop(int number)
+{
+	stopped = number;
+}
+
+bool suite_stopped(void)
+{
+	return stopped;
+}
+
+static void heed_signals(void)
+{
+	static const int numbers[] = {SIGINT, SIGTERM, SIGHUP};
+	for (size_t i = 0; i < ARRAY_SIZE(numbers); i++)
+		if (signal(numbers[i], SIG_IGN) != SIG_IGN)
+			signal(numbers[i], stop);
+}
+
 struct suite {
 	struct platform platform;
 	const struct attack_options *options;
@@ -390,6 +411,7 @@ int attack_suite_run(const struct attack_options *o, attack_report_fn fn, void *
 {
 	static struct suite u; /* large; the suite does not run twice at once */
 	u = (struct suite){.options = o, .report = fn, .arg = arg};
+	heed_signals();
 	int r = platform_up(&u.platform, o, err);
 	if (!r)
 		measure(&u.platform);
@@ -397,11 +419,16 @@ int attack_suite_run(const struct attack_options *o, attack_report_fn fn, void *
 		seed_ledger(&u.platform);
 	for (size_t i = 0; !r && i < attack_family_count; i++)
 		for (size_t j = 0; j < attack_families[i]->count; j++)
-			if (wanted(o, attack_families[i], &attack_families[i]->attacks[j]))
+			if (!stopped && wanted(o, attack_families[i], &attack_families[i]->attacks[j]))
 				attack_try(&u, attack_families[i], &attack_families[i]->attacks[j]);
 	platform_down(&u.platform, o->keep);
 	if (!r)
 		*ret = u.summary;
+	if (!r && stopped)
+		return error_set(
+			err, ERROR_REFUSED,
+			"the attack suite was ended by signal %d after %u attacks: run it again to know more",
+			(int)stopped, u.summary.held + u.summary.escaped + u.summary.not_testable);
 	return r;
 }
 

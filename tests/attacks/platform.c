@@ -19,7 +19,6 @@
 #include <sys/syscall.h>
 #include <sys/wait.h>
 
-#include "blob.h"
 #include "dial.h"
 #include "file.h"
 #include "text.h"
@@ -47,18 +46,6 @@ static int copy_file(const char *from, const char *to, struct error *err)
 	return 0;
 }
 
-static int write_program(const char *path, struct error *err)
-{
-	_cleanup_close_ int fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0755);
-	if (fd < 0)
-		return error_system(err, errno, "cannot make '%s'", path);
-	int r = file_write_all(fd, attacker_blob, attacker_blob_size);
-	if (r)
-		return error_system(err, -r, "cannot write '%s'", path);
-	fchmod(fd, 0755);
-	return 0;
-}
-
 static int64_t written(const char *path)
 {
 	struct stat st;
@@ -71,7 +58,7 @@ int platform_repair(struct platform *p, struct error *err)
 	if (written(p->fumehood) != p->written[0] && !(unlink(p->fumehood) && errno != ENOENT))
 		r = copy_file(p->source, p->fumehood, err);
 	if (!r && written(p->plain) != p->written[1] && !(unlink(p->plain) && errno != ENOENT))
-		r = write_program(p->plain, err);
+		r = copy_file("/proc/self/exe", p->plain, err);
 	p->written[0] = written(p->fumehood);
 	p->written[1] = written(p->plain);
 	return r;
@@ -88,7 +75,7 @@ static int install_programs(struct platform *p, const char *fumehood, struct err
 	if (mkdir(p->bin, 0755))
 		return error_system(err, errno, "cannot make '%s'", p->bin);
 	int r = platform_repair(p, err);
-	return r ? r : write_program(attacker, err);
+	return r ? r : copy_file("/proc/self/exe", attacker, err);
 }
 
 static void choose_address(struct platform *p)
@@ -267,7 +254,7 @@ int platform_up(struct platform *p, const struct attack_options *o, struct error
 	if (!r)
 		r = make_board(p, err);
 	if (!r)
-		r = install_programs(p, o->fumehood ? o->fumehood : "/proc/self/exe", err);
+		r = install_programs(p, o->fumehood, err);
 	if (r)
 		return r;
 	set_targets(p);

@@ -262,7 +262,7 @@ static void attend(struct stage *s, pid_t pid, int out, int errors, int patience
 		take(errors, &s->errors);
 		if (s->attack->during && s->platform->board->child && !s->hit)
 			s->attack->during(s);
-		if (clock_now() < end)
+		if (clock_now() < end && !suite_stopped())
 			continue;
 		if (s->hung) { /* asked already, and a second is over */
 			kill(s->platform->board->child, SIGKILL);

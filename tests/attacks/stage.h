@@ -41,6 +41,9 @@ const char *stage_workspace(struct stage *s);
 const char *stage_into(struct stage *s);
 bool stage_is_hooded(struct stage *s);
 
+/* The suite has been asked to end: nothing is waited for any more. */
+bool suite_stopped(void);
+
 /* The attack had its effect. The first evidence stays. */
 void stage_hit(struct stage *s, const char *format, ...) PRINTF_LIKE(2, 3);
 /* Takes what the tree looks like now as how it should look. */

@@ -34,7 +34,7 @@ struct attack_report {
 };
 
 struct attack_options {
-	const char *fumehood; /* the binary to try; NULL: /proc/self/exe */
+	const char *fumehood; /* the program to try: it understands `run ID [options] -- CMD` */
 	const char *family;   /* only this family; NULL: all */
 	const char *name;     /* only attacks whose name matches this glob; NULL: all */
 	const char *scratch;  /* where the throw-away platform is made; NULL: /tmp */
@@ -48,7 +48,8 @@ struct attack_summary {
 
 typedef void (*attack_report_fn)(void *arg, const struct attack_report *report);
 
-/* 0 with *ret filled whether or not something escaped; negative if the platform could not be made. */
+/* 0 with *ret filled whether or not something escaped; negative if the platform could not be made, or if
+ * SIGINT, SIGTERM or SIGHUP ended it early; its platform is gone then as well. */
 int attack_suite_run(const struct attack_options *o, attack_report_fn fn, void *arg,
 		     struct attack_summary *ret, struct error *err);
 

@@ -43,11 +43,8 @@ int main(int argc, char **argv)
 	static const struct {
 		const char *name;
 		int (*run)(int argc, char **argv);
-	} roles[] = {{"victim", role_victim},
-		     {"beside", role_beside},
-		     {"before", role_before},
-		     {"plain", role_plain},
-		     {"linger", role_linger}};
+	} roles[] = {{"suite", role_suite},   {"victim", role_victim}, {"beside", role_beside},
+		     {"before", role_before}, {"plain", role_plain},   {"linger", role_linger}};
 	if (argc < 2)
 		return 2;
 	for (size_t i = 0; i < ARRAY_SIZE(roles); i++)

@@ -5,6 +5,7 @@
 #ifndef ATTACK_ROLES_H
 #define ATTACK_ROLES_H
 
+int role_suite(int argc, char **argv);	/* suite [options] PROGRAM: all of them, each told */
 int role_victim(int argc, char **argv); /* victim SECRET BOARD-FD SECRET-FD */
 int role_plain(int argc, char **argv);	/* plain WORKSPACE INTO ROUNDS -- COMMAND … */
 int role_beside(int argc, char **argv); /* beside MARKER: an analysis that talks to whoever comes */
