@@ -43,20 +43,22 @@ static int claims(struct buffer *b, const struct worker_counters *c)
 		     : buffer_printf(b, "fumehood_claim_seconds_count %llu\n", (unsigned long long)c->claims);
 }
 
-/* Of the whole queue; left out while the ledger does not answer. */
-static int queue(struct buffer *b, struct worker *w)
+/* Of the whole queue, as it was when it was last counted; left out while the ledger does not answer. */
+static int queue(struct buffer *b, const struct worker *w)
 {
-	struct error ignored = ERROR_INIT;
 	uint64_t counts[JOB_STATES];
+	int64_t at;
 	int r;
 
-	if (w->is_away || ledger_queue_counts(w->ledger, counts, &ignored) < 0)
+	if (!w->tally || !tally_read(w->tally, counts, &at))
 		return 0;
 	r = head(b, "queue", "gauge", "Analyses in the queue, by state.");
 	for (int s = 0; r == 0 && s < JOB_STATES; s++)
 		r = buffer_printf(b, "fumehood_queue{state=\"%s\"} %llu\n", job_state_name((enum job_state)s),
 				  (unsigned long long)counts[s]);
-	return r;
+	return r < 0 ? r
+		     : one(b, "queue_counted_seconds", "gauge",
+			   "When the queue was counted, in seconds since 1970.", (uint64_t)at / NSEC_PER_SEC);
 }
 
 static int format(struct buffer *b, struct worker *w)

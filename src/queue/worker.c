@@ -477,6 +477,10 @@ static int worker_open(struct worker *w, const struct worker_options *o, struct 
 	w->memory_total = host_memory() ? host_memory() : INT64_MAX;
 	w->cpus_total = (uint64_t)host_cpus() * 1000;
 	jobs = o->jobs ? o->jobs : c->queue_jobs ? c->queue_jobs : host_cpus();
+	if (o->metrics)
+		r = tally_open(&o->hood, &w->tally, err);
+	if (r < 0)
+		return r;
 	r = engine_local_open(&o->hood, jobs < WORKER_JOBS_MAX ? jobs : WORKER_JOBS_MAX, &w->engine, err);
 	if (r == 0)
 		r = loop_open(&w->loop, err);
@@ -493,6 +497,7 @@ static int worker_open(struct worker *w, const struct worker_options *o, struct 
 
 static void worker_close(struct worker *w)
 {
+	tally_close(w->tally);
 	engine_close(w->engine);
 	loop_close(w->loop);
 	while (w->held)
@@ -514,8 +519,10 @@ int worker_run(const struct worker_options *o, struct error *err)
 		tick_soon(&w);
 		r = loop_run(w.loop, err);
 	}
-	if (r == 0 && o->metrics)
+	if (r == 0 && o->metrics) {
+		tally_finish(w.tally);
 		metrics_write(&w, err);
+	}
 	worker_close(&w);
 	if (r == 0 && w.why.message[0]) {
 		*err = w.why;

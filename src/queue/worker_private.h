@@ -4,6 +4,7 @@
 
 #include "loop.h"
 #include "queue.h"
+#include "tally.h"
 #include "worker.h"
 
 enum held_state {
@@ -75,6 +76,7 @@ struct worker {
 	uint64_t try_at;
 
 	struct worker_counters counters;
+	struct tally *tally; /* NULL: nobody wants to know */
 };
 
 void worker_say(const struct worker *w, const char *format, ...) PRINTF_LIKE(2, 3);

@@ -55,6 +55,10 @@ int ledger_queue_look(struct ledger *l, char *const *ids, queued_fn fn, void *ar
 /* The whole of one, as it was submitted. ERROR_NOT_FOUND. */
 int ledger_queue_load(struct ledger *l, const char *id, struct job *ret, struct error *err);
 int ledger_queue_counts(struct ledger *l, uint64_t ret[JOB_STATES], struct error *err);
+/* The same, a part at a time, each of which takes the database milliseconds and keeps no snapshot: counts (zero at first) has
+ * the rows up to the id in after ("" at first) when it returns 1, all of them when it returns 0. */
+int ledger_queue_count_some(struct ledger *l, char after[ID_ROOM], uint64_t counts[JOB_STATES],
+			    struct error *err);
 
 /* ---- for workers ---- */
 

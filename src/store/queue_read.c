@@ -125,3 +125,40 @@ int ledger_queue_counts(struct ledger *l, uint64_t ret[JOB_STATES], struct error
 	memset(ret, 0, JOB_STATES * sizeof ret[0]);
 	return ledger_run(l, SQL_QUEUE_COUNTS, NULL, 0, count_row, ret, err);
 }
+
+enum { COUNT_AT_ONCE = 10000 };
+
+struct counting {
+	uint64_t *counts;
+	uint64_t seen;
+	char last[ID_ROOM];
+};
+
+static int count_some_row(void *arg, const struct value *row, struct error *err)
+{
+	struct counting *c = arg;
+	uint64_t all[JOB_STATES] = {0};
+	char last[ID_ROOM];
+	int r = count_row(all, row, err);
+
+	for (int i = 0; i < JOB_STATES; i++)
+		c->counts[i] += all[i];
+	c->seen += (uint64_t)value_to_integer(&row[1], 0);
+	value_to_fixed(&row[2], last, sizeof last);
+	if (strcmp(last, c->last) > 0)
+		memcpy(c->last, last, sizeof last);
+	return r;
+}
+
+int ledger_queue_count_some(struct ledger *l, char after[ID_ROOM], uint64_t counts[JOB_STATES],
+			    struct error *err)
+{
+	struct counting c = {.counts = counts};
+	struct value params[] = {value_text(after), value_integer(COUNT_AT_ONCE)};
+	int r = ledger_run(l, SQL_QUEUE_COUNTS_SOME, params, ARRAY_SIZE(params), count_some_row, &c, err);
+
+	if (r < 0)
+		return r;
+	memcpy(after, c.last, sizeof c.last);
+	return c.seen == COUNT_AT_ONCE;
+}

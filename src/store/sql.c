@@ -211,6 +211,9 @@ static const struct {
 	[SQL_QUEUE_LOOK] = {"SELECT " QUEUE_SHOWN " FROM @queue WHERE id #"},
 	[SQL_QUEUE_JOB] = {"SELECT " QUEUE_ALL " FROM @queue q WHERE q.id = $1"},
 	[SQL_QUEUE_COUNTS] = {"SELECT state, count(*) FROM @queue GROUP BY state"},
+	[SQL_QUEUE_COUNTS_SOME] =
+		{"SELECT p.state, count(*), max(p.id) FROM (SELECT q.id, q.state FROM @queue q "
+		 "WHERE q.id > $1 ORDER BY q.id LIMIT $2) AS p GROUP BY p.state"},
 };
 
 const struct sql_table_info sql_tables[TABLE_COUNT] = {

@@ -85,6 +85,7 @@ enum sql {
 	SQL_QUEUE_LOOK,	      /* ids → the same */
 	SQL_QUEUE_JOB,	      /* id → queue's columns */
 	SQL_QUEUE_COUNTS,     /* → state, how many */
+	SQL_QUEUE_COUNTS_SOME, /* id after which, how many → state, how many of those, the last of their ids */
 	SQL_COUNT,
 };
 

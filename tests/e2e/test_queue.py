@@ -536,6 +536,31 @@ def test_the_metrics_file_has_what_was_done(hood):
     assert not (hood.home / 'worker.prom.tmp~').exists()
 
 
+@pytest.fixture
+def postgres(hood, server):
+    ledger = ledgers.Postgres(hood, server)
+    yield ledger
+    ledger.close()
+
+
+def test_heartbeats_do_not_wait_until_the_queue_is_counted(hood, postgres):
+    """The server's process that counts for the metrics is stopped: nothing but the count waits for it."""
+    id, file = submit(hood, STARTED + 'exec sleep 1000'), hood.home / 'worker.prom'
+    running = worker(hood, '--lease', '2s', '--metrics', file)
+    assert until(lambda: has_started(hood, id))
+    counting = until(lambda: postgres.sql("SELECT pid FROM pg_stat_activity WHERE datname = current_database() "
+                                          "AND application_name = 'fumehood' AND query LIKE '%count(%GROUP BY%state%'"))
+    os.kill(int(counting[0]), signal.SIGSTOP)
+    try:
+        begun = postgres.sql('SELECT clock_timestamp()')[0]
+        moved = f"SELECT 1 FROM fumehood.queue WHERE state = 'running' AND lease_until > timestamptz '{begun}' + interval '9 s'"
+        assert until(lambda: postgres.sql(moved), 30), 'no heartbeat for several leases'
+    finally:
+        os.kill(int(counting[0]), signal.SIGCONT)
+    assert stop(running)[0] == 0
+    assert state(hood, id) == 'queued'
+
+
 def test_systemd_hears_when_it_is_ready_and_when_it_stops(hood):
     path = hood.home / 'notify'
     with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as listener:
