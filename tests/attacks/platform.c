@@ -344,6 +344,7 @@ int platform_write_targets(struct platform *p, bool hooded, const char *marker)
 	const char *mode = hooded ? "hood" : "plain";
 	targets_set(t, "only", "%s", hooded ? "" : p->tag);
 	targets_set(t, "marker", "%s", marker);
+	targets_set(t, "beside.marker", "mark-%s-beside-%s", p->tag, mode);
 	targets_set(t, "beside.name", "@fumehood-attack-%s-beside-%s", p->tag, mode);
 	targets_set(t, "beside.port", "%ld", targets_number(t, hooded ? "port.beside1" : "port.beside0"));
 	targets_set(t, "beside.locked", "%s/data/shared-%s.csv", p->root, mode);

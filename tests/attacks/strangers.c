@@ -151,18 +151,21 @@ ACT(watch_input)
 	return poll(&event, 1, 300) > 0 ? reached("the other's use of an input can be watched") : -ETIMEDOUT;
 }
 
-static bool is_beside(pid_t pid)
+/* The one that this run may have reached: an analysis of each kind is there, and which has the lower pid is chance. */
+static bool is_beside(const struct targets *t, pid_t pid)
 {
-	char words[256];
+	char words[256], beside[128];
 	_cleanup_close_ int fd = open(text("/proc/%d/cmdline", pid), O_RDONLY);
 	ssize_t n = fd < 0 ? -1 : read(fd, words, sizeof(words));
-	static const char beside[] = "./attacker\0beside"; /* its supervisor has these words further behind */
-	return n >= (ssize_t)sizeof(beside) && !memcmp(words, beside, sizeof(beside));
+	/* Its supervisor has these words further behind. */
+	int size = snprintf(beside, sizeof(beside), "./attacker%cbeside%c%s", 0, 0,
+			    targets_text(t, "beside.marker"));
+	return n > size && !memcmp(words, beside, (size_t)size + 1);
 }
 
-static int signal_beside(UNUSED const struct targets *t, pid_t pid)
+static int signal_beside(const struct targets *t, pid_t pid)
 {
-	return is_beside(pid) ? result(kill(pid, SIGUSR1)) : -ESRCH;
+	return is_beside(t, pid) ? result(kill(pid, SIGUSR1)) : -ESRCH;
 }
 
 ACT(signal_other)
@@ -170,9 +173,9 @@ ACT(signal_other)
 	return each_process(signal_beside, t);
 }
 
-static int read_beside_root(UNUSED const struct targets *t, pid_t pid)
+static int read_beside_root(const struct targets *t, pid_t pid)
 {
-	return is_beside(pid) ? show_file(text("/proc/%d/cwd/secret", pid)) : -ESRCH;
+	return is_beside(t, pid) ? show_file(text("/proc/%d/cwd/secret", pid)) : -ESRCH;
 }
 
 ACT(read_other_directory)

@@ -160,7 +160,7 @@ static int start_beside(struct platform *p, bool hooded, const char *role)
 	struct arguments args = {.count = 0};
 	s.attack = &a;
 	snprintf(s.id, sizeof(s.id), "attack-%s-%s-%u", p->tag, role, p->beside_count++);
-	snprintf(s.marker, sizeof(s.marker), "mark-%s-%s", p->tag, role);
+	snprintf(s.marker, sizeof(s.marker), "mark-%s-%s-%s", p->tag, role, hooded ? "hood" : "plain");
 	snprintf(s.workspace, sizeof(s.workspace), "%s/var/plain/%s", p->root, s.id);
 	snprintf(p->beside[hooded].id, sizeof(p->beside[0].id), "%s", s.id);
 	platform_write_targets(p, hooded, s.marker);
