@@ -78,7 +78,7 @@ static int cancel_main(struct cli *cli, int argc, char **argv, struct error *err
 	if (r == 0)
 		r = cli_ledger(hood, &ledger, err);
 	if (r == 0)
-		r = queue_ids(cli, ledger, o.words, o.n_words, &ids, err);
+		r = queue_ids(cli, ledger, o.words, o.n_words, false, &ids, err);
 	return r < 0 ? r : cancel_all(cli, ledger, ids, err);
 }
 

@@ -4,10 +4,15 @@
 #include <stdlib.h>
 #include <string.h>
 
+struct words {
+	char **list;
+	size_t n, room;
+	json_t *added; /* NULL: none can be there twice */
+};
+
 struct tasks {
-	const char *array;
-	long *numbers;
-	size_t n;
+	unsigned long *numbers;
+	size_t n, room;
 };
 
 static int note_known(void *known, const struct queued *q, struct error *err)
@@ -15,73 +20,90 @@ static int note_known(void *known, const struct queued *q, struct error *err)
 	return json_object_set_new(known, q->id, json_true()) < 0 ? error_memory(err) : 0;
 }
 
-/* "sweep.17" of "sweep" */
-static int note_task(void *arg, const struct queued *q, struct error *err)
+static int note_task(void *arg, const char *id UNUSED, unsigned long number, struct error *err)
 {
 	struct tasks *t = arg;
-	const char *rest = q->id + strlen(t->array) + 1;
-	long *more;
 
-	if (!*rest || rest[strspn(rest, "0123456789")])
-		return 0;
-	more = reallocarray(t->numbers, t->n + 1, sizeof *more);
-	if (!more)
-		return error_memory(err);
-	t->numbers = more;
-	t->numbers[t->n++] = strtol(rest, NULL, 10);
+	if (t->n == t->room) {
+		size_t room = t->room ? 2 * t->room : 64;
+		unsigned long *more = reallocarray(t->numbers, room, sizeof *more);
+
+		if (!more)
+			return error_memory(err);
+		t->numbers = more;
+		t->room = room;
+	}
+	t->numbers[t->n++] = number;
 	return 0;
 }
 
 static int compare(const void *a, const void *b)
 {
-	long x = *(const long *)a, y = *(const long *)b;
+	unsigned long x = *(const unsigned long *)a, y = *(const unsigned long *)b;
 
 	return x < y ? -1 : x > y;
 }
 
-static int add_once(json_t *added, char ***ids, const char *id, struct error *err)
+static int add_once(struct words *w, const char *id, struct error *err)
 {
-	if (json_object_get(added, id))
+	if (w->added && json_object_get(w->added, id))
 		return 0;
-	return json_object_set_new(added, id, json_true()) < 0 || strv_append(ids, id) < 0 ? error_memory(err)
-											   : 0;
+	if (w->added && json_object_set_new(w->added, id, json_true()) < 0)
+		return error_memory(err);
+	if (w->n + 1 >= w->room) {
+		size_t room = w->room ? 2 * w->room : 16;
+		char **more = reallocarray(w->list, room, sizeof *more);
+
+		if (!more)
+			return error_memory(err);
+		w->list = more;
+		w->room = room;
+	}
+	w->list[w->n] = strdup(id);
+	if (!w->list[w->n])
+		return error_memory(err);
+	w->list[++w->n] = NULL;
+	return 0;
 }
 
-static int add_tasks(struct ledger *l, const char *array, json_t *added, char ***ids, struct error *err)
+static int add_tasks(struct ledger *l, const char *array, bool and_ledger, struct words *w, struct error *err)
 {
-	struct tasks t = {.array = array};
-	char id[ID_ROOM + 16];
-	int r;
+	struct tasks t = {0};
+	char id[ID_ROOM + 32];
+	int r = ledger_array_tasks(l, array, and_ledger, note_task, &t, err);
 
-	snprintf(id, sizeof id, "%s.", array);
-	r = ledger_queue_list(l, -1, id, 0, note_task, &t, err);
 	if (t.n > 0)
 		qsort(t.numbers, t.n, sizeof *t.numbers, compare);
 	for (size_t i = 0; r == 0 && i < t.n; i++) {
-		snprintf(id, sizeof id, "%s.%ld", array, t.numbers[i]);
-		r = add_once(added, ids, id, err);
+		snprintf(id, sizeof id, "%s.%lu", array, t.numbers[i]);
+		r = add_once(w, id, err);
 	}
 	/* Not an array either: whoever looks for it says that it is not there. */
 	if (r == 0 && t.n == 0)
-		r = add_once(added, ids, array, err);
+		r = add_once(w, array, err);
 	free(t.numbers);
 	return r;
 }
 
-int queue_ids(struct cli *cli, struct ledger *l, char *const *words, int n, char ***ret, struct error *err)
+int queue_ids(struct cli *cli, struct ledger *l, char *const *words, int n, bool and_ledger, char ***ret,
+	      struct error *err)
 {
-	json_auto_t *known = json_object(), *added = json_object();
-	_cleanup_strv_ char **ids = NULL;
+	json_auto_t *known = json_object(), *added = n > 1 ? json_object() : NULL;
+	struct words w = {.added = added};
 	int r = 0;
 
 	for (int i = 0; r == 0 && i < n; i++)
 		r = n == 1 ? cli_take_id(cli, words[i], err) : id_check(words[i], err);
 	if (r == 0)
 		r = ledger_queue_look(l, words, note_known, known, err);
+	if (r == 0 && and_ledger)
+		r = ledger_ended_look(l, words, note_known, known, err);
 	for (int i = 0; r == 0 && i < n; i++)
-		r = json_object_get(known, words[i]) ? add_once(added, &ids, words[i], err)
-						     : add_tasks(l, words[i], added, &ids, err);
+		r = json_object_get(known, words[i]) ? add_once(&w, words[i], err)
+						     : add_tasks(l, words[i], and_ledger, &w, err);
 	if (r == 0)
-		*ret = TAKE_PTR(ids);
+		*ret = w.list;
+	else
+		strv_free(w.list);
 	return r;
 }

@@ -7,7 +7,8 @@
 #include "cli.h"
 #include "queue.h"
 
-/* Checked, in their order, each once. */
-int queue_ids(struct cli *cli, struct ledger *l, char *const *words, int n, char ***ret, struct error *err);
+/* Checked, in their order, each once. and_ledger: tasks too that are in the queue no more. */
+int queue_ids(struct cli *cli, struct ledger *l, char *const *words, int n, bool and_ledger, char ***ret,
+	      struct error *err);
 
 #endif

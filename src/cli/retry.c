@@ -5,6 +5,7 @@
 
 #include "cli.h"
 #include "queue_words.h"
+#include "submission.h"
 
 static const char help[] =
 	"  fumehood retry a42\n"
@@ -32,17 +33,22 @@ static int note(void *arg, const struct queued *q, struct error *err UNUSED)
 }
 
 /* skips: one of many tasks, of which those that succeeded are left alone. */
-static int retry_one(struct cli *cli, struct ledger *l, const char *id, bool skips, json_t *answers,
-		     struct error *err)
+static int retry_one(struct cli *cli, struct hood *h, struct ledger *l, const char *id, bool skips,
+		     json_t *answers, struct error *err)
 {
 	char *const ids[] = {(char *)id, NULL};
+	char submitter[SUBMITTER_ROOM];
 	struct look look = {0};
 	int r = ledger_queue_look(l, ids, note, &look, err);
 
+	if (r == 0 && !look.found)
+		r = ledger_ended_look(l, ids, note, &look, err);
 	if (r == 0 && skips && look.succeeded)
 		return 0;
+	if (r == 0)
+		r = submitter_default(submitter, sizeof submitter, err);
 	if (r == 0 && !look.is_alive)
-		r = ledger_retry(l, id, err);
+		r = submission_retry(h, submitter, id, err);
 	if (r < 0)
 		return r;
 	if (cli->json)
@@ -56,7 +62,8 @@ static int retry_one(struct cli *cli, struct ledger *l, const char *id, bool ski
 	return 0;
 }
 
-static int retry_all(struct cli *cli, struct ledger *l, char *const *ids, bool skips, struct error *err)
+static int retry_all(struct cli *cli, struct hood *h, struct ledger *l, char *const *ids, bool skips,
+		     struct error *err)
 {
 	json_t *answers = json_array(), *object;
 	struct error first = ERROR_INIT;
@@ -65,7 +72,7 @@ static int retry_all(struct cli *cli, struct ledger *l, char *const *ids, bool s
 	for (size_t i = 0; ids[i]; i++) {
 		struct error why = ERROR_INIT;
 
-		if (retry_one(cli, l, ids[i], skips, answers, &why) < 0 && r == 0) {
+		if (retry_one(cli, h, l, ids[i], skips, answers, &why) < 0 && r == 0) {
 			first = why;
 			r = -1;
 		}
@@ -94,10 +101,10 @@ static int retry_main(struct cli *cli, int argc, char **argv, struct error *err)
 	if (r == 0)
 		r = cli_ledger(hood, &ledger, err);
 	if (r == 0)
-		r = queue_ids(cli, ledger, o.words, o.n_words, &ids, err);
+		r = queue_ids(cli, ledger, o.words, o.n_words, true, &ids, err);
 	if (r < 0)
 		return r;
-	return retry_all(cli, ledger, ids, strv_length(ids) > (size_t)o.n_words, err);
+	return retry_all(cli, hood, ledger, ids, strv_length(ids) > (size_t)o.n_words, err);
 }
 
 const struct command command_retry = {

@@ -3,7 +3,6 @@
  * or none.
  */
 #include <errno.h>
-#include <pwd.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -145,16 +144,6 @@ static int parse(struct cli *cli, struct submit *s, int argc, char **argv, struc
 	if (r == 0 && s->array)
 		r = parse_array(s, err);
 	return r;
-}
-
-static const char *login_name(char *room, size_t size)
-{
-	const struct passwd *pw = getpwuid(geteuid());
-
-	if (pw && pw->pw_name && *pw->pw_name)
-		return pw->pw_name;
-	snprintf(room, size, "uid-%u", (unsigned)geteuid());
-	return room;
 }
 
 /* ---- one, an array, many lines ---- */
@@ -307,10 +296,11 @@ static int answer(struct cli *cli, struct hood *h, const struct submit *s, const
 static int submit(struct cli *cli, struct hood *h, struct submit *s, struct error *err)
 {
 	_cleanup_submission_ struct submission *made = NULL;
-	char room[32];
-	int r;
+	char room[SUBMITTER_ROOM];
+	int r = s->submitter ? 0 : submitter_default(room, sizeof room, err);
 
-	r = submission_open(h, s->submitter ? s->submitter : login_name(room, sizeof room), &made, err);
+	if (r == 0)
+		r = submission_open(h, s->submitter ? s->submitter : room, &made, err);
 	if (r == 0)
 		r = s->lines   ? add_lines(s, made, err)
 		    : s->array ? add_array(s, made, err)

@@ -135,7 +135,7 @@ static int wait_main(struct cli *cli, int argc, char **argv, struct error *err)
 	if (r == 0)
 		r = cli_ledger(hood, &ledger, err);
 	if (r == 0)
-		r = queue_ids(cli, ledger, o.words, o.n_words, &ids, err);
+		r = queue_ids(cli, ledger, o.words, o.n_words, true, &ids, err);
 	return r < 0 ? r : wait_and_tell(cli, ledger, ids, cli->json ? json_object() : NULL, err);
 }
 

@@ -15,6 +15,7 @@
 
 #include "fumehood.h"
 #include "hood.h"
+#include "submission.h"
 
 #define FH_PUBLIC __attribute__((visibility("default")))
 
@@ -74,8 +75,6 @@ int call_end(struct call *c, int r, fh_error *err);
 int call_end_json(struct call *c, int r, json_t *json, char **ret, fh_error *err);
 
 /* ---- request.c ---- */
-
-enum { SUBMITTER_ROOM = 129 };
 
 struct fh_request {
 	struct request request;

@@ -5,7 +5,6 @@
 #include "view.h"
 
 #include <errno.h>
-#include <pwd.h>
 #include <string.h>
 #include <sys/epoll.h>
 #include <sys/timerfd.h>
@@ -16,21 +15,6 @@
 #include "worker.h"
 
 /* ---- submit ---- */
-
-/* Whose share of the workers it takes, unless a request says so: the user's. */
-static int login_name(char *out, size_t room, struct error *err)
-{
-	struct passwd entry, *found = NULL;
-	_cleanup_free_ char *scratch = malloc(16384);
-
-	if (!scratch)
-		return error_memory(err);
-	if (getpwuid_r(geteuid(), &entry, scratch, 16384, &found) == 0 && found && *entry.pw_name)
-		snprintf(out, room, "%s", entry.pw_name);
-	else
-		snprintf(out, room, "uid-%u", (unsigned)geteuid());
-	return 0;
-}
 
 /* All of one call have the same: who submits is one. */
 static int find_submitter(fh_request *const *requests, size_t n, char *out, size_t room, struct error *err)
@@ -45,7 +29,7 @@ static int find_submitter(fh_request *const *requests, size_t n, char *out, size
 					 "two submitters do not submit together: make a call for each");
 	}
 	if (!name)
-		return login_name(out, room, err);
+		return submitter_default(out, room, err);
 	snprintf(out, room, "%s", name);
 	return 0;
 }
@@ -119,9 +103,15 @@ FH_PUBLIC int fh_queue(fh_hood *hood, const char *state, const char *prefix, int
 	return call_end_json(&c, r, json, ret_json, err);
 }
 
+struct place {
+	const char *id;
+	size_t index;
+};
+
 struct wait {
 	char *const *ids;
 	json_t *rows; /* in the order of ids; null: not known yet */
+	struct place *places;
 };
 
 static void on_ended(void *arg, size_t index, const struct queued *q)
@@ -131,15 +121,41 @@ static void on_ended(void *arg, size_t index, const struct queued *q)
 	json_array_set_new(w->rows, index, view_queued_json(q));
 }
 
-/* Those that have not ended, when nobody waits any longer. */
+static int place_compare(const void *a, const void *b)
+{
+	return strcmp(((const struct place *)a)->id, ((const struct place *)b)->id);
+}
+
 static int on_look(void *arg, const struct queued *q, struct error *err UNUSED)
 {
 	struct wait *w = arg;
+	size_t n = json_array_size(w->rows);
+	struct place key = {.id = q->id};
+	const struct place *p = bsearch(&key, w->places, n, sizeof key, place_compare);
 
-	for (size_t i = 0; w->ids[i]; i++)
-		if (strcmp(w->ids[i], q->id) == 0 && json_is_null(json_array_get(w->rows, i)))
-			json_array_set_new(w->rows, i, view_queued_json(q));
+	while (p && p > w->places && strcmp(p[-1].id, q->id) == 0)
+		p--;
+	for (; p && p < w->places + n && strcmp(p->id, q->id) == 0; p++)
+		if (json_is_null(json_array_get(w->rows, p->index)))
+			json_array_set_new(w->rows, p->index, view_queued_json(q));
 	return 0;
+}
+
+/* Those that have not ended, when nobody waits any longer. */
+static int look_at_rest(struct wait *w, struct ledger *l, struct error *err)
+{
+	size_t n = json_array_size(w->rows);
+	int r;
+
+	w->places = calloc(n + 1, sizeof *w->places);
+	if (!w->places)
+		return error_memory(err);
+	for (size_t i = 0; i < n; i++)
+		w->places[i] = (struct place){w->ids[i], i};
+	qsort(w->places, n, sizeof *w->places, place_compare);
+	r = ledger_queue_look(l, w->ids, on_look, w, err);
+	free(w->places);
+	return r;
 }
 
 /* A descriptor that becomes readable when the time is over or the host's does. */
@@ -174,7 +190,7 @@ static int wait_for_all(struct wait *w, struct ledger *l, int timeout_ms, int st
 		r = wait_for(l, w->ids, &hooks, err);
 	if (r <= 0)
 		return r < 0 ? r : 1;
-	return ledger_queue_look(l, w->ids, on_look, w, err);
+	return look_at_rest(w, l, err);
 }
 
 FH_PUBLIC int fh_wait(fh_hood *hood, const char *const *ids, int timeout_ms, int stop_fd, char **ret_json,
@@ -219,7 +235,7 @@ FH_PUBLIC int fh_cancel(fh_hood *hood, const char *id, const char **ret_state, f
 
 FH_PUBLIC int fh_retry(fh_hood *hood, const char *id, fh_error *err)
 {
-	struct ledger *ledger;
+	char submitter[SUBMITTER_ROOM];
 	struct call c;
 	int r = call_begin(&c, hood, "retry", err);
 
@@ -227,9 +243,9 @@ FH_PUBLIC int fh_retry(fh_hood *hood, const char *id, fh_error *err)
 		return r;
 	r = id_check(id, &c.err);
 	if (r == 0)
-		r = hood_ledger(c.hood, LEDGER_CREATE, &ledger, &c.err);
+		r = submitter_default(submitter, sizeof submitter, &c.err);
 	if (r == 0)
-		r = ledger_retry(ledger, id, &c.err);
+		r = submission_retry(c.hood, submitter, id, &c.err);
 	return call_end(&c, r, err);
 }
 

@@ -2,6 +2,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <pwd.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -27,6 +28,20 @@ struct submission {
 	json_t *by_path; /* {path: index into sources}; paths are bytes */
 	json_t *ids;	 /* of all jobs: an id twice is a mistake */
 };
+
+int submitter_default(char *out, size_t room, struct error *err)
+{
+	struct passwd entry, *found = NULL;
+	_cleanup_free_ char *scratch = malloc(16384);
+
+	if (!scratch)
+		return error_memory(err);
+	if (getpwuid_r(geteuid(), &entry, scratch, 16384, &found) == 0 && found && *entry.pw_name)
+		snprintf(out, room, "%s", entry.pw_name);
+	else
+		snprintf(out, room, "uid-%u", (unsigned)geteuid());
+	return 0;
+}
 
 int submission_open(struct hood *h, const char *submitter, struct submission **ret, struct error *err)
 {
@@ -182,7 +197,8 @@ static int note_id(struct submission *s, const char *id, struct error *err)
 	return json_object_set_new(s->ids, id, json_true()) < 0 ? error_memory(err) : 0;
 }
 
-int submission_add(struct submission *s, const struct request *request, struct error *err)
+/* stored: files that the ledger has already, and that become the job's; NULL: none. */
+static int add(struct submission *s, const struct request *request, struct inputs *stored, struct error *err)
 {
 	struct job *more;
 	int r;
@@ -200,6 +216,10 @@ int submission_add(struct submission *s, const struct request *request, struct e
 	r = hood_job(s->hood, request, &s->jobs[s->n], err);
 	if (r == 0)
 		r = job_complete(s, request, &s->jobs[s->n], err);
+	if (r == 0 && stored) {
+		s->jobs[s->n].inputs = *stored;
+		*stored = (struct inputs){0};
+	}
 	if (r == 0)
 		r = note_id(s, s->jobs[s->n].id, err);
 	if (r < 0)
@@ -207,6 +227,11 @@ int submission_add(struct submission *s, const struct request *request, struct e
 	else
 		s->n++;
 	return r;
+}
+
+int submission_add(struct submission *s, const struct request *request, struct error *err)
+{
+	return add(s, request, NULL, err);
 }
 
 static int open_content(void *arg UNUSED, const struct output *o, struct error *err)
@@ -240,4 +265,52 @@ const char *submission_id(const struct submission *s, size_t i)
 bool submission_is_new(const struct submission *s, size_t i)
 {
 	return s->is_new && s->is_new[i];
+}
+
+/* ---- once more ---- */
+
+/* A command that has started had all its files, and the ledger has them; those of a post-process it does not list. */
+static bool is_whole(const struct attempt *a, const struct request *r)
+{
+	return a->started && r->no_stage && !r->post_process;
+}
+
+static int submit_once_more(struct hood *h, const char *submitter, struct attempt *a, struct error *err)
+{
+	_cleanup_submission_ struct submission *s = NULL;
+	_cleanup_request_ struct request r;
+	int k;
+
+	request_init(&r);
+	if (a->verdict == VERDICT_SUCCEEDED)
+		return error_set(err, ERROR_REFUSED, "cannot try '%s' again: it has succeeded", a->id);
+	k = a->request ? request_from_json(&r, a->request, err) : 0;
+	if (k == 0 && !is_whole(a, &r))
+		k = error_set(
+			err, ERROR_REFUSED,
+			"cannot try '%s' again: it is in the queue no more, and the ledger has not all that it "
+			"needs; submit it once more: 'fumehood submit %s --again'",
+			a->id, a->id);
+	r.again = true;
+	if (k == 0)
+		k = submission_open(h, submitter, &s, err);
+	if (k == 0)
+		k = add(s, &r, &a->inputs, err);
+	return k < 0 ? k : submission_commit(s, 0, err);
+}
+
+int submission_retry(struct hood *h, const char *submitter, const char *id, struct error *err)
+{
+	_cleanup_attempt_ struct attempt a;
+	struct error why = ERROR_INIT;
+	struct ledger *ledger;
+	int r = hood_ledger(h, LEDGER_CREATE, &ledger, err);
+
+	attempt_init(&a);
+	if (r == 0)
+		r = ledger_retry(ledger, id, err);
+	if (r == 0 || err->kind != ERROR_NOT_FOUND || ledger_load(ledger, id, 0, &a, &why) < 0)
+		return r;
+	*err = why;
+	return submit_once_more(h, submitter, &a, err);
 }

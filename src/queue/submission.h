@@ -13,6 +13,10 @@
 
 struct submission;
 
+/* Whose share of the workers it takes, unless something else is said: the user's login name. */
+enum { SUBMITTER_ROOM = 129 };
+int submitter_default(char *out, size_t room, struct error *err);
+
 int submission_open(struct hood *h, const char *submitter, struct submission **ret, struct error *err);
 void submission_close(struct submission *s); /* NULL is fine */
 DEFINE_CLEANUP(struct submission *, submission_close);
@@ -22,6 +26,10 @@ DEFINE_CLEANUP(struct submission *, submission_close);
 int submission_add(struct submission *s, const struct request *request, struct error *err);
 /* flags as for ledger_submit. */
 int submission_commit(struct submission *s, unsigned flags, struct error *err);
+
+/* As ledger_retry(). If its row was removed from the queue, it is submitted once more from its latest attempt, where that
+ * has all that belongs to it. */
+int submission_retry(struct hood *h, const char *submitter, const char *id, struct error *err);
 
 size_t submission_count(const struct submission *s);
 const char *submission_id(const struct submission *s, size_t i);

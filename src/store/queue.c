@@ -109,6 +109,64 @@ int queue_run_ids(struct ledger *l, enum sql which, char *const *ids, size_t n, 
 	return r;
 }
 
+int known_compare(const void *a, const void *b)
+{
+	return strcmp(((const struct known *)a)->id, ((const struct known *)b)->id);
+}
+
+struct look {
+	struct known *list;
+	size_t n;
+	int64_t stamp;
+};
+
+static struct known *look_find(const struct look *look, const struct value *id)
+{
+	struct known key = {.id = id->kind == VALUE_TEXT ? id->data : ""};
+
+	return bsearch(&key, look->list, look->n, sizeof key, known_compare);
+}
+
+static int take_known(void *arg, const struct value *row, struct error *err UNUSED)
+{
+	struct known *k = look_find(arg, &row[0]);
+
+	if (k && k->standing != STANDING_ACTIVE)
+		k->standing = value_to_integer(&row[1], 0) ? STANDING_SUCCEEDED : STANDING_ENDED;
+	return 0;
+}
+
+static int take_state(void *arg, const struct value *row, struct error *err UNUSED)
+{
+	const struct look *look = arg;
+	struct known *k = look_find(look, &row[0]);
+	enum job_state state = JOB_WAITING;
+
+	if (!k || row[1].kind != VALUE_TEXT || job_state_parse(row[1].data, &state) < 0)
+		return 0;
+	k->is_mine = look->stamp && value_to_integer(&row[2], 0) == look->stamp;
+	k->standing = state == JOB_FINISHED || state == JOB_CANCELLED ? STANDING_ENDED : STANDING_ACTIVE;
+	return 0;
+}
+
+/* Rows of the queue are locked first: what has ended by then has its attempt in the ledger. */
+int queue_know(struct ledger *l, struct known *list, size_t n, int64_t stamp, struct error *err)
+{
+	struct look look = {list, n, stamp};
+	_cleanup_free_ char **ids = calloc(n + 1, sizeof *ids);
+	int r;
+
+	if (!ids)
+		return error_memory(err);
+	for (size_t i = 0; i < n; i++) {
+		ids[i] = (char *)list[i].id;
+		list[i].standing = STANDING_UNKNOWN;
+		list[i].is_mine = false;
+	}
+	r = queue_run_ids(l, SQL_QUEUE_STATES, ids, n, NULL, take_state, &look, err);
+	return r < 0 ? r : queue_run_ids(l, SQL_KNOWN, ids, n, NULL, take_known, &look, err);
+}
+
 /* An empty list is two bytes here and two hundred in memory: 100 MB of them would end a worker for want of memory. What
  * stands within strings counts as well, which nobody feels. */
 static int check_amount(const struct value *v, struct error *err)

@@ -52,6 +52,14 @@ int ledger_queue_list(struct ledger *l, int state, const char *prefix, int limit
 		      struct error *err);
 /* Those of the ids that are known, in no order. For many ids at once. */
 int ledger_queue_look(struct ledger *l, char *const *ids, queued_fn fn, void *arg, struct error *err);
+/* Those of the ids that have an attempt in the ledger, as if the queue had finished them with it: for what it does not
+ * know, because `run` made it, or its row was removed. */
+int ledger_ended_look(struct ledger *l, char *const *ids, queued_fn fn, void *arg, struct error *err);
+/* The tasks of an array: ids that are its name, a dot and a number. From the queue; and_ledger: those too of which only
+ * attempts are left. In no order; each once. */
+typedef int (*task_fn)(void *arg, const char *id, unsigned long number, struct error *err);
+int ledger_array_tasks(struct ledger *l, const char *array, bool and_ledger, task_fn fn, void *arg,
+		       struct error *err);
 /* The whole of one, as it was submitted. ERROR_NOT_FOUND. */
 int ledger_queue_load(struct ledger *l, const char *id, struct job *ret, struct error *err);
 int ledger_queue_counts(struct ledger *l, uint64_t ret[JOB_STATES], struct error *err);

@@ -43,6 +43,23 @@ int ids_take(void *arg, const struct value *row, struct error *err);
 int queue_run_ids(struct ledger *l, enum sql which, char *const *ids, size_t n, const struct value *extra,
 		  row_fn fn, void *arg, struct error *err);
 
+/* The ids of an array lie after from and before to. */
+struct array_range {
+	char from[ID_ROOM + 2], to[ID_ROOM + 2];
+};
+void array_range_of(const char *name, struct array_range *ret);
+
+/* What the queue and the ledger know of an id. Rows of the queue are locked; of what it does not know any more, or never
+ * did, the latest attempt says it. list is sorted by id, and has each once. stamp 0: nothing is ours. */
+enum standing { STANDING_UNKNOWN, STANDING_SUCCEEDED, STANDING_ENDED, STANDING_ACTIVE };
+struct known {
+	const char *id;
+	enum standing standing;
+	bool is_mine; /* in the queue since stamp: from an earlier try of ours */
+};
+int known_compare(const void *a, const void *b);
+int queue_know(struct ledger *l, struct known *list, size_t n, int64_t stamp, struct error *err);
+
 /* A row of queue's columns. ret is initialized, and the caller's to be done in any case. */
 int queue_job_load(struct job *ret, const struct value *row, struct error *err);
 

@@ -56,7 +56,8 @@ int ledger_queue_list(struct ledger *l, int state, const char *prefix, int limit
 	return ledger_run(l, SQL_QUEUE_LIST, params, ARRAY_SIZE(params), listing_row, &listing, err);
 }
 
-int ledger_queue_look(struct ledger *l, char *const *ids, queued_fn fn, void *arg, struct error *err)
+static int look(struct ledger *l, enum sql which, row_fn row, char *const *ids, queued_fn fn, void *arg,
+		struct error *err)
 {
 	struct listing listing = {fn, arg};
 	_cleanup_ids_ struct ids good = {0};
@@ -66,9 +67,34 @@ int ledger_queue_look(struct ledger *l, char *const *ids, queued_fn fn, void *ar
 	for (; ids && *ids && r == 0; ids++)
 		if (id_check(*ids, NULL) == 0)
 			r = ids_add(&good, *ids, err);
-	if (r < 0)
-		return r;
-	return queue_run_ids(l, SQL_QUEUE_LOOK, good.list, good.count, NULL, listing_row, &listing, err);
+	return r < 0 ? r : queue_run_ids(l, which, good.list, good.count, NULL, row, &listing, err);
+}
+
+int ledger_queue_look(struct ledger *l, char *const *ids, queued_fn fn, void *arg, struct error *err)
+{
+	return look(l, SQL_QUEUE_LOOK, listing_row, ids, fn, arg, err);
+}
+
+static int ended_row(void *arg, const struct value *row, struct error *err)
+{
+	const struct listing *listing = arg;
+	struct queued q = {
+		.state = JOB_FINISHED,
+		.attempt = (int)value_to_integer(&row[1], 0),
+		.status = (int)value_to_integer(&row[3], 0),
+		.reason = text_or_null(&row[4]),
+		.owner = text_or_null(&row[5]),
+	};
+
+	value_to_fixed(&row[0], q.id, sizeof q.id);
+	if (row[2].kind == VALUE_TEXT)
+		(void)verdict_parse(row[2].data, &q.verdict);
+	return listing->fn(listing->arg, &q, err);
+}
+
+int ledger_ended_look(struct ledger *l, char *const *ids, queued_fn fn, void *arg, struct error *err)
+{
+	return look(l, SQL_ENDED_LOOK, ended_row, ids, fn, arg, err);
 }
 
 struct loading {

@@ -274,34 +274,36 @@ static int take_unmet(void *arg, const struct value *row, struct error *err)
 	return value_to_integer(&row[1], 0) ? 0 : ids_take(arg, row, err);
 }
 
-static int take_ended(void *arg, const struct value *row, struct error *err)
-{
-	enum job_state state = JOB_WAITING;
-
-	if (row[1].kind == VALUE_TEXT)
-		(void)job_state_parse(row[1].data, &state);
-	return state == JOB_FINISHED || state == JOB_CANCELLED ? ids_take(arg, row, err) : 0;
-}
-
 /* Where it begins again: it may have to wait for others as before. */
 static int retry_state(struct ledger *l, const char *id, enum job_state *ret, struct error *err)
 {
-	_cleanup_ids_ struct ids unmet = {0}, ended = {0};
+	_cleanup_ids_ struct ids unmet = {0};
+	_cleanup_free_ struct known *known = NULL;
 	struct value key = value_text(id);
 	int r = ledger_run(l, SQL_AFTER, &key, 1, take_unmet, &unmet, err);
 
+	known = calloc(unmet.count + 1, sizeof *known);
+	if (!known)
+		return error_memory(err);
+	for (size_t i = 0; i < unmet.count; i++)
+		known[i].id = unmet.list[i];
 	if (r == 0)
-		r = queue_run_ids(l, SQL_QUEUE_STATES, unmet.list, unmet.count, NULL, take_ended, &ended,
-				  err);
-	if (r == 0 && ended.count)
-		r = error_set(
-			err, ERROR_REFUSED,
-			"cannot try '%s' again: it comes after '%s', which did not succeed; 'fumehood retry "
-			"%s' first",
-			id, ended.list[0], ended.list[0]);
-	if (r == 0)
-		*ret = unmet.count ? JOB_WAITING : JOB_QUEUED;
-	return r;
+		r = queue_know(l, known, unmet.count, 0, err); /* they came in their order */
+	*ret = JOB_QUEUED;
+	for (size_t i = 0; r == 0 && i < unmet.count; i++) {
+		if (known[i].standing == STANDING_ACTIVE)
+			*ret = JOB_WAITING;
+		if (known[i].standing == STANDING_ENDED || known[i].standing == STANDING_UNKNOWN)
+			r = error_set(
+				err, ERROR_REFUSED,
+				"cannot try '%s' again: it comes after '%s', which %s; 'fumehood retry %s' first",
+				id, known[i].id,
+				known[i].standing == STANDING_ENDED ? "did not succeed"
+								    : "nobody knows any more",
+				known[i].id);
+	}
+	/* One that has succeeded, and whose row was removed, will not say so again. */
+	return r < 0 ? r : ledger_run(l, SQL_AFTER_RECALL, &key, 1, NULL, NULL, err);
 }
 
 static int retry(struct ledger *l, void *arg, struct error *err)

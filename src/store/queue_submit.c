@@ -20,15 +20,6 @@ struct entry {
 	bool replaces; /* one that has ended */
 };
 
-enum standing { STANDING_UNKNOWN, STANDING_SUCCEEDED, STANDING_ENDED, STANDING_ACTIVE };
-
-/* An id that somebody comes after, or that is to be submitted: what the ledger knows of it. */
-struct known {
-	const char *id;
-	enum standing standing;
-	bool is_mine; /* from an earlier try of ours */
-};
-
 struct submit {
 	struct ledger *l;
 	unsigned flags;
@@ -57,11 +48,6 @@ static int entry_compare(const void *a, const void *b)
 	int n = strcmp(x->job->id, y->job->id);
 
 	return n ? n : (x->position > y->position) - (x->position < y->position);
-}
-
-static int known_compare(const void *a, const void *b)
-{
-	return strcmp(((const struct known *)a)->id, ((const struct known *)b)->id);
 }
 
 /* The first of the batch with this id. */
@@ -162,59 +148,6 @@ static int list_inputs(struct submit *s, struct error *err)
 
 /* ---- what the ledger knows ---- */
 
-struct look {
-	struct known *list;
-	size_t n;
-	int64_t stamp;
-};
-
-static struct known *look_find(const struct look *look, const struct value *id)
-{
-	struct known key = {.id = id->kind == VALUE_TEXT ? id->data : ""};
-
-	return bsearch(&key, look->list, look->n, sizeof key, known_compare);
-}
-
-static int take_known(void *arg, const struct value *row, struct error *err UNUSED)
-{
-	struct known *k = look_find(arg, &row[0]);
-
-	if (k && k->standing != STANDING_ACTIVE)
-		k->standing = value_to_integer(&row[1], 0) ? STANDING_SUCCEEDED : STANDING_ENDED;
-	return 0;
-}
-
-static int take_state(void *arg, const struct value *row, struct error *err UNUSED)
-{
-	const struct look *look = arg;
-	struct known *k = look_find(look, &row[0]);
-	enum job_state state = JOB_WAITING;
-
-	if (!k || row[1].kind != VALUE_TEXT || job_state_parse(row[1].data, &state) < 0)
-		return 0;
-	k->is_mine = look->stamp && value_to_integer(&row[2], 0) == look->stamp;
-	k->standing = state == JOB_FINISHED || state == JOB_CANCELLED ? STANDING_ENDED : STANDING_ACTIVE;
-	return 0;
-}
-
-/* list is sorted. Rows of the queue are locked first: what has ended by then has its attempt in the ledger. */
-static int look_up(struct submit *s, struct known *list, size_t n, struct error *err)
-{
-	struct look look = {list, n, s->stamp};
-	_cleanup_free_ char **ids = calloc(n + 1, sizeof *ids);
-	int r;
-
-	if (!ids)
-		return error_memory(err);
-	for (size_t i = 0; i < n; i++) {
-		ids[i] = (char *)list[i].id;
-		list[i].standing = STANDING_UNKNOWN;
-		list[i].is_mine = false;
-	}
-	r = queue_run_ids(s->l, SQL_QUEUE_STATES, ids, n, NULL, take_state, &look, err);
-	return r < 0 ? r : queue_run_ids(s->l, SQL_KNOWN, ids, n, NULL, take_known, &look, err);
-}
-
 /* Is it to be stored? */
 static int decide_entry(const struct submit *s, struct entry *e, const struct known *k, struct error *err)
 {
@@ -252,7 +185,7 @@ static int decide(struct submit *s, struct error *err)
 		if (entry_find(s, s->by_id[i]->job->id) == s->by_id[i])
 			list[n++].id = s->by_id[i]->job->id;
 	}
-	r = look_up(s, list, n, err);
+	r = queue_know(s->l, list, n, s->stamp, err);
 	for (size_t i = 0; i < n && r >= 0; i++) {
 		struct entry *e = entry_find(s, list[i].id);
 
@@ -294,18 +227,24 @@ static int check_after(const struct submit *s, const struct entry *e, const char
 
 /* ---- storing ---- */
 
+/* Who a new one came after once, before its row was removed, is forgotten as well. */
 static int forget_replaced(const struct submit *s, struct error *err)
 {
-	_cleanup_ids_ struct ids ids = {0};
+	_cleanup_ids_ struct ids fresh = {0}, replaced = {0};
 	int r = 0;
 
-	for (size_t i = 0; i < s->n && r == 0; i++)
-		if (s->entries[i].replaces)
-			r = ids_add(&ids, s->entries[i].job->id, err);
+	for (size_t i = 0; i < s->n && r == 0; i++) {
+		if (s->entries[i].is_new)
+			r = ids_add(&fresh, s->entries[i].job->id, err);
+		if (r == 0 && s->entries[i].replaces)
+			r = ids_add(&replaced, s->entries[i].job->id, err);
+	}
 	/* Whose they are the queue says: it goes last. */
 	if (r == 0)
-		r = queue_run_ids(s->l, SQL_AFTER_FORGET, ids.list, ids.count, NULL, NULL, NULL, err);
-	return r < 0 ? r : queue_run_ids(s->l, SQL_QUEUE_FORGET, ids.list, ids.count, NULL, NULL, NULL, err);
+		r = queue_run_ids(s->l, SQL_AFTER_FORGET, fresh.list, fresh.count, NULL, NULL, NULL, err);
+	return r < 0 ? r
+		     : queue_run_ids(s->l, SQL_QUEUE_FORGET, replaced.list, replaced.count, NULL, NULL, NULL,
+				     err);
 }
 
 static const char *submitter_of(const struct job *j)
@@ -438,7 +377,7 @@ static int store(struct ledger *l, void *arg, struct error *err)
 		r = queue_now(l, &s->stamp, err);
 	s->stamp = s->stamp / 1000 * 1000;
 	if (r == 0)
-		r = look_up(s, s->parents, s->n_parents, err);
+		r = queue_know(l, s->parents, s->n_parents, s->stamp, err);
 	for (size_t i = 0; i < ARRAY_SIZE(steps) && r == 0; i++)
 		r = steps[i](s, err);
 	if (r == 0)

@@ -103,6 +103,8 @@ BEGIN
 		RAISE EXCEPTION USING ERRCODE = 'FH001',
 			MESSAGE = format('cannot submit ''%s'': the name is taken; choose another', taken);
 	END IF;
+	-- Of one whose row was removed, and that came after something then.
+	DELETE FROM fumehood.queue_after WHERE id IN (SELECT j->>'id' FROM jsonb_array_elements(jobs) j);
 	INSERT INTO fumehood.queue_submitter(owner, submitter)
 		SELECT DISTINCT me, j->>'submitter' FROM jsonb_array_elements(jobs) j ON CONFLICT DO NOTHING;
 	INSERT INTO fumehood.queue(id, state, submitter, priority, retries, retry_on, again, tries, request, inputs,
@@ -150,6 +152,12 @@ END $$;
 CREATE OR REPLACE FUNCTION fumehood.queue_again(which text, wanted text) RETURNS void
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
+	UPDATE fumehood.queue_after a SET met = true WHERE a.id = which AND NOT a.met
+		AND EXISTS (SELECT 1 FROM fumehood.queue q WHERE q.id = which AND q.owner = session_user::text
+			AND q.state IN ('finished', 'cancelled'))
+		AND NOT EXISTS (SELECT 1 FROM fumehood.queue q WHERE q.id = a.after)
+		AND (SELECT t.verdict = 'succeeded' AND t.owner = session_user::text FROM fumehood.attempt t
+			WHERE t.analysis_id = a.after ORDER BY t.number DESC LIMIT 1);
 	UPDATE fumehood.queue SET state = CASE wanted WHEN 'waiting' THEN 'waiting' ELSE 'queued' END, tries = 0,
 			cancelling = false, verdict = NULL, status = NULL, reason = NULL, due_at = NULL, worker = NULL,
 			token = NULL

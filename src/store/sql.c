@@ -30,7 +30,10 @@
 #define FIRST_OF(column, where) "(SELECT min(" column ") FROM @queue WHERE " where ")"
 #define FIRST_LEASE		FIRST_OF("lease_until", "state = 'running'")
 #define FIRST_DUE		FIRST_OF("due_at", "state = 'waiting' AND due_at IS NOT NULL")
-#define LOCK_IF_THERE		"ON CONFLICT (id) DO UPDATE SET id = excluded.id"
+#define ARRAY_PAGE(table)                                                      \
+	"SELECT id FROM (SELECT id FROM @" table " WHERE id > $1 AND id < $2 " \
+	"ORDER BY id LIMIT $3) AS " table "_page"
+#define LOCK_IF_THERE "ON CONFLICT (id) DO UPDATE SET id = excluded.id"
 #define ROWS_OF(columns, table) \
 	"SELECT " columns " FROM @" table " WHERE analysis_id = $1 AND attempt = $2 ORDER BY position"
 
@@ -202,6 +205,11 @@ static const struct {
 			     "AND NOT EXISTS (SELECT 1 FROM @queue_after o WHERE o.id = q.id AND NOT o.met "
 			     "AND o.after <> $1)"},
 	[SQL_AFTER_MET] = {"UPDATE @queue_after SET met = true WHERE after = $1 AND NOT met"},
+	[SQL_AFTER_RECALL] =
+		{"UPDATE @queue_after SET met = true WHERE id = $1 AND NOT met AND NOT EXISTS "
+		 "(SELECT 1 FROM @queue q WHERE q.id = after) AND (SELECT t.verdict = 'succeeded' "
+		 "FROM @attempt t WHERE t.analysis_id = after ORDER BY t.number DESC LIMIT 1)",
+		 NULL, "SELECT $1::text"}, /* goes with trying it again */
 	[SQL_AFTER] = {"SELECT after, met FROM @queue_after WHERE id = $1 ORDER BY after"},
 	[SQL_QUEUE_LIST] =
 		{"SELECT " QUEUE_SHOWN " FROM @queue "
@@ -209,6 +217,12 @@ static const struct {
 		 "AND (CAST($2 AS TEXT) IS NULL OR substr(id, 1, length(CAST($2 AS TEXT))) = CAST($2 AS TEXT)) "
 		 "ORDER BY seq DESC LIMIT $3"},
 	[SQL_QUEUE_LOOK] = {"SELECT " QUEUE_SHOWN " FROM @queue WHERE id #"},
+	[SQL_ENDED_LOOK] =
+		{"SELECT a.analysis_id, a.number, a.verdict, a.status, a.reason, ! FROM @attempt a "
+		 "WHERE a.analysis_id # AND a.number = "
+		 "(SELECT max(m.number) FROM @attempt m WHERE m.analysis_id = a.analysis_id)"},
+	[SQL_ARRAY_QUEUED] = {ARRAY_PAGE("queue") " ORDER BY id"},
+	[SQL_ARRAY_KNOWN] = {ARRAY_PAGE("queue") " UNION " ARRAY_PAGE("analysis") " ORDER BY id LIMIT $3"},
 	[SQL_QUEUE_JOB] = {"SELECT " QUEUE_ALL " FROM @queue q WHERE q.id = $1"},
 	[SQL_QUEUE_COUNTS] = {"SELECT state, count(*) FROM @queue GROUP BY state"},
 	[SQL_QUEUE_COUNTS_SOME] =

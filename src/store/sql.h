@@ -80,11 +80,15 @@ enum sql {
 	SQL_AFTER_WAITING,    /* ids → id: of those who wait for one of them; locks them */
 	SQL_AFTER_READY,      /* id: queues who has waited for nobody else */
 	SQL_AFTER_MET,	      /* id */
-	SQL_AFTER,	      /* id → after, met */
-	SQL_QUEUE_LIST,	      /* state, prefix, limit → see queue_read.c */
-	SQL_QUEUE_LOOK,	      /* ids → the same */
-	SQL_QUEUE_JOB,	      /* id → queue's columns */
-	SQL_QUEUE_COUNTS,     /* → state, how many */
+	SQL_AFTER_RECALL, /* id: what it waits for and the queue does not know is met if it has succeeded */
+	SQL_AFTER,	  /* id → after, met */
+	SQL_QUEUE_LIST,	  /* state, prefix, limit → see queue_read.c */
+	SQL_QUEUE_LOOK,	  /* ids → the same */
+	SQL_ENDED_LOOK,	  /* ids → id, number, verdict, status, reason, owner: of the latest attempt */
+	SQL_ARRAY_QUEUED, /* after this id, before that, how many → id: in the queue */
+	SQL_ARRAY_KNOWN,  /* the same → id: in the queue or with attempts */
+	SQL_QUEUE_JOB,	  /* id → queue's columns */
+	SQL_QUEUE_COUNTS, /* → state, how many */
 	SQL_QUEUE_COUNTS_SOME, /* id after which, how many → state, how many of those, the last of their ids */
 	SQL_COUNT,
 };

@@ -9,10 +9,11 @@ import signal
 import threading
 import time
 from contextlib import ExitStack
-from typing import Any, List, Mapping, Optional, Sequence, Tuple
+from dataclasses import replace
+from typing import Any, Dict, List, Mapping, Optional, Sequence, Tuple
 
 from . import _native
-from ._errors import Busy, LedgerError, UsageError, WaitTimeout
+from ._errors import Busy, LedgerError, NotFound, UsageError, WaitTimeout
 from ._hood import Hood, hood_or_default
 from ._model import Job, Limits
 from ._request import Command, Globs, NativeRequest, Request, Shown, StrPath, encode
@@ -62,7 +63,14 @@ def _look(hood: Hood, ids: Sequence[str], timeout_ms: int, stop: int) -> Tuple[b
     text = ctypes.c_void_p()
     ended = _native.call("fh_wait", hood.handle, _native.strings([encode(id) for id in ids]), timeout_ms, stop,
                          ctypes.byref(text))
-    return bool(ended), [Job.of(row) for row in json.loads(_native.take(text))]
+    return bool(ended), [Job.of(row) for row in json.loads(_native.take(text)) if row is not None]
+
+
+def _note_gone(hood: Hood, jobs: Dict[str, Job], id: str) -> None:
+    try:
+        jobs[id] = _look(hood, [id], 0, -1)[1][0]
+    except NotFound:
+        jobs[id] = replace(jobs[id], state="cancelled", verdict="cancelled", reason="it is in the queue no more, and has not run")
 
 
 def wait(*ids: str, timeout: Optional[float] = None, hood: Optional[Hood] = None) -> List[Job]:
@@ -72,21 +80,27 @@ def wait(*ids: str, timeout: Optional[float] = None, hood: Optional[Hood] = None
         raise UsageError("wait for which analyses?")
     hood = hood_or_default(hood)
     end = None if timeout is None else time.monotonic() + timeout
-    jobs: Optional[List[Job]] = None
-    while True:  # in slices, so that Ctrl-C is heard
-        left = SLICE_MS if end is None else max(0, min(SLICE_MS, int((end - time.monotonic()) * 1000)))
+    jobs: Dict[str, Job] = {}
+    behind = list(dict.fromkeys(ids))  # those that have not ended
+    while True:  # in slices, so that Ctrl-C is heard; the more there are, the longer
+        longest = max(SLICE_MS, len(behind) // 20)
+        left = longest if end is None else max(0, min(longest, int((end - time.monotonic()) * 1000)))
         try:
-            ended, jobs = _look(hood, ids, left, -1)
+            jobs.update((job.id, job) for job in _look(hood, behind, left, -1)[1])
         except (LedgerError, Busy):
-            if jobs is None:  # it has never been there
+            if not jobs:  # it has never been there
                 raise
-            ended = False
             time.sleep(left / 1000)
-        if ended:
-            return jobs
+        except NotFound:
+            if not jobs:
+                raise
+            for id in behind:  # cancelled since, and removed from the queue
+                _note_gone(hood, jobs, id)
+        behind = [id for id in behind if id not in jobs or not jobs[id].ended]
+        if not behind:
+            return [jobs[id] for id in ids]
         if end is not None and time.monotonic() >= end:
-            behind = [job.id for job in jobs if not job.ended]
-            raise WaitTimeout(f"{len(behind)} of {len(jobs)} have not ended after {timeout} s: {', '.join(behind[:5])}")
+            raise WaitTimeout(f"{len(behind)} of {len(ids)} have not ended after {timeout} s: {', '.join(behind[:5])}")
 
 
 async def wait_async(*ids: str, hood: Optional[Hood] = None) -> List[Job]:
