@@ -5,7 +5,7 @@ PREFIX  ?= /usr/local
 DESTDIR ?=
 
 .DEFAULT_GOAL := build
-.PHONY: help deps build demo test test-all test-crash test-vm test-bare bench install clean lint format
+.PHONY: help deps build demo test test-all test-crash test-vm test-bare bench install clean lint format texts
 
 help:
 	@sed -n 's/^##  //p' Makefile
@@ -64,6 +64,11 @@ lint:
 ##  make format      put every source file into the house's format
 format:
 	@git ls-files '*.c' '*.h' | xargs clang-format -i
+
+##  make texts       write anew what is said of options and limits, out of their tables
+texts:
+	@scripts/build $(BUILD)
+	@scripts/texts $(BUILD)/tests/texts/tables
 
 ##  make deps        install everything that any of these needs
 deps:

@@ -108,12 +108,10 @@ typedef struct fh_request fh_request;
 fh_request *fh_request_new(void); /* NULL: memory is out */
 void fh_request_free(fh_request *request);
 
-/* One option of `fumehood run`, without its dashes: "memory", "2G". Names are written as in request files or as options
- * ("optional_output", "optional-output"). What can be given several times (output, optional_output, ro, input, env, query,
- * after, retry_on) is added to what is there, the rest replaced. A flag (again, no_stage, allow_unlimited, explain) takes
- * NULL, "true" or "false". Beside the options there are: "id"; "directory", where relative paths start; the limits that
- * only files have ("files", "file_size", "open_files"); and for fh_submit(): "priority", "retries", "retry_on", "after",
- * "submitter". */
+/* One option of `fumehood run` or `submit`, without its dashes: "memory", "2G". All of them are in docs/FORMATS.md ("A
+ * request", "Limits"), and are written as in request files or as options ("optional_output", "optional-output"). What is a
+ * list there is added to what is there already, the rest replaced. A flag takes NULL, "true" or "false". Beside these there
+ * are "id"; "directory", where relative paths start; and for fh_submit() "submitter". */
 int fh_request_set(fh_request *request, const char *name, const char *value, fh_error *err);
 /* The command's words, up to a NULL; they replace those that were there. */
 int fh_request_command(fh_request *request, const char *const *argv, fh_error *err);

@@ -8,6 +8,13 @@
 
 enum { REQUEST_FILE_MAX = 4 << 20 };
 
+const char *asked_option_name(size_t i)
+{
+	struct option_info o;
+
+	return request_option_at(i, &o) ? o.name : NULL;
+}
+
 int asked_apply_option(void *request, const char *name, const char *value, struct error *err)
 {
 	return request_option(request, name, value, err);

@@ -13,7 +13,8 @@ int asked_take_words(struct cli *cli, struct request *r, const struct options *o
 int asked_load_file(struct request *r, const char *file, struct error *err);
 /* Relative paths start where the caller is. */
 int asked_set_directory(struct request *r, struct error *err);
-/* For `others_apply`: one option of a request. */
+/* For `others_name` and `others_apply`: the i-th option of a request, or NULL; one of them, applied. */
+const char *asked_option_name(size_t i);
 int asked_apply_option(void *request, const char *name, const char *value, struct error *err);
 
 #endif

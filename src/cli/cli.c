@@ -10,6 +10,50 @@ int cli_usage_error(const struct cli *cli, struct error *err)
 	return error_set(err, ERROR_USAGE, "it is used as: fumehood %s", cli->command->usage);
 }
 
+enum { HELP_INDENT = 17, HELP_WIDTH = 100 };
+
+/* One more option in a paragraph, on the next line where it does not fit; *column is where the last one ended. */
+static void print_item(const char *item, size_t size, size_t *column)
+{
+	if (*column > HELP_INDENT && *column + 2 + size > HELP_WIDTH) {
+		printf("\n%*s", HELP_INDENT, "");
+		*column = HELP_INDENT;
+	}
+	*column += (size_t)printf("%s%.*s", *column > HELP_INDENT ? "  " : "", (int)size, item);
+}
+
+static void print_option(const struct option_info *o, size_t *column)
+{
+	char item[160];
+	size_t n = (size_t)snprintf(item, sizeof item, "%s%s%s", o->name, o->value ? " " : "",
+				    o->value ? o->value : "");
+	const char *between = " ";
+
+	for (size_t i = 0; o->choices && o->choices[i] && n < sizeof item; i++)
+		if (*o->choices[i]) {
+			n += (size_t)snprintf(item + n, sizeof item - n, "%s%s", between, o->choices[i]);
+			between = "|";
+		}
+	if (o->remark && n < sizeof item)
+		snprintf(item + n, sizeof item - n, " (%s)", o->remark);
+	print_item(item, strlen(item), column);
+}
+
+static void print_group(const struct help_group *g)
+{
+	size_t column = (size_t)printf("%-*s", HELP_INDENT, g->title);
+	struct option_info o;
+
+	for (size_t i = 0; g->group != GROUP_NONE && request_option_at(i, &o); i++)
+		if (o.group == g->group)
+			print_option(&o, &column);
+	for (const char *own = g->own, *end; own; own = end ? end + 2 : NULL) {
+		end = strstr(own, "  ");
+		print_item(own, end ? (size_t)(end - own) : strlen(own), &column);
+	}
+	printf("\n");
+}
+
 void cli_print_help(const struct cli *cli, const struct command *command)
 {
 	size_t n = strlen(command->help);
@@ -17,6 +61,10 @@ void cli_print_help(const struct cli *cli, const struct command *command)
 	printf("%sfumehood %s%s\n%s\n\n%s%s", terminal_style(&cli->out, STYLE_BOLD), command->usage,
 	       terminal_style(&cli->out, STYLE_RESET), command->summary, command->help,
 	       n > 0 && command->help[n - 1] == '\n' ? "" : "\n");
+	for (const struct help_group *g = command->groups; g && g->title; g++)
+		print_group(g);
+	if (command->notes)
+		printf("\n%s", command->notes);
 }
 
 /* Every user of the host can read our command line, and that of a child which has not executed anything. */

@@ -25,11 +25,20 @@ struct cli {
 	struct terminal out, err;
 };
 
+/* A paragraph of a page of help: options of a request, then others of the command's own, two blanks between them. */
+struct help_group {
+	const char *title; /* NULL ends a list */
+	enum option_group group;
+	const char *own;
+};
+
 struct command {
 	const char *name;
-	const char *usage;   /* "show ID [--attempt N]": what follows "fumehood" */
-	const char *summary; /* one line for the list */
-	const char *help;    /* the rest of its page: examples first, then options */
+	const char *usage;		 /* "show ID [--attempt N]": what follows "fumehood" */
+	const char *summary;		 /* one line for the list */
+	const char *help;		 /* the rest of its page: examples first, then options */
+	const struct help_group *groups; /* of options that a request's table knows, then */
+	const char *notes;		 /* what stands below these */
 	int (*main)(struct cli *cli, int argc, char **argv, struct error *err);
 	int words_min, words_max;
 	bool is_attempt; /* with --json a refusal has the shape of an attempt */
@@ -83,9 +92,6 @@ enum style cli_verdict_style(enum verdict v);
 const char *cli_mark(const struct terminal *t, bool ok);
 /* text_escape() that never fails: for one name in a message or a cell. Freed by the caller. */
 char *cli_escape(const char *text);
-
-/* run.c: what `run` suggests for a mistyped option. Ends with NULL. */
-extern const char *const run_option_names[];
 
 /* verdict_line.c: the last line of a run, and what is said beside it. Newly allocated, lines ended; NULL: memory is out. */
 char *verdict_line(const struct attempt *a, const struct terminal *t, bool quiet);

@@ -52,24 +52,49 @@ static unsigned distance(const char *a, const char *b)
 	return row[n % 3][m];
 }
 
-const char *options_suggest(const char *typed, const char *const *names)
+/* The name that was probably meant, so far. */
+struct guess {
+	const char *best;
+	unsigned least;
+};
+
+static struct guess guess_begin(const char *typed)
 {
 	size_t length = strlen(typed + strspn(typed, "-"));
-	const char *best = NULL;
-	unsigned least = length < 3 ? 1 : (unsigned)length / 3;
 
-	for (size_t i = 0; names && names[i]; i++) {
-		unsigned d = distance(typed, names[i]);
+	return (struct guess){.least = length < 3 ? 1 : (unsigned)length / 3};
+}
 
-		/* The beginning of a name is as good as a name with one letter wrong. */
-		if (length > 2 && strncmp(names[i], typed, strlen(typed)) == 0)
-			d = 1;
-		if (d < least || (d == least && !best)) {
-			least = d;
-			best = names[i];
-		}
-	}
-	return best;
+static void guess_add(struct guess *g, const char *typed, const char *name)
+{
+	unsigned d = distance(typed, name);
+
+	/* The beginning of a name is as good as a name with one letter wrong. */
+	if (strlen(typed + strspn(typed, "-")) > 2 && strncmp(name, typed, strlen(typed)) == 0)
+		d = 1;
+	if (d < g->least || (d == g->least && !g->best))
+		*g = (struct guess){name, d};
+}
+
+const char *options_suggest(const char *typed, const char *const *names)
+{
+	struct guess g = guess_begin(typed);
+
+	for (size_t i = 0; names[i]; i++)
+		guess_add(&g, typed, names[i]);
+	return g.best;
+}
+
+static const char *meant_by(const struct options *o, const char *typed)
+{
+	struct guess g = guess_begin(typed);
+	const char *name;
+
+	for (const struct option_row *row = o->table; row && row->name; row++)
+		guess_add(&g, typed, row->name);
+	for (size_t i = 0; o->others_name && (name = o->others_name(i)); i++)
+		guess_add(&g, typed, name);
+	return g.best;
 }
 
 static const struct option_row *find_row(const struct options *o, const char *name)
@@ -82,16 +107,9 @@ static const struct option_row *find_row(const struct options *o, const char *na
 
 static int refuse_unknown(const struct options *o, const char *name, const char *command, struct error *err)
 {
-	const char *names[64], *meant;
+	const char *meant = name[1] == '-' ? meant_by(o, name) : NULL;
 	char shown[SHOWN_ROOM];
-	size_t n = 0;
 
-	for (const struct option_row *row = o->table; row && row->name && n < ARRAY_SIZE(names) - 1; row++)
-		names[n++] = row->name;
-	for (size_t i = 0; o->others_names && o->others_names[i] && n < ARRAY_SIZE(names) - 1; i++)
-		names[n++] = o->others_names[i];
-	names[n] = NULL;
-	meant = name[1] == '-' ? options_suggest(name, names) : NULL;
 	text_escape_into(shown, sizeof shown, name, strlen(name));
 	if (meant)
 		return error_set(err, ERROR_USAGE, "unknown option '%s': did you mean %s?", shown, meant);

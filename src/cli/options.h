@@ -22,12 +22,12 @@ struct option_row {
 
 struct options {
 	const struct option_row *table;
-	/* Options that somebody else knows (a request's), as request_option_takes_value and request_option do; names
-	 * are for "did you mean". All may be NULL. */
+	/* Options that somebody else knows (a request's), as request_option_takes_value and request_option do; name tells
+	 * the i-th, or NULL, for "did you mean". All may be NULL. */
 	int (*others_take_value)(const char *name);
 	int (*others_apply)(void *arg, const char *name, const char *value, struct error *err);
 	void *others_arg;
-	const char *const *others_names;
+	const char *(*others_name)(size_t i);
 	/* Results, pointing into argv. */
 	char **words;
 	int n_words;

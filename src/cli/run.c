@@ -17,57 +17,21 @@ static const char help[] =
 	"  fumehood run --wall 10m --memory 2G --cpus 2 -- ./simulate --seed 7\n"
 	"  fumehood run -f request.yaml                       the same from a file\n"
 	"  fumehood run a42 --dry-run -- python3 analysis.py  what would be done, every default shown\n"
-	"\n"
-	"what it sees     --data DIR  --docs DIR  --ro PATH[:AT]  --input PATH[:AS]  --no-stage\n"
-	"                 --env NAME[=VALUE]  -i (stdin)\n"
-	"                 --query NAME=SQL (asks the database, NAME is a CSV file then)\n"
-	"what comes out   --output GLOB  --optional-output GLOB  --into DIR (copies them there)\n"
-	"                 --force (over what is there)\n"
-	"                 --post-process CMD (turns them into rows)\n"
-	"limits           --wall TIME  --grace TIME  --cpu-time TIME  --cpus N  --memory SIZE  --pids N\n"
-	"                 --disk SIZE  --output-max SIZE  --log-max SIZE  --allow-unlimited\n"
-	"the rest         --keep never|on-failure|always  --again (after a success)  -f FILE\n"
-	"                 --db URL  --config FILE  --dry-run  --json  --quiet\n"
-	"\n"
+	"\n";
+
+static const struct help_group groups[] = {
+	{"what it sees", GROUP_INPUTS, NULL},
+	{"what comes out", GROUP_OUTPUTS, NULL},
+	{"limits", GROUP_LIMITS, NULL},
+	{"the rest", GROUP_REST, "-f FILE  --db URL  --config FILE  --dry-run  --json  --quiet"},
+	{0},
+};
+
+static const char notes[] =
 	"Sizes are 512M, 2G; times 90s, 10m, 2h. Without --output every file that it makes is an output.\n"
 	"Exit status: the analysis's own; 124 timed out, 137 out of memory, 122 an output is missing,\n"
 	"123 the post-process failed, "
 	"130/143/129 cancelled, 125 refused or not committed.\n";
-
-/* For "did you mean": the names of a request's options, which only the model knows the meaning of. */
-const char *const run_option_names[] = {
-	"--data",
-	"--docs",
-	"--ro",
-	"--input",
-	"--no-stage",
-	"--output",
-	"--optional-output",
-	"--env",
-	"--wall",
-	"--grace",
-	"--cpu-time",
-	"--cpus",
-	"--memory",
-	"--pids",
-	"--disk",
-	"--output-max",
-	"--log-max",
-	"--allow-unlimited",
-	"--strength",
-	"--keep",
-	"--into",
-	"--force",
-	"--again",
-	"--post-process",
-	"--query",
-	"--explain",
-	"--priority",
-	"--after",
-	"--retries",
-	"--retry-on",
-	NULL,
-};
 
 struct run {
 	struct request request;
@@ -93,7 +57,7 @@ static int parse(struct cli *cli, struct run *run, int argc, char **argv, struct
 		.others_take_value = request_option_takes_value,
 		.others_apply = asked_apply_option,
 		.others_arg = &run->request,
-		.others_names = run_option_names,
+		.others_name = asked_option_name,
 	};
 	int r = cli_parse(cli, &o, argc, argv, err);
 
@@ -176,6 +140,8 @@ const struct command command_run = {
 	.usage = "run [ID] [options] -- CMD [ARG…]",
 	.summary = "runs one analysis under the hood and commits its results",
 	.help = help,
+	.groups = groups,
+	.notes = notes,
 	.main = run_main,
 	.words_max = 1 << 20,
 	.is_attempt = true,

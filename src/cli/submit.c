@@ -21,15 +21,19 @@ static const char help[] =
 	"  fumehood submit -f many.jsonl                      one request per line, all or none\n"
 	"  fumehood submit a44 --wait -- ./simulate           and wait for its end\n"
 	"\n"
-	"Every option of run (fumehood help run) but -i. Files are stored now: you may leave and delete them.\n"
-	"the queue        --priority N (-1000 to 1000, among your own)  --after ID (must have succeeded)\n"
-	"                 --retries N (at most so many more attempts, 5)  --retry-on VERDICT[,VERDICT]\n"
-	"                 --submitter NAME (within the owner's share of the workers)\n"
-	"many             --array A-B ({task} is the number; ids are ID.A … ID.B)  --lines FILE (JSON\n"
-	"                 Lines; - is stdin)  -f FILE (.jsonl: the same)\n"
-	"the rest         --if-absent (a known id is no mistake)  --wait  --dry-run\n"
-	"                 --db URL  --config FILE  --json  --quiet\n"
-	"\n"
+	"Every option of run (fumehood help run) but -i. Files are stored now: you may leave and delete them.\n";
+
+static const struct help_group groups[] = {
+	{"the queue", GROUP_QUEUE, "--submitter NAME (within the owner's share of the workers)"},
+	{"many", GROUP_NONE,
+	 "--array A-B ({task} is the number; ids are ID.A … ID.B)  --lines FILE (JSON Lines; - is stdin)  "
+	 "-f FILE (.jsonl: the same)"},
+	{"the rest", GROUP_NONE,
+	 "--if-absent (a known id is no mistake)  --wait  --dry-run  --db URL  --config FILE  --json  --quiet"},
+	{0},
+};
+
+static const char notes[] =
 	"Prints the id, of many one per line. What is lost (a worker or its host died) is tried again, what\n"
 	"failed only with --retry-on.\n";
 
@@ -123,7 +127,7 @@ static int parse(struct cli *cli, struct submit *s, int argc, char **argv, struc
 		.others_take_value = request_option_takes_value,
 		.others_apply = asked_apply_option,
 		.others_arg = &s->request,
-		.others_names = run_option_names,
+		.others_name = asked_option_name,
 	};
 	int r = cli_parse(cli, &o, argc, argv, err);
 
@@ -340,6 +344,8 @@ const struct command command_submit = {
 	.usage = "submit [ID] [options] -- CMD [ARG…]",
 	.summary = "puts analyses into the queue",
 	.help = help,
+	.groups = groups,
+	.notes = notes,
 	.main = submit_main,
 	.words_max = 1 << 20,
 	.takes_rest = true,

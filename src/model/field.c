@@ -25,35 +25,68 @@ static const char *const keep_choices[] = {
 #define IN_ALL	  (FIELD_IN_REQUEST | FIELD_IN_DEFAULTS | FIELD_IN_STORE)
 #define IN_ONE	  (FIELD_IN_REQUEST | FIELD_IN_STORE) /* of one request, never a default */
 
-const struct field field_table[FIELD_COUNT] = {
-	{"id", NULL, FIELD_TEXT, IN_ONE, AT(id)},
-	{"command", NULL, FIELD_COMMAND, IN_ONE, AT(command)},
-	{"directory", NULL, FIELD_TEXT, FIELD_IN_STORE, AT(directory)},
-	{"data", "--data", FIELD_TEXT, IN_ALL, AT(data)},
-	{"docs", "--docs", FIELD_TEXT, IN_ALL, AT(docs)},
-	{"ro", "--ro", FIELD_PATHS, IN_ALL, AT(ro), AT(n_ro)},
-	{"input", "--input", FIELD_PATHS, IN_ALL, AT(inputs), AT(n_inputs)},
-	{"no_stage", "--no-stage", FIELD_FLAG, IN_ALL, AT(no_stage)},
-	{"output", "--output", FIELD_LIST, IN_ALL, AT(outputs)},
-	{"optional_output", "--optional-output", FIELD_LIST, IN_ALL, AT(optional_outputs)},
-	{"env", "--env", FIELD_LIST, IN_ALL, AT(env)},
-	{"stdin", "-i", FIELD_FLAG, IN_ALL, AT(stdin_open)},
-	{"limits", NULL, FIELD_LIMITS, IN_ALL, AT(limits)},
-	{"allow_unlimited", "--allow-unlimited", FIELD_FLAG, IN_ALL, AT(allow_unlimited)},
-	{"strength", "--strength", FIELD_CHOICE, IN_ALL, AT(strength), 0, strength_choices},
-	{"keep", "--keep", FIELD_CHOICE, IN_ALL, AT(keep), 0, keep_choices},
-	{"into", "--into", FIELD_TEXT, IN_ALL, AT(into)},
-	{"force", "--force", FIELD_FLAG, IN_ONE, AT(force)},
-	{"again", "--again", FIELD_FLAG, IN_ONE, AT(again)},
-	{"post_process", "--post-process", FIELD_TEXT, IN_ALL, AT(post_process)},
-	{"query", "--query", FIELD_QUERIES, IN_ALL, AT(queries), AT(n_queries)},
-	{"explain", "--explain", FIELD_FLAG, IN_ALL, AT(explain)},
-	{"priority", "--priority", FIELD_NUMBER, IN_ONE, AT(priority), 0, NULL, -JOB_PRIORITY_MAX,
-	 JOB_PRIORITY_MAX},
-	{"after", "--after", FIELD_LIST, IN_ONE, AT(after)},
-	{"retries", "--retries", FIELD_NUMBER, IN_ONE, AT(retries), 0, NULL, 0, JOB_RETRIES_MAX},
-	{"retry_on", "--retry-on", FIELD_VERDICTS, IN_ONE, AT(retry_on)},
+const struct field field_table[] = {
+	{"id", NULL, FIELD_TEXT, IN_ONE, AT(id), .help = "made up when left out"},
+	{"command", NULL, FIELD_COMMAND, IN_ONE, AT(command),
+	 .help = "words are taken as they stand, bare numbers and true too; a text is split at blanks, with '…', \"…\" "
+		 "and \\ as quotes, and nothing is expanded"},
+	{"directory", NULL, FIELD_TEXT, FIELD_IN_STORE, AT(directory), .help = "where relative paths start"},
+	{"data", "--data", FIELD_TEXT, IN_ALL, AT(data), .group = GROUP_INPUTS, .value = "DIR",
+	 .help = "a directory, shown read-only at its own path and as data/; else the configuration's, else ./data where "
+		 "it exists and is no link out of the directory"},
+	{"docs", "--docs", FIELD_TEXT, IN_ALL, AT(docs), .group = GROUP_INPUTS, .value = "DIR",
+	 .help = "the same as docs/"},
+	{"ro", "--ro", FIELD_PATHS, IN_ALL, AT(ro), AT(n_ro), .group = GROUP_INPUTS, .value = "PATH[:AT]",
+	 .help = "shown read-only at AT, which is absolute, or at its own path"},
+	{"input", "--input", FIELD_PATHS, IN_ALL, AT(inputs), AT(n_inputs), .group = GROUP_INPUTS,
+	 .value = "PATH[:AS]",
+	 .help = "copied into the workspace before the start as AS, which is relative to it, or under its own name"},
+	{"no_stage", "--no-stage", FIELD_FLAG, IN_ALL, AT(no_stage), .group = GROUP_INPUTS,
+	 .help = "copy nothing that is only named in the command"},
+	{"output", "--output", FIELD_LIST, IN_ALL, AT(outputs), .group = GROUP_OUTPUTS, .value = "GLOB",
+	 .help = "relative, without '..'; each must match something at the end"},
+	{"optional_output", "--optional-output", FIELD_LIST, IN_ALL, AT(optional_outputs),
+	 .group = GROUP_OUTPUTS, .value = "GLOB", .help = "the same, but may match nothing"},
+	{"env", "--env", FIELD_LIST, IN_ALL, AT(env), .group = GROUP_INPUTS, .value = "NAME[=VALUE]",
+	 .help = "added to the environment with this value, or the caller's; NAME has letters, digits and _"},
+	{"stdin", "-i", FIELD_FLAG, IN_ALL, AT(stdin_open), .group = GROUP_INPUTS, .remark = "stdin",
+	 .help = "the caller's standard input instead of /dev/null"},
+	{"limits", NULL, FIELD_LIMITS, IN_ALL, AT(limits), .help = "what it may use: the table above"},
+	{"allow_unlimited", "--allow-unlimited", FIELD_FLAG, IN_ALL, AT(allow_unlimited),
+	 .group = GROUP_LIMITS, .help = "run even where a limit that was asked for cannot be held"},
+	{"strength", "--strength", FIELD_CHOICE, IN_ALL, AT(strength), .choices = strength_choices,
+	 .help = "which walls there must be; landlock is refused in this version"},
+	{"keep", "--keep", FIELD_CHOICE, IN_ALL, AT(keep), .choices = keep_choices, .group = GROUP_REST,
+	 .help = "when the workspace is left at the end"},
+	{"into", "--into", FIELD_TEXT, IN_ALL, AT(into), .group = GROUP_OUTPUTS, .value = "DIR",
+	 .remark = "copies them there",
+	 .help = "a directory that the outputs are copied into after the commit: never over what is there without force, "
+		 "and a dot-file only if output or optional_output has its exact name"},
+	{"force", "--force", FIELD_FLAG, IN_ONE, AT(force), .group = GROUP_OUTPUTS,
+	 .remark = "over what is there",
+	 .help = "what is copied into a directory may overwrite what is there"},
+	{"again", "--again", FIELD_FLAG, IN_ONE, AT(again), .group = GROUP_REST, .remark = "after a success",
+	 .help = "another attempt although one has succeeded"},
+	{"post_process", "--post-process", FIELD_TEXT, IN_ALL, AT(post_process), .group = GROUP_OUTPUTS,
+	 .value = "CMD", .remark = "turns them into rows",
+	 .help = "a command that turns the outputs into rows, split as command is"},
+	{"query", "--query", FIELD_QUERIES, IN_ALL, AT(queries), AT(n_queries), .group = GROUP_INPUTS,
+	 .value = "NAME=SQL", .remark = "asks the database, NAME is a CSV file then",
+	 .help = "asked of the ledger's database before the start; the answer is the file NAME"},
+	{"explain", "--explain", FIELD_FLAG, IN_ALL, AT(explain), .help = "refused in this version"},
+	{"priority", "--priority", FIELD_NUMBER, IN_ONE, AT(priority), .min = -JOB_PRIORITY_MAX,
+	 .max = JOB_PRIORITY_MAX, .group = GROUP_QUEUE, .remark = "-1000 to 1000, among your own",
+	 .help = "among the submitter's own, higher is sooner; of the queue"},
+	{"after", "--after", FIELD_LIST, IN_ONE, AT(after), .group = GROUP_QUEUE, .value = "ID",
+	 .remark = "must have succeeded", .help = "must have succeeded first; of the queue"},
+	{"retries", "--retries", FIELD_NUMBER, IN_ONE, AT(retries), .max = JOB_RETRIES_MAX,
+	 .built_in = JOB_RETRIES_DEFAULT, .group = GROUP_QUEUE, .remark = "at most so many more attempts, 5",
+	 .help = "at most so many more attempts, for what trying again can mend; of the queue"},
+	{"retry_on", "--retry-on", FIELD_VERDICTS, IN_ONE, AT(retry_on), .group = GROUP_QUEUE,
+	 .value = "VERDICT[,VERDICT]",
+	 .help = "tried again too, besides lost and failures of ours; of the queue"},
 };
+const size_t field_count = ARRAY_SIZE(field_table);
 
 const char *keep_name(enum keep keep)
 {
@@ -67,7 +100,7 @@ const char *strength_name(enum strength strength)
 
 const struct field *field_by_key(const char *key, unsigned where)
 {
-	for (size_t i = 0; i < FIELD_COUNT; i++)
+	for (size_t i = 0; i < field_count; i++)
 		if ((field_table[i].where & where) && strcmp(field_table[i].key, key) == 0)
 			return &field_table[i];
 	return NULL;
@@ -75,7 +108,7 @@ const struct field *field_by_key(const char *key, unsigned where)
 
 const struct field *field_by_option(const char *option)
 {
-	for (size_t i = 0; i < FIELD_COUNT; i++)
+	for (size_t i = 0; i < field_count; i++)
 		if (field_table[i].option && strcmp(field_table[i].option, option) == 0)
 			return &field_table[i];
 	return NULL;
@@ -87,9 +120,10 @@ const struct field *field_by_option(const char *option)
 #define COUNT_AT(f, r)	     ((size_t *)(void *)((char *)(r) + (f)->count_offset))
 #define COUNT_IN(f, r)	     (*(const size_t *)(const void *)((const char *)(r) + (f)->count_offset))
 
-static unsigned field_bit(const struct field *f)
+static uint64_t field_bit(const struct field *f)
 {
-	return 1U << (f - field_table);
+	_Static_assert(ARRAY_SIZE(field_table) <= 64, "a request's set of given fields has a bit for each");
+	return UINT64_C(1) << (f - field_table);
 }
 
 bool field_is_set(const struct field *f, const struct request *r)
@@ -226,8 +260,7 @@ static int number_parse(const struct field *f, struct request *r, const char *te
 	return 0;
 }
 
-/* What trying again could change. */
-static bool verdict_is_retried(enum verdict v)
+bool field_takes_verdict(enum verdict v)
 {
 	return v != VERDICT_NONE && v != VERDICT_SUCCEEDED && v != VERDICT_CANCELLED;
 }
@@ -241,7 +274,7 @@ static int verdicts_parse(const struct field *f, struct request *r, const char *
 		enum verdict v;
 
 		snprintf(name, sizeof name, "%.*s", n < sizeof name ? (int)n : 0, text);
-		if (verdict_parse(name, &v) < 0 || !verdict_is_retried(v))
+		if (verdict_parse(name, &v) < 0 || !field_takes_verdict(v))
 			return error_set(
 				err, ERROR_USAGE,
 				"%s '%s' is not a verdict that can be tried again: failed, timed_out, out_of_memory …",

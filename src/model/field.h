@@ -1,12 +1,14 @@
 /*
  * One table of what a request consists of. Options, request files, the configuration's defaults and stored JSON are
- * all read and written through it, so that a field has one name and one meaning. Private to the model.
+ * all read and written through it, so that a field has one name and one meaning. Help and "did you mean" come out of it
+ * too, and so do the tables of docs/FORMATS.md and the JSON Schemas (scripts/texts). Private to the model.
  */
 #ifndef MODEL_FIELD_H
 #define MODEL_FIELD_H
 
 #include "node.h"
 #include "request.h"
+#include "verdict.h"
 
 enum field_kind {
 	FIELD_TEXT,
@@ -32,14 +34,21 @@ struct field {
 	size_t offset;
 	size_t count_offset;	    /* PATHS, QUERIES: of the number of pairs */
 	const char *const *choices; /* CHOICE: names by value, NULL-terminated; "" cannot be chosen */
-	int min, max;		    /* NUMBER */
+	int min, max, built_in;	    /* NUMBER */
+	enum option_group group;    /* where help shows the option */
+	const char *value;	    /* what it takes, for help: "DIR"; NULL for flags, choices and numbers */
+	const char *remark;	    /* beside it there, or NULL */
+	const char *help;	    /* what it means, in a line: for FORMATS and the schemas */
 };
 
-enum { FIELD_COUNT = 26 };
-extern const struct field field_table[FIELD_COUNT];
+extern const struct field field_table[];
+extern const size_t field_count;
 
 const struct field *field_by_key(const char *key, unsigned where); /* or NULL */
 const struct field *field_by_option(const char *option);	   /* or NULL */
+
+/* What trying again could change: the verdicts that VERDICTS are of. */
+bool field_takes_verdict(enum verdict v);
 
 /* Given a value, by these functions (even one that equals "unset", such as false) or by hand. */
 bool field_is_set(const struct field *f, const struct request *r);

@@ -21,7 +21,8 @@ const struct limit_info limit_table[LIMIT_COUNT] = {
 	[LIMIT_CPU_TIME] = {"cpu_time", "--cpu-time", UNIT_TIME, LIMIT_NONE, 1, false,
 			    "CPU time of all processes together"},
 	[LIMIT_CPUS] = {"cpus", "--cpus", UNIT_CPUS, LIMIT_NONE, 1, false, "CPUs used at a time"},
-	[LIMIT_MEMORY] = {"memory", "--memory", UNIT_SIZE, 2 * GIB, MIB, false, "memory, swap included"},
+	[LIMIT_MEMORY] = {"memory", "--memory", UNIT_SIZE, 2 * GIB, MIB, false,
+			  "memory of all processes together, swap included"},
 	[LIMIT_PIDS] = {"pids", "--pids", UNIT_COUNT, 512, 1, false, "processes and threads at a time"},
 	[LIMIT_DISK] = {"disk", "--disk", UNIT_SIZE, 10 * GIB, 4 * KIB, false,
 			"bytes in the workspace and the private /tmp"},
@@ -186,6 +187,14 @@ static const char *unit_example(enum limit_unit unit)
 	};
 
 	return examples[unit];
+}
+
+const char *limit_unit_word(enum limit_unit unit)
+{
+	static const char *const words[] = {
+		[UNIT_TIME] = "TIME", [UNIT_SIZE] = "SIZE", [UNIT_COUNT] = "N", [UNIT_CPUS] = "N"};
+
+	return words[unit];
 }
 
 int limit_parse(enum limit which, const char *text, uint64_t *ret, struct error *err)

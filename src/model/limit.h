@@ -34,13 +34,13 @@ enum limit_unit { UNIT_TIME, UNIT_SIZE, UNIT_COUNT, UNIT_CPUS };
 enum limit_origin { LIMIT_UNSET, LIMIT_BUILT_IN, LIMIT_SITE, LIMIT_ASKED };
 
 struct limit_info {
-	const char *name;   /* request key; the option is "--" + name with '-' for '_' */
-	const char *option; /* NULL where there is no option: only in files */
+	const char *name; /* request key */
+	const char *option;
 	enum limit_unit unit;
 	uint64_t built_in; /* LIMIT_NONE: no limit */
 	uint64_t least;	   /* smaller values make no sense and are usage errors */
 	bool always;	   /* "none" makes no sense either */
-	const char *help;
+	const char *help;  /* for --dry-run, the manual, FORMATS and the schemas (scripts/texts) */
 };
 
 extern const struct limit_info limit_table[LIMIT_COUNT];
@@ -53,6 +53,9 @@ struct limits {
 /* Text → value by the limit's unit. "512M", "2G", "1.5K"; "90s", "10m", "2h", "250ms", bare seconds; "0.5"; "none".
  * ERROR_USAGE names the limit, the text and an example. Sizes are powers of 1024. */
 int limit_parse(enum limit which, const char *text, uint64_t *ret, struct error *err);
+
+/* "TIME", "SIZE", "N": what an option takes. */
+const char *limit_unit_word(enum limit_unit unit);
 
 enum { LIMIT_TEXT_SIZE = 32 };
 /* "2G", "90s", "0.5": short human text, parseable by limit_parse again where it is exact; else "1.9 GiB". */

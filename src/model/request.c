@@ -15,7 +15,7 @@ void request_init(struct request *r)
 
 void request_done(struct request *r)
 {
-	for (size_t i = 0; i < FIELD_COUNT; i++)
+	for (size_t i = 0; i < field_count; i++)
 		field_done(&field_table[i], r);
 	*r = (struct request){0};
 }
@@ -23,7 +23,7 @@ void request_done(struct request *r)
 static int limit_by_option(const char *option)
 {
 	for (int i = 0; i < LIMIT_COUNT; i++)
-		if (limit_table[i].option && strcmp(limit_table[i].option, option) == 0)
+		if (strcmp(limit_table[i].option, option) == 0)
 			return i;
 	return -1;
 }
@@ -35,6 +35,26 @@ int request_option_takes_value(const char *option)
 	if (!f)
 		return limit_by_option(option) < 0 ? -1 : 1;
 	return f->kind != FIELD_FLAG;
+}
+
+bool request_option_at(size_t i, struct option_info *ret)
+{
+	if (i < LIMIT_COUNT) {
+		const struct limit_info *l = &limit_table[i];
+
+		*ret = (struct option_info){l->option, limit_unit_word(l->unit), .group = GROUP_LIMITS};
+		return true;
+	}
+	for (size_t k = 0, n = LIMIT_COUNT; k < field_count; k++) {
+		const struct field *f = &field_table[k];
+
+		if (!f->option || n++ != i)
+			continue;
+		*ret = (struct option_info){f->option, f->kind == FIELD_NUMBER ? "N" : f->value, f->remark,
+					    f->choices, f->group};
+		return true;
+	}
+	return false;
 }
 
 int request_option(struct request *r, const char *option, const char *value, struct error *err)
@@ -60,7 +80,7 @@ int request_option(struct request *r, const char *option, const char *value, str
 
 int request_inherit(struct request *r, const struct request *from)
 {
-	for (size_t i = 0; i < FIELD_COUNT; i++) {
+	for (size_t i = 0; i < field_count; i++) {
 		const struct field *f = &field_table[i];
 
 		if (!field_is_set(f, from) || (field_is_set(f, r) && f->kind != FIELD_LIMITS))
@@ -118,7 +138,7 @@ json_t *request_to_json(const struct request *r)
 {
 	json_auto_t *object = json_object();
 
-	for (size_t i = 0; i < FIELD_COUNT; i++) {
+	for (size_t i = 0; i < field_count; i++) {
 		const struct field *f = &field_table[i];
 
 		if (field_is_set(f, r) && json_object_set_new(object, f->key, field_to_json(f, r)) < 0)

@@ -54,7 +54,7 @@ struct request {
 	char **after;	   /* ids */
 	int retries;	   /* see request_retries() */
 	unsigned retry_on; /* a bit 1 << verdict for each */
-	unsigned set;	   /* private: which fields were given, whatever their value */
+	uint64_t set;	   /* private: which fields were given, whatever their value */
 };
 
 void request_init(struct request *r);
@@ -66,6 +66,20 @@ void request_done(struct request *r);
  * 1, 0 for a flag, -1 unknown. */
 int request_option(struct request *r, const char *option, const char *value, struct error *err);
 int request_option_takes_value(const char *option);
+
+/* Where the help of a command shows an option; NONE: it has its name, but is of no use in this version. */
+enum option_group { GROUP_NONE, GROUP_INPUTS, GROUP_OUTPUTS, GROUP_LIMITS, GROUP_REST, GROUP_QUEUE };
+
+struct option_info {
+	const char *name;	    /* "--memory" */
+	const char *value;	    /* what it takes: "SIZE"; NULL for a flag, or where there are choices */
+	const char *remark;	    /* for who reads the help, or NULL */
+	const char *const *choices; /* NULL-terminated, "" cannot be chosen; or NULL */
+	enum option_group group;
+};
+
+/* The options of a request one by one, limits first: for help and for "did you mean". False: there are no more. */
+bool request_option_at(size_t i, struct option_info *ret);
 
 /* How often it is tried again at most: as it says, else JOB_RETRIES_DEFAULT (job.h). */
 int request_retries(const struct request *r);

@@ -40,9 +40,15 @@ static int other_apply(void *arg, const char *name, const char *value, struct er
 	return 1;
 }
 
+static const char *other_name(size_t i)
+{
+	static const char *const names[] = {"--memory", "--optional-output"};
+
+	return i < ARRAY_SIZE(names) ? names[i] : NULL;
+}
+
 static void parse(struct parsed *p, int argc, const char *const *argv)
 {
-	static const char *const names[] = {"--memory", "--optional-output", NULL};
 	const struct option_row table[] = {
 		{"--json", OPTION_FLAG, &p->json},
 		{"--db", OPTION_TEXT, &p->db},
@@ -57,7 +63,7 @@ static void parse(struct parsed *p, int argc, const char *const *argv)
 		      .others_take_value = other_takes_value,
 		      .others_apply = other_apply,
 		      .others_arg = p,
-		      .others_names = names},
+		      .others_name = other_name},
 	};
 	p->r = options_parse(&p->o, argc, (char **)argv, &p->err);
 	p->o.table = NULL;

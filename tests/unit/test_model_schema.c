@@ -34,7 +34,7 @@ static void assert_fields(const json_t *properties, unsigned where)
 		if (!field_by_key(key, where))
 			fail_msg("the schema has '%s', the code has not", key);
 	}
-	for (size_t i = 0; i < FIELD_COUNT; i++) {
+	for (size_t i = 0; i < field_count; i++) {
 		const struct field *f = &field_table[i];
 		const json_t *choices = json_object_get(json_object_get(properties, f->key), "enum");
 

@@ -28,6 +28,7 @@ class Limits:
     """What an analysis may use. Sizes are written "2G" or as bytes, times "10m" or as seconds; "none" is no limit; None is the
     site's default. A limit that is asked for and cannot be held on this host is refused."""
 
+    # scripts/texts: limits
     wall: Optional[Duration] = None
     grace: Optional[Duration] = None
     cpu_time: Optional[Duration] = None
@@ -40,6 +41,7 @@ class Limits:
     log_max: Optional[Amount] = None
     file_size: Optional[Amount] = None
     open_files: Optional[Amount] = None
+    # scripts/texts: end
 
     def items(self) -> List[Tuple[str, str]]:
         """Name and text of those that are given."""
