@@ -79,16 +79,6 @@ int error_here(struct error *err, int r)
 	return r;
 }
 
-bool error_is_here(const struct error *err)
-{
-	static const int full[] = {ENOSPC, EDQUOT, ENFILE, EMFILE, ENOMEM, EROFS, EAGAIN};
-
-	for (size_t i = 0; i < ARRAY_SIZE(full); i++)
-		if (err->kind == ERROR_SYSTEM && err->errnum == full[i])
-			return true;
-	return err->is_here;
-}
-
 int error_memory(struct error *err)
 {
 	error_system(err, ENOMEM, "cannot go on");
@@ -97,6 +87,8 @@ int error_memory(struct error *err)
 
 bool error_is_passing(const struct error *err)
 {
+	if (err->is_here)
+		return true;
 	switch (err->kind) {
 	case ERROR_BUSY:
 	case ERROR_LEDGER:

@@ -49,12 +49,10 @@ int error_system(struct error *err, int errnum, const char *format, ...) PRINTF_
 /* Puts "<format>: " before the message that is there. Returns its argument r, so that one can return it. */
 int error_prefix(struct error *err, int r, const char *format, ...) PRINTF_LIKE(3, 4);
 
-/* Marks what is there as an obstacle of this host. Returns r. err may be NULL. */
+/* Marks what is there as an obstacle of this host, which its kind does not tell. Returns r. err may be NULL. */
 int error_here(struct error *err, int r);
-/* Is it one: marked, or a disk that is full, a table of the kernel's, memory. */
-bool error_is_here(const struct error *err);
-/* Is it of this moment, of this host: a full disk, too many files, a ledger that does not answer? Then it may be tried
- * again, here or elsewhere, and says nothing about what was asked. */
+/* Is it of this moment or of this host: marked so, somebody else's now, a full disk, too many files, a ledger that does not
+ * answer? Then it may be tried again, here or elsewhere, and says nothing about what was asked. */
 bool error_is_passing(const struct error *err);
 
 /* Out of memory is an ordinary failure as well. Returns -ENOMEM. */

@@ -175,7 +175,7 @@ static enum outcome run(struct seat *seat, struct task *t)
 	if (err.kind == ERROR_LEASE)
 		return OUTCOME_HANDED_BACK;
 	/* What one host has in its way is not the end of an analysis. */
-	return error_is_here(&err) || error_is_passing(&err) ? OUTCOME_BUSY : commit_refusal(seat, t, &err);
+	return error_is_passing(&err) ? OUTCOME_BUSY : commit_refusal(seat, t, &err);
 }
 
 static void work(struct seat *seat, struct task *t)

@@ -208,11 +208,13 @@ int become_start(const struct identity *who, become_fn fn, void *arg, struct chi
 	int pair[2], pidfd;
 
 	if (left_count(who->uid) >= LEFT_OF_USER_MAX)
-		return error_set(
-			err, ERROR_REFUSED,
-			"processes for the user '%s' (%u) hang in a file system that does not answer: "
-			"unmount it, or end what serves it",
-			who->name, who->uid);
+		return error_here(
+			err,
+			error_set(
+				err, ERROR_REFUSED,
+				"processes for the user '%s' (%u) hang in a file system that does not answer: "
+				"unmount it, or end what serves it",
+				who->name, who->uid));
 	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) < 0)
 		return error_system(err, errno, "cannot make a socket pair");
 	/* Our handlers are not the child's to run. */
@@ -232,6 +234,15 @@ int become_start(const struct identity *who, become_fn fn, void *arg, struct chi
 	}
 	*ret = (struct child){.pid = pid, .uid = who->uid, .pidfd = pidfd, .socket = pair[0]};
 	return 0;
+}
+
+bool become_was_killed(const struct child *c)
+{
+	siginfo_t info = {0};
+
+	return pidfd_wait(c->pidfd, DEATH_MS) == 0 &&
+	       waitid(P_PIDFD, (id_t)c->pidfd, &info, WEXITED | WNOHANG | WNOWAIT) == 0 &&
+	       info.si_code == CLD_KILLED;
 }
 
 void become_end(struct child *c)

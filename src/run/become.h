@@ -46,6 +46,8 @@ int become_start(const struct identity *who, become_fn fn, void *arg, struct chi
 /* Kills it if it is alive. One that does not die, since a file system of its user's does not answer, is left behind, and
  * after a few of them become_start refuses more for that user until they are gone. */
 void become_end(struct child *c);
+/* Of one whose socket is at its end: did somebody end it? Before become_end. */
+bool become_was_killed(const struct child *c);
 
 /* One message, with a descriptor or -1. */
 int message_send(int socket, const void *data, size_t size, int fd); /* -errno */

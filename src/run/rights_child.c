@@ -296,6 +296,20 @@ static int take_answer(struct hood *h, struct task *t, const struct answer *a, i
 	return 1;
 }
 
+/* A file system that hangs, a machine under load, somebody who killed it: this host's, and of this day. That it ended by
+ * itself would be the same anywhere. */
+static int no_answer(const struct rights *rights, const struct child *child, ssize_t n, struct error *err)
+{
+	bool is_late = n == -ETIMEDOUT;
+	int r = error_set(
+		err, ERROR_REFUSED,
+		"what '%s' has submitted could not be looked at as its user %u ('%s'): the process that did so %s",
+		rights->owner, rights->who.uid, rights->who.name,
+		is_late ? "gave no answer in time" : "was ended");
+
+	return is_late || become_was_killed(child) ? error_here(err, r) : r;
+}
+
 static int converse(struct hood *h, struct task *t, const struct child *child, struct error *err)
 {
 	const struct rights *rights = t->rights;
@@ -317,11 +331,7 @@ static int converse(struct hood *h, struct task *t, const struct child *child, s
 				    : -ETIMEDOUT;
 
 		if (n != sizeof a)
-			return error_set(
-				err, ERROR_REFUSED,
-				"what '%s' has submitted could not be looked at as its user %u ('%s'): the process that did so %s",
-				rights->owner, rights->who.uid, rights->who.name,
-				n == -ETIMEDOUT ? "gave no answer in time" : "was ended");
+			return no_answer(rights, child, n, err);
 		r = take_answer(h, t, &a, fd, err);
 		if (r != 0)
 			return r == 1 ? 0 : r;
