@@ -49,32 +49,41 @@ __all__ = [
 
 
 def start(id: Optional[str], command: Command, *, follow: bool = False, progress: bool = False, stdin: Optional[int] = None,
+          # scripts/texts: options
           data: Optional[StrPath] = None, docs: Optional[StrPath] = None, ro: Sequence[Shown] = (),
           inputs: Sequence[Shown] = (), stage: bool = True, outputs: Globs = (), optional_outputs: Globs = (),
           env: Optional[Mapping[str, Optional[str]]] = None, limits: Optional[Limits] = None,
           allow_unlimited: bool = False, strength: Optional[str] = None, keep: Optional[str] = None,
           into: Optional[StrPath] = None, force: bool = False, again: bool = False, post_process: Optional[str] = None,
-          query: Optional[Mapping[str, str]] = None, explain: bool = False, directory: Optional[StrPath] = None,
-          hood: Optional[Hood] = None) -> Run:
+          query: Optional[Mapping[str, str]] = None, explain: bool = False,
+          # scripts/texts: end
+          directory: Optional[StrPath] = None, hood: Optional[Hood] = None) -> Run:
     """Starts an analysis and returns at once. It is committed when it ends; Run.wait() has the result.
 
     follow: its lines can be read as they come (`for line in run`, `async for line in run`). progress: Run.progress() measures.
     stdin: a descriptor that it reads from. The other options are those of Request.
     """
     request = Request(
-        id, command, data=data, docs=docs, ro=ro, inputs=inputs, stage=stage, outputs=outputs,
-        optional_outputs=optional_outputs, env=env, limits=limits, allow_unlimited=allow_unlimited, strength=strength,
-        keep=keep, into=into, force=force, again=again, post_process=post_process, query=query, explain=explain, directory=directory)
+        id, command,
+        # scripts/texts: passed
+        data=data, docs=docs, ro=ro, inputs=inputs, stage=stage, outputs=outputs, optional_outputs=optional_outputs,
+        env=env, limits=limits, allow_unlimited=allow_unlimited, strength=strength, keep=keep, into=into, force=force,
+        again=again, post_process=post_process, query=query, explain=explain,
+        # scripts/texts: end
+        directory=directory)
     return Run(request, hood=hood, follow=follow, progress=progress, stdin=stdin)
 
 
-async def run_async(id: Optional[str], command: Command, *, check: bool = False, data: Optional[StrPath] = None,
-                    docs: Optional[StrPath] = None, ro: Sequence[Shown] = (), inputs: Sequence[Shown] = (),
-                    stage: bool = True, outputs: Globs = (), optional_outputs: Globs = (),
+async def run_async(id: Optional[str], command: Command, *, check: bool = False,
+                    # scripts/texts: options
+                    data: Optional[StrPath] = None, docs: Optional[StrPath] = None, ro: Sequence[Shown] = (),
+                    inputs: Sequence[Shown] = (), stage: bool = True, outputs: Globs = (), optional_outputs: Globs = (),
                     env: Optional[Mapping[str, Optional[str]]] = None, limits: Optional[Limits] = None,
                     allow_unlimited: bool = False, strength: Optional[str] = None, keep: Optional[str] = None,
-                    into: Optional[StrPath] = None, force: bool = False, again: bool = False, post_process: Optional[str] = None,
-                    query: Optional[Mapping[str, str]] = None, explain: bool = False,
+                    into: Optional[StrPath] = None, force: bool = False, again: bool = False,
+                    post_process: Optional[str] = None, query: Optional[Mapping[str, str]] = None,
+                    explain: bool = False,
+                    # scripts/texts: end
                     directory: Optional[StrPath] = None, hood: Optional[Hood] = None) -> Result:
     """Runs an analysis to its end and commit, while the event loop goes on. Cancelling the task kills the analysis: it is
     recorded as cancelled, and when CancelledError is raised nothing of it is alive.
@@ -82,8 +91,12 @@ async def run_async(id: Optional[str], command: Command, *, check: bool = False,
     check: any other end than success is raised. The other options are those of Request.
     """
     request = Request(
-        id, command, data=data, docs=docs, ro=ro, inputs=inputs, stage=stage, outputs=outputs,
-        optional_outputs=optional_outputs, env=env, limits=limits, allow_unlimited=allow_unlimited, strength=strength,
-        keep=keep, into=into, force=force, again=again, post_process=post_process, query=query, explain=explain, directory=directory)
+        id, command,
+        # scripts/texts: passed
+        data=data, docs=docs, ro=ro, inputs=inputs, stage=stage, outputs=outputs, optional_outputs=optional_outputs,
+        env=env, limits=limits, allow_unlimited=allow_unlimited, strength=strength, keep=keep, into=into, force=force,
+        again=again, post_process=post_process, query=query, explain=explain,
+        # scripts/texts: end
+        directory=directory)
     with Run(request, hood=hood) as run:
         return await run.wait_async(check)

@@ -39,19 +39,25 @@ class Analysis:
     The options are those of Request.
     """
 
-    def __init__(self, id: Optional[str] = None, *, data: Optional[StrPath] = None, docs: Optional[StrPath] = None,
-                 ro: Sequence[Shown] = (), inputs: Sequence[Shown] = (), stage: bool = True, outputs: Globs = (),
-                 optional_outputs: Globs = (), env: Optional[Mapping[str, Optional[str]]] = None,
-                 limits: Optional[Limits] = None, allow_unlimited: bool = False, strength: Optional[str] = None,
-                 keep: Optional[str] = None, into: Optional[StrPath] = None, force: bool = False, again: bool = False,
+    def __init__(self, id: Optional[str] = None, *,
+                 # scripts/texts: options
+                 data: Optional[StrPath] = None, docs: Optional[StrPath] = None, ro: Sequence[Shown] = (),
+                 inputs: Sequence[Shown] = (), stage: bool = True, outputs: Globs = (), optional_outputs: Globs = (),
+                 env: Optional[Mapping[str, Optional[str]]] = None, limits: Optional[Limits] = None,
+                 allow_unlimited: bool = False, strength: Optional[str] = None, keep: Optional[str] = None,
+                 into: Optional[StrPath] = None, force: bool = False, again: bool = False,
                  post_process: Optional[str] = None, query: Optional[Mapping[str, str]] = None, explain: bool = False,
+                 # scripts/texts: end
                  directory: Optional[StrPath] = None, hood: Optional[Hood] = None) -> None:
         self.id: str = _make_id() if id is None else id
         self._request = Request(
-            self.id, data=data, docs=docs, ro=ro, inputs=inputs, stage=stage, outputs=outputs,
-            optional_outputs=optional_outputs, env=env, limits=limits, allow_unlimited=allow_unlimited,
-            strength=strength, keep=keep, into=into, force=force, again=again, post_process=post_process, query=query,
-            explain=explain, directory=directory)
+            self.id,
+            # scripts/texts: passed
+            data=data, docs=docs, ro=ro, inputs=inputs, stage=stage, outputs=outputs, optional_outputs=optional_outputs,
+            env=env, limits=limits, allow_unlimited=allow_unlimited, strength=strength, keep=keep, into=into,
+            force=force, again=again, post_process=post_process, query=query, explain=explain,
+            # scripts/texts: end
+            directory=directory)
         self._given_hood = hood
         self._pid = 0
         self._run: Optional[Run] = None

@@ -23,22 +23,27 @@ SLICE_MS = 500
 
 def submit(id: Optional[str], command: Command, *, priority: Optional[int] = None, retries: Optional[int] = None,
            retry_on: Globs = (), after: Globs = (), submitter: Optional[str] = None, if_absent: bool = False,
+           # scripts/texts: options
            data: Optional[StrPath] = None, docs: Optional[StrPath] = None, ro: Sequence[Shown] = (),
            inputs: Sequence[Shown] = (), stage: bool = True, outputs: Globs = (), optional_outputs: Globs = (),
            env: Optional[Mapping[str, Optional[str]]] = None, limits: Optional[Limits] = None,
            allow_unlimited: bool = False, strength: Optional[str] = None, keep: Optional[str] = None,
            into: Optional[StrPath] = None, force: bool = False, again: bool = False, post_process: Optional[str] = None,
-           query: Optional[Mapping[str, str]] = None, explain: bool = False, directory: Optional[StrPath] = None,
-           hood: Optional[Hood] = None) -> str:
+           query: Optional[Mapping[str, str]] = None, explain: bool = False,
+           # scripts/texts: end
+           directory: Optional[StrPath] = None, hood: Optional[Hood] = None) -> str:
     """Puts an analysis into the queue, with the files that it needs, and returns its id.
 
     after: ids that must have succeeded first. if_absent: an id that is known is the same analysis, and no failure.
     """
     request = Request(
-        id, command, data=data, docs=docs, ro=ro, inputs=inputs, stage=stage, outputs=outputs,
-        optional_outputs=optional_outputs, env=env, limits=limits, allow_unlimited=allow_unlimited, strength=strength,
-        keep=keep, into=into, force=force, again=again, post_process=post_process, query=query, explain=explain, directory=directory,
-        priority=priority, retries=retries, retry_on=retry_on, after=after, submitter=submitter)
+        id, command,
+        # scripts/texts: passed
+        data=data, docs=docs, ro=ro, inputs=inputs, stage=stage, outputs=outputs, optional_outputs=optional_outputs,
+        env=env, limits=limits, allow_unlimited=allow_unlimited, strength=strength, keep=keep, into=into, force=force,
+        again=again, post_process=post_process, query=query, explain=explain,
+        # scripts/texts: end
+        directory=directory, priority=priority, retries=retries, retry_on=retry_on, after=after, submitter=submitter)
     return submit_many([request], if_absent=if_absent, hood=hood)[0]
 
 

@@ -89,12 +89,15 @@ class Popen:
     def __init__(self, args: Command, *, id: Optional[str] = None, stdin: Union[int, IO[Any], None] = None,
                  stdout: Optional[int] = None, stderr: Optional[int] = None, text: bool = False,
                  encoding: Optional[str] = None, errors: Optional[str] = None, cwd: Optional[StrPath] = None,
-                 env: Optional[Mapping[str, str]] = None, data: Optional[StrPath] = None, docs: Optional[StrPath] = None,
-                 ro: Sequence[Shown] = (), inputs: Sequence[Shown] = (), stage: bool = True, outputs: Globs = (),
-                 optional_outputs: Globs = (), limits: Optional[Limits] = None, allow_unlimited: bool = False,
-                 strength: Optional[str] = None, keep: Optional[str] = None, into: Optional[StrPath] = None, force: bool = False,
-                 again: bool = False, post_process: Optional[str] = None, query: Optional[Mapping[str, str]] = None,
-                 explain: bool = False, hood: Optional[Hood] = None) -> None:
+                 env: Optional[Mapping[str, str]] = None,
+                 # scripts/texts: options -env
+                 data: Optional[StrPath] = None, docs: Optional[StrPath] = None, ro: Sequence[Shown] = (),
+                 inputs: Sequence[Shown] = (), stage: bool = True, outputs: Globs = (), optional_outputs: Globs = (),
+                 limits: Optional[Limits] = None, allow_unlimited: bool = False, strength: Optional[str] = None,
+                 keep: Optional[str] = None, into: Optional[StrPath] = None, force: bool = False, again: bool = False,
+                 post_process: Optional[str] = None, query: Optional[Mapping[str, str]] = None, explain: bool = False,
+                 # scripts/texts: end
+                 hood: Optional[Hood] = None) -> None:
         for name, value in (("stdout", stdout), ("stderr", stderr)):
             if value not in (None, PIPE, DEVNULL):
                 raise UsageError(f"{name} is PIPE, DEVNULL or None (only the log)")
@@ -104,10 +107,13 @@ class Popen:
         self._hood = hood_or_default(hood)
         id, directory, in_held = self._place(id, cwd)
         request = Request(
-            id, self.args, data=data, docs=docs, ro=ro, inputs=inputs, stage=stage and not in_held, outputs=outputs,
-            optional_outputs=optional_outputs, env=_own(env), limits=limits, allow_unlimited=allow_unlimited,
-            strength=strength, keep=keep, into=into, force=force, again=again, post_process=post_process, query=query,
-            explain=explain, directory=directory)
+            id, self.args,
+            # scripts/texts: passed -stage -env
+            data=data, docs=docs, ro=ro, inputs=inputs, outputs=outputs, optional_outputs=optional_outputs,
+            limits=limits, allow_unlimited=allow_unlimited, strength=strength, keep=keep, into=into, force=force,
+            again=again, post_process=post_process, query=query, explain=explain,
+            # scripts/texts: end
+            stage=stage and not in_held, env=_own(env), directory=directory)
         read, write = self._stdin(stdin)
         try:
             self.run = Run(request, hood=self._hood, follow=PIPE in (stdout, stderr), defer=in_held, stdin=read)
@@ -215,12 +221,15 @@ def run(args: Command, *, id: Optional[str] = None, input: Union[str, bytes, Non
         stdin: Union[int, IO[Any], None] = None, stdout: Optional[int] = None, stderr: Optional[int] = None,
         capture_output: bool = False, text: bool = False, encoding: Optional[str] = None, errors: Optional[str] = None,
         timeout: Optional[float] = None, check: bool = False, cwd: Optional[StrPath] = None,
-        env: Optional[Mapping[str, str]] = None, data: Optional[StrPath] = None, docs: Optional[StrPath] = None,
-        ro: Sequence[Shown] = (), inputs: Sequence[Shown] = (), stage: bool = True, outputs: Globs = (),
-        optional_outputs: Globs = (), limits: Optional[Limits] = None, allow_unlimited: bool = False,
-        strength: Optional[str] = None, keep: Optional[str] = None, into: Optional[StrPath] = None, force: bool = False,
-        again: bool = False, post_process: Optional[str] = None, query: Optional[Mapping[str, str]] = None,
-        explain: bool = False, hood: Optional[Hood] = None) -> CompletedProcess:
+        env: Optional[Mapping[str, str]] = None,
+        # scripts/texts: options -env
+        data: Optional[StrPath] = None, docs: Optional[StrPath] = None, ro: Sequence[Shown] = (),
+        inputs: Sequence[Shown] = (), stage: bool = True, outputs: Globs = (), optional_outputs: Globs = (),
+        limits: Optional[Limits] = None, allow_unlimited: bool = False, strength: Optional[str] = None,
+        keep: Optional[str] = None, into: Optional[StrPath] = None, force: bool = False, again: bool = False,
+        post_process: Optional[str] = None, query: Optional[Mapping[str, str]] = None, explain: bool = False,
+        # scripts/texts: end
+        hood: Optional[Hood] = None) -> CompletedProcess:
     """Runs an analysis to its end. timeout: TimedOut (TimeoutExpired) after so many seconds; check: any other end than success is
     raised. If an exception or Ctrl-C interrupts it, nothing of it stays alive."""
     if capture_output:
@@ -231,10 +240,13 @@ def run(args: Command, *, id: Optional[str] = None, input: Union[str, bytes, Non
         stdin = _file_of(input.encode(encoding or "utf-8") if isinstance(input, str) else input)
     try:
         process = Popen(
-            args, id=id, stdin=stdin, text=text, encoding=encoding, errors=errors, cwd=cwd, env=env, data=data, docs=docs,
-            ro=ro, inputs=inputs, stage=stage, outputs=outputs, optional_outputs=optional_outputs,
-            limits=_with_wall(limits, timeout), allow_unlimited=allow_unlimited, strength=strength, keep=keep, into=into, force=force,
-            again=again, post_process=post_process, query=query, explain=explain, hood=hood)
+            args, id=id, stdin=stdin, text=text, encoding=encoding, errors=errors, cwd=cwd, env=env,
+            # scripts/texts: passed -limits -env
+            data=data, docs=docs, ro=ro, inputs=inputs, stage=stage, outputs=outputs, optional_outputs=optional_outputs,
+            allow_unlimited=allow_unlimited, strength=strength, keep=keep, into=into, force=force, again=again,
+            post_process=post_process, query=query, explain=explain,
+            # scripts/texts: end
+            limits=_with_wall(limits, timeout), hood=hood)
     finally:
         if input is not None and isinstance(stdin, int):
             os.close(stdin)
