@@ -474,6 +474,7 @@ static int worker_open(struct worker *w, const struct worker_options *o, struct 
 	c = hood_config(w->hood);
 	w->cap = c->queue_cap;
 	w->lease_ns = o->lease_ns ? o->lease_ns : c->queue_lease_ns;
+	ledger_hurry(w->ledger, w->lease_ns);
 	w->memory_total = host_memory() ? host_memory() : INT64_MAX;
 	w->cpus_total = (uint64_t)host_cpus() * 1000;
 	jobs = o->jobs ? o->jobs : c->queue_jobs ? c->queue_jobs : host_cpus();

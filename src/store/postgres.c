@@ -5,6 +5,7 @@
 #include "postgres.h"
 
 #include <errno.h>
+#include <limits.h>
 #include <poll.h>
 #include <stdio.h>
 #include <string.h>
@@ -22,6 +23,17 @@ enum {
 	DIGESTS_AT_ONCE = 4096,
 	PARAMS_MAX = 8,
 };
+
+static int session_set(struct postgres *p, const char *settings, struct error *err)
+{
+	_cleanup_free_ char *peer = pq_peer_settings(&p->q), *text = NULL;
+
+	if (!peer || asprintf(&text, "%s%s", settings, peer) < 0) {
+		text = NULL;
+		return error_memory(err);
+	}
+	return pq_exec(&p->q, text, err);
+}
 
 /* What we want set is set for the session, if it is ours; else for each transaction, so that others find theirs as it
  * was. */
@@ -47,7 +59,7 @@ static int connect_and_set(struct postgres *p, struct error *err)
 		return error_memory(err);
 	if (p->q.is_pooled)
 		return 0;
-	r = pq_exec(&p->q, text, err);
+	r = session_set(p, text, err);
 	return r == 0 && p->listening ? pq_exec(&p->q, sql_postgres_listen, err) : r;
 }
 
@@ -449,6 +461,11 @@ static struct backend *postgres_close(struct backend *b)
 }
 DEFINE_CLEANUP(struct backend *, postgres_close);
 
+static void postgres_hurry(struct backend *b, uint64_t silence_ms)
+{
+	pq_hurry(&postgres_of(b)->q, silence_ms < INT_MAX ? (int)silence_ms : INT_MAX);
+}
+
 static const struct backend_ops postgres_ops = {
 	.dialect = SQL_POSTGRES,
 	.close = postgres_close,
@@ -469,6 +486,7 @@ static const struct backend_ops postgres_ops = {
 	.post_end = postgres_post_end,
 	.query = postgres_query,
 	.ring = postgres_ring,
+	.hurry = postgres_hurry,
 	.bell = postgres_bell,
 	.bell_read = postgres_bell_read,
 	.bell_end = postgres_bell_end,

@@ -8,11 +8,20 @@
 #include <string.h>
 #include <sys/random.h>
 
+#include "buffer.h"
 #include "clock.h"
 #include "macros.h"
 #include "text.h"
 
-enum { OLDEST_SERVER = 130000, CONNECT_OPTIONS_MAX = 64, ASK_MS = 5000, ON_ITS_WAY_MS = 1000 };
+enum {
+	OLDEST_SERVER = 130000,
+	CONNECT_OPTIONS_MAX = 64,
+	ASK_MS = 5000,
+	ON_ITS_WAY_MS = 1000,
+	CONNECT_S = 10
+};
+/* What libpq makes of less. */
+enum { CONNECT_LEAST_S = 2 };
 
 int pq_load(struct pq *q, struct error *err)
 {
@@ -160,23 +169,34 @@ static int mark_ask(struct pq *q, const struct mark *m, struct error *err)
 	return r;
 }
 
-static const char *connect_timeout(void)
+static const char *connect_timeout(const struct pq *q, char text[static 16])
 {
 	const char *timeout = getenv("PGCONNECT_TIMEOUT");
 
-	return timeout ? timeout : "10";
+	snprintf(text, 16, "%d", q->connect_s ? q->connect_s : CONNECT_S);
+	return timeout ? timeout : text;
+}
+
+void pq_hurry(struct pq *q, int silence_ms)
+{
+	int seconds = silence_ms / 1000;
+
+	if (silence_ms >= q->silence_ms)
+		return;
+	q->silence_ms = silence_ms;
+	q->connect_s = seconds < CONNECT_LEAST_S ? CONNECT_LEAST_S : seconds < CONNECT_S ? seconds : 0;
 }
 
 static int connect_once(struct pq *q, const char *const *more_names, const char *const *more_values,
 			const char *options, struct error *err)
 {
+	char said[512], timeout[16];
 	/* What the caller says comes last, and so it wins; options have it in them. */
 	const char *names[CONNECT_OPTIONS_MAX + 9] = {
 		"connect_timeout",     "fallback_application_name", "client_encoding", "keepalives_idle",
 		"keepalives_interval", "keepalives_count",	    "tcp_user_timeout"};
 	const char *values[CONNECT_OPTIONS_MAX + 9] = {
-		connect_timeout(), "fumehood", "UTF8", "10", "5", "3", "30000"};
-	char said[512];
+		connect_timeout(q, timeout), "fumehood", "UTF8", "10", "5", "3", "30000"};
 	size_t n = 7;
 
 	for (size_t i = 0; i < CONNECT_OPTIONS_MAX && more_names[i]; i++) {
@@ -233,6 +253,24 @@ int pq_connect_with(struct pq *q, const char *const *names, const char *const *v
 	return connect_marked(q, names, values, options ? options : "", err);
 }
 
+char *pq_peer_settings(struct pq *q)
+{
+	static const char *const names[][2] = {{"keepalives_idle", "tcp_keepalives_idle"},
+					       {"keepalives_interval", "tcp_keepalives_interval"},
+					       {"keepalives_count", "tcp_keepalives_count"},
+					       {"tcp_user_timeout", "tcp_user_timeout"}};
+	PQconninfoOption *options = q->PQconninfo(q->conn);
+	_cleanup_buffer_ struct buffer b = {0};
+	int r = options ? buffer_append(&b, "", 0) : -ENOMEM;
+
+	for (const PQconninfoOption *o = options; r == 0 && o && o->keyword; o++)
+		for (size_t i = 0; r == 0 && i < ARRAY_SIZE(names); i++)
+			if (o->val && strcmp(o->keyword, names[i][0]) == 0)
+				r = buffer_printf(&b, "; SET %s = %d", names[i][1], atoi(o->val));
+	q->PQconninfoFree(options);
+	return r < 0 ? NULL : buffer_take(&b);
+}
+
 int pq_lost(struct pq *q, struct error *err)
 {
 	char said[512];
@@ -246,8 +284,9 @@ int pq_lost(struct pq *q, struct error *err)
 /* Does the server that we are connected to answer anybody? One that refuses does. */
 static bool is_there(struct pq *q)
 {
+	char timeout[16];
 	const char *const names[] = {"connect_timeout", "host", "hostaddr", "port", "user", "dbname", NULL};
-	const char *const values[] = {connect_timeout(),
+	const char *const values[] = {connect_timeout(q, timeout),
 				      q->PQhost(q->conn),
 				      q->PQhostaddr(q->conn),
 				      q->PQport(q->conn),

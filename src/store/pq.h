@@ -64,6 +64,7 @@ struct pq {
 	PGconn *conn;
 	const char *name; /* of the ledger, for messages; the backend's */
 	int silence_ms;	  /* how long nothing is heard before it is asked whether the server is there */
+	int connect_s;	  /* how long connecting may take; 0: 10 s */
 	int statement_ms; /* how long a statement may take: after that it is lost in any case */
 	bool is_asking;	  /* private: after another connection, and nobody asks after this one */
 	bool lost;	  /* nothing but pq_connect helps any more */
@@ -80,6 +81,11 @@ void pq_done(struct pq *q);
 int pq_connect(struct pq *q, const char *url, struct error *err);
 /* The same with these options of libpq, instead of a URL; both lists end in NULL. */
 int pq_connect_with(struct pq *q, const char *const *names, const char *const *values, struct error *err);
+/* Silence is noticed after this, if it is not sooner anyhow; connecting has as long, and 2 s at least. */
+void pq_hurry(struct pq *q, int silence_ms);
+/* How the server is to find out that we are gone, in the words of SET: as we do that it is. Its own default is two hours,
+ * in which it keeps the session. "; SET …", to be appended; NULL: out of memory. */
+char *pq_peer_settings(struct pq *q);
 /* What libpq said last, in one line. */
 const char *pq_said(struct pq *q, char *out, size_t room);
 

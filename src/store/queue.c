@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <string.h>
 
+#include "clock.h"
 #include "text.h"
 
 enum { TRANSACTION_TRIES = 5, IDS_AT_ONCE = 4096 };
@@ -244,6 +245,12 @@ int queue_job_load(struct job *ret, const struct value *row, struct error *err)
 	if (r == 0)
 		r = value_to_text(&row[QUEUE_OWNER], &ret->owner, err);
 	return r < 0 ? r : load_words(ret, row, err);
+}
+
+void ledger_hurry(struct ledger *l, uint64_t lease_ns)
+{
+	if (l->backend->ops->hurry)
+		l->backend->ops->hurry(l->backend, lease_ns / 3 / NSEC_PER_MSEC);
 }
 
 int ledger_bell(struct ledger *l, struct error *err)

@@ -119,6 +119,10 @@ void lease_watch_done(struct lease_watch *w);
 int ledger_expire(struct ledger *l, struct lease_watch *watch, unsigned *ret_expired, int64_t *ret_next,
 		  struct error *err);
 
+/* Whoever has leases of this length to keep cannot wait for half a minute to learn that nobody hears him: who was cut off is
+ * back as soon as all the others, who may be watching what is his. */
+void ledger_hurry(struct ledger *l, uint64_t lease_ns);
+
 /* ---- the doorbell ---- */
 
 /* A descriptor that becomes readable when somebody has submitted, cancelled or finished something: PostgreSQL's NOTIFY
