@@ -101,6 +101,8 @@ struct backend_ops {
 	int (*bell)(struct backend *b, struct error *err);
 	int (*bell_read)(struct backend *b, struct error *err);
 	void (*bell_end)(struct backend *b);
+	/* Could anybody write at this moment? Only where there is one writer at a time. NULL: always. */
+	bool (*is_writable)(struct backend *b);
 	/* Silence of so long is noticed from now on. NULL: there is no peer that could be silent. */
 	void (*hurry)(struct backend *b, uint64_t silence_ms);
 	/* The database's own check of itself: fn gets one text per problem. NULL: has none. */

@@ -221,6 +221,8 @@ int ledger_commit_rows(struct ledger *l, const struct attempt *a, content_open_f
 		r = dump_texts(&c, err);
 	if (r == 0)
 		r = commit_secure(&c, err);
+	if (r == 0)
+		r = commit_stage(&c, err);
 	if (r == 0) {
 		int tries = COMMIT_TRIES;
 

@@ -32,7 +32,14 @@ void commit_done(struct commit *c);
  * can take them; the others are put into the database, within the transaction. */
 int commit_list(struct commit *c, const struct output *outputs, size_t n, struct error *err);
 int commit_secure(struct commit *c, struct error *err);
+/* stage.c: many of the latter are written beforehand, where there is one writer at a time. Before the transaction, after
+ * commit_secure. */
+int commit_stage(struct commit *c, struct error *err);
 int commit_blobs(struct commit *c, struct error *err);
+/* Within it: they are referred to now. */
+int commit_unstage(struct commit *c, struct error *err);
+/* Between rows_begin(TABLE_BLOB) and rows_end. */
+int commit_blob_add(struct commit *c, const struct content *content, struct error *err);
 
 /* An attempt without outputs or rows, within a transaction that is open. */
 int commit_within(struct ledger *l, const struct attempt *a, int *ret_number, struct error *err);

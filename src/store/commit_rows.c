@@ -112,7 +112,7 @@ static int read_content(struct commit *c, const struct output *o, struct error *
 	return 0;
 }
 
-static int add_blob(struct commit *c, const struct content *content, struct error *err)
+int commit_blob_add(struct commit *c, const struct content *content, struct error *err)
 {
 	const struct output *o = content->output;
 	struct value row[] = {
@@ -159,8 +159,9 @@ int commit_blobs(struct commit *c, struct error *err)
 	r = rows_begin(c, TABLE_BLOB, err);
 	for (size_t i = 0; i < c->n_contents && r == 0; i++)
 		if (states[i] == BLOB_UNKNOWN)
-			r = add_blob(c, &c->contents[i], err);
-	return rows_end(c, r, err);
+			r = commit_blob_add(c, &c->contents[i], err);
+	r = rows_end(c, r, err);
+	return r < 0 ? r : commit_unstage(c, err);
 }
 
 static int add_outputs(struct commit *c, struct error *err)

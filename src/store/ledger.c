@@ -287,5 +287,7 @@ int ledger_sweep(struct ledger *l, uint64_t *ret_removed, struct error *err)
 {
 	struct objects_owner owner = ledger_owner(l);
 
-	return objects_sweep(&l->objects, &owner, ret_removed, err);
+	int r = objects_sweep(&l->objects, &owner, ret_removed, err);
+
+	return r < 0 ? r : ledger_sweep_staged(l, ret_removed, err);
 }

@@ -53,6 +53,10 @@ int objects_pin(struct objects *o, const char *token, const uint8_t (*sha256)[DI
 		struct error *err);
 void objects_unpin(struct objects *o, const char *token);
 
+/* No writer is at work, and none begins: 1, 0 if there is no store, -EBUSY and no error set, negative. */
+int objects_lock_alone(struct objects *o, struct error *err);
+void objects_unlock(struct objects *o);
+
 /* What the sweep asks: which of these are referred to? and: is this token committed (1, 0, negative)? */
 struct objects_owner {
 	void *arg;

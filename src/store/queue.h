@@ -103,13 +103,15 @@ int ledger_release_if_free(struct ledger *l, const char *id, const char *token, 
 
 /* Leases of others that were found over, and when by clock_now(). A database that was away has let every lease end, and a
  * clock that was set forward does: so one is only given up that has not moved between two looks, a lease apart, over one
- * connection that was not broken in between. All zero at first; lease_watch_done(). */
+ * connection that was not broken in between. Where there is one writer at a time, who writes for longer than a lease keeps
+ * all others from prolonging theirs: that time does not count. All zero at first; lease_watch_done(). */
 struct lease_watch {
 	const char *worker; /* whose leases are not looked at; NULL: nobody's */
 	uint64_t lease_ns;
 	struct watched *list;
 	size_t count;
 	unsigned connection;
+	uint64_t looked_ns; /* clock_now() of the last look */
 };
 void lease_watch_done(struct lease_watch *w);
 

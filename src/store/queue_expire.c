@@ -190,6 +190,20 @@ static int take_watched(void *arg, const struct value *row, struct error *err)
 	return 0;
 }
 
+/* What is watched where there is one writer is looked at so often that nobody writes for long between two looks unseen. */
+static uint64_t look_every(const struct lease_watch *w)
+{
+	return w->lease_ns / 8;
+}
+
+/* Nobody can have prolonged anything since the last look, or we cannot tell. */
+static bool was_shut(struct ledger *l, const struct lease_watch *w)
+{
+	if (!l->backend->ops->is_writable || w->count == 0)
+		return false;
+	return clock_now() - w->looked_ns > w->lease_ns / 2 || !l->backend->ops->is_writable(l->backend);
+}
+
 /* The leases that are over now. What was seen over another connection was not seen. */
 static int watch_look(struct ledger *l, struct lease_watch *w, int64_t now, struct error *err)
 {
@@ -198,7 +212,7 @@ static int watch_look(struct ledger *l, struct lease_watch *w, int64_t now, stru
 				 value_text(w->worker ? w->worker : "")};
 	int r;
 
-	if (w->connection != l->backend->connection)
+	if (w->connection != l->backend->connection || was_shut(l, w))
 		lease_watch_done(w);
 	w->connection = l->backend->connection;
 	r = ledger_run(l, SQL_LEASES_OVER, params, ARRAY_SIZE(params), take_watched, &k, err);
@@ -213,6 +227,7 @@ static int watch_look(struct ledger *l, struct lease_watch *w, int64_t now, stru
 	w->list = k.list;
 	w->count = k.count;
 	w->connection = l->backend->connection;
+	w->looked_ns = clock_now();
 	return 0;
 }
 
@@ -244,7 +259,7 @@ static int watch_expire(struct ledger *l, struct lease_watch *w, uint64_t begun,
 }
 
 /* How long until there is something to do; negative: nothing. */
-static int64_t wait_of(const struct next *n, const struct lease_watch *w)
+static int64_t wait_of(const struct ledger *l, const struct next *n, const struct lease_watch *w)
 {
 	uint64_t now = clock_now();
 	int64_t least = -1;
@@ -256,6 +271,8 @@ static int64_t wait_of(const struct next *n, const struct lease_watch *w)
 
 		least = least < 0 || wait < least ? wait : least;
 	}
+	if (w->count && l->backend->ops->is_writable && least > (int64_t)look_every(w))
+		least = (int64_t)look_every(w);
 	for (const int64_t *at = (const int64_t[]){n->lease, n->due, -1}; *at >= 0; at++)
 		if (*at > n->now && (least < 0 || *at - n->now < least))
 			least = *at - n->now;
@@ -289,7 +306,7 @@ int ledger_expire(struct ledger *l, struct lease_watch *watch, unsigned *ret_exp
 	if (ret_expired)
 		*ret_expired = expired;
 	if (ret_next) {
-		int64_t wait = wait_of(&n, watch);
+		int64_t wait = wait_of(l, &n, watch);
 
 		*ret_next = wait < 0 ? 0 : clock_utc() + wait;
 	}

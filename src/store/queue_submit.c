@@ -404,6 +404,8 @@ int ledger_submit(struct ledger *l, const struct job *jobs, size_t n, unsigned f
 	if (r == 0)
 		r = commit_secure(&s.contents, err);
 	if (r == 0)
+		r = commit_stage(&s.contents, err);
+	if (r == 0)
 		r = queue_transaction(l, store, &s, err);
 	if (!was_holding)
 		objects_release(&l->objects);

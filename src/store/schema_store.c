@@ -1,6 +1,9 @@
 /*
  * Version 5. The ledger has an id of its own, and that of its object store, once there is one: the directory has both in
  * its file `id` (store_id.h). One row, for good.
+ *
+ * blob_staged: contents that nobody refers to yet, since the commit that they are for is still to come (stage.c). Only
+ * SQLite, which has one writer at a time, has any.
  */
 #include "sql.h"
 
@@ -12,7 +15,8 @@ const char sql_version_5_sqlite[] =
 	"	joined_at INTEGER,"
 	"	host TEXT,"
 	"	path BLOB);"
-	"INSERT INTO fumehood_store(one, ledger_id) VALUES (1, lower(hex(randomblob(16))));";
+	"INSERT INTO fumehood_store(one, ledger_id) VALUES (1, lower(hex(randomblob(16))));"
+	"CREATE TABLE fumehood_blob_staged(sha256 BLOB PRIMARY KEY NOT NULL) WITHOUT ROWID;";
 
 const char sql_version_5_postgres[] =
 	"CREATE TABLE fumehood.store("

@@ -62,6 +62,14 @@ static const struct {
 	[SQL_BLOB_STATE] = {"SELECT content IS NULL FROM @blob WHERE sha256 = $1",
 			    "SELECT sha256, content IS NULL FROM @blob WHERE sha256 = ANY ($1)",
 			    "SELECT sha256, false FROM @blob_put WHERE sha256 = ANY ($1)"},
+	[SQL_STAGED_ANY] = {"SELECT 1 FROM @blob_staged LIMIT 1"},
+	[SQL_STAGED_ADD] = {"INSERT INTO @blob_staged(sha256) VALUES ($1) ON CONFLICT DO NOTHING"},
+	[SQL_STAGED_TAKE] = {"DELETE FROM @blob_staged WHERE sha256 = $1"},
+	[SQL_STAGED_SWEEP] = {"DELETE FROM @blob WHERE sha256 IN "
+			      "(SELECT sha256 FROM @blob_staged ORDER BY sha256 LIMIT $1)"},
+	[SQL_STAGED_FORGET] = {"DELETE FROM @blob_staged WHERE sha256 IN "
+			       "(SELECT sha256 FROM @blob_staged ORDER BY sha256 LIMIT $1)"},
+	[SQL_CHANGES] = {"SELECT changes()"},
 	[SQL_BLOB_CONTENT] = {"SELECT content, size FROM @blob WHERE sha256 = $1"},
 	[SQL_BLOB_PAGE] =
 		{"SELECT sha256, size, content FROM @blob WHERE sha256 > $1 ORDER BY sha256 LIMIT $2"},
@@ -300,6 +308,9 @@ const char sql_postgres_part[] = "SET LOCAL search_path = pg_catalog; "
 				 "AND pg_has_role(r.oid, 'MEMBER')) THEN 1 ELSE 2 END "
 				 "FROM (VALUES (0)) v(n) LEFT JOIN pg_class c ON c.relname = 'queue' "
 				 "AND c.relnamespace = to_regnamespace('fumehood')";
+
+const char sql_sqlite_trusting[] = "PRAGMA foreign_keys = OFF";
+const char sql_sqlite_checking[] = "PRAGMA foreign_keys = ON";
 
 const char sql_postgres_notify[] = "NOTIFY fumehood_queue";
 const char sql_postgres_listen[] = "LISTEN fumehood_queue";

@@ -28,19 +28,25 @@ enum sql {
 	SQL_NUMBER_NEXT,    /* id → number */
 	SQL_NUMBER_TAKEN,   /* id, number → 1 */
 	SQL_BLOB_STATE, /* sha256 → is it an object? (SQLite; PostgreSQL: sha256[] → sha256, is it …) */
-	SQL_BLOB_CONTENT, /* sha256 → content, size */
-	SQL_BLOB_PAGE,	  /* sha256 after which, how many → sha256, size, content */
-	SQL_LIST,	  /* verdict, prefix, limit → attempt's columns */
-	SQL_ATTEMPT,	  /* id, number → attempt's columns */
-	SQL_ATTEMPTS,	  /* id → number, verdict, … */
-	SQL_OUTPUTS,	  /* id, number → path, sha256, size, media_type, is it an object? */
-	SQL_REJECTED,	  /* id, number → path, reason */
-	SQL_INPUTS,	  /* id, number → path, source, sha256, size, mode */
-	SQL_QUERIES,	  /* id, number → name, sql, sha256, size, row_count, started_at, duration_ms */
-	SQL_EVENTS,	  /* id, number → at, stage, text */
-	SQL_SAMPLES,	  /* id, number → at_ms, cpu_ms, memory_bytes, pids */
-	SQL_LOG,	  /* id, number, stream → head, tail, omitted */
-	SQL_COUNTS,	  /* → analyses, attempts, outputs, blobs, objects */
+	SQL_STAGED_ANY, /* → 1 if there is a content that nobody refers to yet (all of these: SQLite) */
+	SQL_STAGED_ADD, /* sha256 */
+	SQL_STAGED_TAKE,   /* sha256: somebody does now */
+	SQL_STAGED_SWEEP,  /* how many: the contents of the first of them */
+	SQL_STAGED_FORGET, /* how many: that they were there */
+	SQL_CHANGES,	   /* → rows of the last statement that changed any */
+	SQL_BLOB_CONTENT,  /* sha256 → content, size */
+	SQL_BLOB_PAGE,	   /* sha256 after which, how many → sha256, size, content */
+	SQL_LIST,	   /* verdict, prefix, limit → attempt's columns */
+	SQL_ATTEMPT,	   /* id, number → attempt's columns */
+	SQL_ATTEMPTS,	   /* id → number, verdict, … */
+	SQL_OUTPUTS,	   /* id, number → path, sha256, size, media_type, is it an object? */
+	SQL_REJECTED,	   /* id, number → path, reason */
+	SQL_INPUTS,	   /* id, number → path, source, sha256, size, mode */
+	SQL_QUERIES,	   /* id, number → name, sql, sha256, size, row_count, started_at, duration_ms */
+	SQL_EVENTS,	   /* id, number → at, stage, text */
+	SQL_SAMPLES,	   /* id, number → at_ms, cpu_ms, memory_bytes, pids */
+	SQL_LOG,	   /* id, number, stream → head, tail, omitted */
+	SQL_COUNTS,	   /* → analyses, attempts, outputs, blobs, objects */
 	SQL_POST_COLUMNS, /* table's name → column, class (see backend.h), its letter for a binary COPY, its type in words */
 	SQL_POST_SUM,	 /* id, number → rows posted, null: none */
 	SQL_POST_CHUNKS, /* id, number → target, row_count, fields */
@@ -225,6 +231,8 @@ extern const char sql_postgres_migrate_lock[];
 /* A transaction: one that tells the schema's version and keeps it, one before there is any. */
 char *sql_postgres_begin(const char *settings, bool asks_version);
 /* Rings the bell of those who listen, when the transaction is committed. */
+/* Whether a row that is referred to may go: between two transactions. */
+extern const char sql_sqlite_trusting[], sql_sqlite_checking[];
 extern const char sql_postgres_notify[], sql_postgres_listen[], sql_postgres_unlisten[];
 
 #endif

@@ -14,7 +14,13 @@
 #include "sqlite_file.h"
 #include "text.h"
 
-enum { WAL_RETRY_MS = 5, LOG_PAGES_KEPT = 100, LOG_PAGES_MOST = 1000 };
+enum {
+	WAL_RETRY_MS = 5,
+	LOG_PAGES_KEPT = 100,
+	LOG_PAGES_MOST = 1000,
+	LOG_BYTES_KEPT = 4 << 20,
+	LOG_BYTES_MOST = 8 * LOG_BYTES_KEPT
+};
 
 int sqlite_error(struct sqlite *s, int code, const char *doing, struct error *err)
 {
@@ -205,6 +211,17 @@ static void sqlite_rollback(struct backend *b)
 		sqlite3_exec(sqlite_of(b)->db, "ROLLBACK", NULL, NULL, NULL);
 }
 
+static bool sqlite_is_writable(struct backend *b)
+{
+	struct sqlite *s = sqlite_of(b);
+	bool is;
+
+	sqlite3_busy_timeout(s->db, 0);
+	is = sqlite3_exec(s->db, "BEGIN IMMEDIATE; ROLLBACK", NULL, NULL, NULL) == SQLITE_OK;
+	sqlite3_busy_timeout(s->db, s->busy_ms);
+	return is;
+}
+
 static const char *owner_of(struct sqlite *s)
 {
 	if (!s->owner)
@@ -339,7 +356,29 @@ static int sqlite_verify(struct backend *b, row_fn fn, void *arg, struct error *
 	return r;
 }
 
-/* After each commit: how long the log is now. A process that stays, such as a worker, folds it in as SQLite would. */
+/* The log as a file is as long as it ever was; what is in it may be less, or nothing. */
+static bool log_is_longer(const struct sqlite *s, off_t most)
+{
+	struct stat st;
+
+	return stat(sqlite3_filename_wal(sqlite3_db_filename(s->db, "main")), &st) == 0 && st.st_size > most;
+}
+
+/* Folded in first, which holds up nobody, however long it takes; cut only when that was all. While somebody reads what is in
+ * it, it stays as it is, for the next one who comes by here. */
+static void shorten_log(struct sqlite *s)
+{
+	int pages = -1, folded = -1;
+
+	sqlite3_busy_timeout(s->db, 0);
+	if (sqlite3_wal_checkpoint_v2(s->db, NULL, SQLITE_CHECKPOINT_PASSIVE, &pages, &folded) == SQLITE_OK &&
+	    pages == folded)
+		sqlite3_wal_checkpoint_v2(s->db, NULL, SQLITE_CHECKPOINT_TRUNCATE, NULL, NULL);
+	sqlite3_busy_timeout(s->db, s->busy_ms);
+}
+
+/* After each commit: how long the log is now. A process that stays, such as a worker, folds it in as SQLite would, and what
+ * a large commit has left of it, cuts. */
 static int note_log(void *arg, sqlite3 *db, const char *name, int pages)
 {
 	struct sqlite *s = arg;
@@ -347,6 +386,8 @@ static int note_log(void *arg, sqlite3 *db, const char *name, int pages)
 	s->log_pages = pages;
 	if (pages >= LOG_PAGES_MOST)
 		sqlite3_wal_checkpoint_v2(db, name, SQLITE_CHECKPOINT_PASSIVE, NULL, NULL);
+	if (log_is_longer(s, LOG_BYTES_MOST))
+		shorten_log(s);
 	return SQLITE_OK;
 }
 
@@ -355,10 +396,10 @@ static int note_log(void *arg, sqlite3 *db, const char *name, int pages)
  * know what of it was folded in already. Whoever is at work with it now does it instead, so nobody waits. */
 static void fold_log(struct sqlite *s)
 {
-	if (s->log_pages < LOG_PAGES_KEPT)
+	if (!s->db)
 		return;
-	sqlite3_busy_timeout(s->db, 0);
-	sqlite3_wal_checkpoint_v2(s->db, NULL, SQLITE_CHECKPOINT_TRUNCATE, NULL, NULL);
+	if (s->log_pages >= LOG_PAGES_KEPT || log_is_longer(s, LOG_BYTES_KEPT))
+		shorten_log(s);
 }
 
 static struct backend *sqlite_close(struct backend *b)
@@ -407,6 +448,7 @@ static const struct backend_ops sqlite_ops = {
 	.bell_read = sqlite_bell_read,
 	.bell_end = sqlite_bell_end,
 	.verify = sqlite_verify,
+	.is_writable = sqlite_is_writable,
 };
 
 static int configure(struct sqlite *s, struct error *err)
@@ -421,6 +463,9 @@ static int configure(struct sqlite *s, struct error *err)
 		code = sqlite3_db_config(s->db, SQLITE_DBCONFIG_TRUSTED_SCHEMA, 0, NULL);
 	if (code == SQLITE_OK)
 		code = sqlite3_exec(s->db, "PRAGMA synchronous = FULL", NULL, NULL, NULL);
+	/* Whoever writes it from its beginning again cuts what is left of an earlier, longer one. */
+	if (code == SQLITE_OK)
+		code = sqlite3_exec(s->db, "PRAGMA journal_size_limit = 4194304", NULL, NULL, NULL);
 	/* sqlite_close() decides about checkpoints. */
 	if (code == SQLITE_OK)
 		code = sqlite3_db_config(s->db, SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1, NULL);

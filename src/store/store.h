@@ -19,6 +19,9 @@ struct ledger {
 /* A transaction, for writing, on the schema that it was opened with: until its end nobody upgrades it. */
 int ledger_begin(struct ledger *l, struct error *err);
 
+/* stage.c: contents that somebody staged and did not come to commit. Adds to *removed. */
+int ledger_sweep_staged(struct ledger *l, uint64_t *removed, struct error *err);
+
 /* What the object store asks the ledger. */
 struct objects_owner ledger_owner(struct ledger *l);
 

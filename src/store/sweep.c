@@ -206,18 +206,30 @@ static int locked_orphans(struct objects *o, struct pins *pins, entry_fn fn, voi
 	return r;
 }
 
-int objects_orphans(struct objects *o, const struct objects_owner *owner, entry_fn fn, void *arg,
-		    struct error *err)
+int objects_lock_alone(struct objects *o, struct error *err)
 {
-	struct pins pins = {.owner = owner};
 	int r = objects_open(o, false, err);
 
 	if (r <= 0)
 		return r;
-	if (o->holding || flock(o->lock, LOCK_EX | LOCK_NB) < 0)
-		return -EBUSY;
-	r = locked_orphans(o, &pins, fn, arg, err);
+	return o->holding || flock(o->lock, LOCK_EX | LOCK_NB) < 0 ? -EBUSY : 1;
+}
+
+void objects_unlock(struct objects *o)
+{
 	flock(o->lock, LOCK_UN);
+}
+
+int objects_orphans(struct objects *o, const struct objects_owner *owner, entry_fn fn, void *arg,
+		    struct error *err)
+{
+	struct pins pins = {.owner = owner};
+	int r = objects_lock_alone(o, err);
+
+	if (r <= 0)
+		return r;
+	r = locked_orphans(o, &pins, fn, arg, err);
+	objects_unlock(o);
 	digests_done(&pins.digests);
 	return r;
 }

@@ -1,6 +1,7 @@
 /* What is SQLite's alone: its file, where it may lie, and what it says when it cannot. */
 #include "test_store.h"
 
+#include <pthread.h>
 #include <sched.h>
 #include <signal.h>
 #include <sqlite3.h>
@@ -60,6 +61,235 @@ static void test_the_log_beside_a_closed_ledger_stays_short(void **state)
 		assert_int_equal(stat(wal, &st), 0);
 		assert_true(st.st_size < 200 * 4096);
 	}
+}
+
+static off_t log_size(const struct place *p)
+{
+	_cleanup_free_ char *wal = path_join(p->dir, "ledger.db-wal");
+	struct stat st;
+
+	assert_int_equal(stat(wal, &st), 0);
+	return st.st_size;
+}
+
+static int64_t number_of(const struct place *p, const char *sql)
+{
+	char path[128];
+	sqlite3 *db = NULL;
+	sqlite3_stmt *statement = NULL;
+	int64_t n;
+
+	snprintf(path, sizeof path, "%s/ledger.db", p->dir);
+	assert_int_equal(sqlite3_open(path, &db), SQLITE_OK);
+	assert_int_equal(sqlite3_prepare_v2(db, sql, -1, &statement, NULL), SQLITE_OK);
+	assert_int_equal(sqlite3_step(statement), SQLITE_ROW);
+	n = sqlite3_column_int64(statement, 0);
+	sqlite3_finalize(statement);
+	sqlite3_close(db);
+	return n;
+}
+
+static struct ledger *open_with(const struct place *p, const char *parameters)
+{
+	struct ledger *l = NULL;
+	char url[1100];
+
+	snprintf(url, sizeof url, "%s&%s", p->url, parameters);
+	OK(ledger_open(url, LEDGER_CREATE, &l, &err));
+	return l;
+}
+
+enum { MANY = 40, MANY_SIZE = 1 << 20 };
+
+/* MANY contents of 1 MiB, each of them small by blob_max=2M. */
+static void attempt_of_many(struct attempt *a, const struct place *p, unsigned seed)
+{
+	uint8_t *data = malloc(MANY_SIZE);
+
+	assert_non_null(data);
+	attempt_make(a, "many");
+	for (unsigned i = 0; i < MANY; i++) {
+		char name[32];
+
+		fill(data, MANY_SIZE, seed + i);
+		snprintf(name, sizeof name, "f%u", i);
+		attempt_output(a, p, name, data, MANY_SIZE);
+	}
+	free(data);
+}
+
+static void test_a_large_commit_leaves_no_long_log(void **state)
+{
+	const struct place *p = *state;
+	struct ledger *l = open_with(p, "blob_max=2M");
+	_cleanup_attempt_ struct attempt a;
+
+	attempt_of_many(&a, p, 1);
+	attempt_commit(l, p, &a);
+	quick_commit(l, p, "a", VERDICT_FAILED);
+	/* Of a process that stays, too. */
+	assert_true(log_size(p) <= 8 << 20);
+	ledger_close(l);
+	assert_true(log_size(p) <= 8 << 20);
+}
+
+/* While somebody reads what was before it, the log cannot be cut; who comes by afterwards does it, a reader too. */
+static void test_a_log_that_was_being_read_is_cut_later(void **state)
+{
+	const struct place *p = *state;
+	struct ledger *l = open_with(p, "blob_max=2M"), *stays;
+	_cleanup_attempt_ struct attempt a, b;
+	struct analysis_state known;
+	sqlite3 *reader = NULL;
+	char path[128];
+
+	snprintf(path, sizeof path, "%s/ledger.db", p->dir);
+	for (int i = 0; i < 2; i++) {
+		struct attempt *x = i ? &b : &a;
+
+		assert_int_equal(sqlite3_open(path, &reader), SQLITE_OK);
+		assert_int_equal(sqlite3_exec(reader, "BEGIN; SELECT count(*) FROM fumehood_analysis", NULL,
+					      NULL, NULL),
+				 SQLITE_OK);
+		attempt_of_many(x, p, i ? 10000 : 1);
+		x->number = i + 1;
+		attempt_commit(l, p, x);
+		assert_true(log_size(p) > MANY * MANY_SIZE);
+		if (i == 0) { /* somebody who only looks, and goes */
+			sqlite3_close(reader);
+			stays = place_open(p);
+			OK(ledger_analysis(stays, "many", &known, &err));
+			ledger_close(stays);
+		} else { /* a worker that commits, and stays */
+			sqlite3_close(reader);
+			quick_commit(l, p, "b", VERDICT_FAILED);
+			quick_commit(l, p, "c", VERDICT_FAILED);
+		}
+		assert_true(log_size(p) <= 8 << 20);
+	}
+	ledger_close(l);
+}
+
+/* content_open_fn that looks in, from another connection, while the commit goes on: can others write, and is a part of it to
+ * be seen before all of it is? */
+struct watcher {
+	const struct place *place;
+	sqlite3 *db;
+	int asked, got, seen;
+};
+
+static int64_t seen_by(struct watcher *w, const char *sql)
+{
+	sqlite3_stmt *statement = NULL;
+	int64_t n = -1;
+
+	assert_int_equal(sqlite3_prepare_v2(w->db, sql, -1, &statement, NULL), SQLITE_OK);
+	if (sqlite3_step(statement) == SQLITE_ROW)
+		n = sqlite3_column_int64(statement, 0);
+	sqlite3_finalize(statement);
+	return n;
+}
+
+static void *keep_writing(void *arg)
+{
+	struct watcher *w = arg;
+
+	while (__atomic_load_n(&w->asked, __ATOMIC_SEQ_CST) == 0) {
+		if (sqlite3_exec(w->db, "BEGIN IMMEDIATE", NULL, NULL, NULL) != SQLITE_OK)
+			continue;
+		/* Between its first content and its end somebody else had the lock. */
+		if (seen_by(w, "SELECT count(*) FROM fumehood_blob") > 0 &&
+		    seen_by(w, "SELECT count(*) FROM fumehood_attempt") == 0)
+			w->got++;
+		w->seen += seen_by(w, "SELECT count(*) FROM fumehood_output") > 0 &&
+			   seen_by(w, "SELECT count(*) FROM fumehood_attempt") == 0;
+		sqlite3_exec(w->db, "ROLLBACK", NULL, NULL, NULL);
+	}
+	return NULL;
+}
+
+static void test_others_write_while_a_large_commit_goes_on(void **state)
+{
+	const struct place *p = *state;
+	struct ledger *l = open_with(p, "blob_max=2M");
+	struct watcher w = {.place = p};
+	_cleanup_attempt_ struct attempt a;
+	pthread_t thread;
+	char path[128];
+
+	snprintf(path, sizeof path, "%s/ledger.db", p->dir);
+	attempt_of_many(&a, p, 1);
+	assert_int_equal(sqlite3_open(path, &w.db), SQLITE_OK);
+	sqlite3_busy_timeout(w.db, 60000);
+	assert_int_equal(pthread_create(&thread, NULL, keep_writing, &w), 0);
+	attempt_commit(l, p, &a);
+	__atomic_store_n(&w.asked, 1, __ATOMIC_SEQ_CST);
+	pthread_join(thread, NULL);
+	sqlite3_close(w.db);
+	assert_true(w.got >= 2); /* at the latest after every 16 MiB */
+	assert_int_equal(w.seen, 0);
+	assert_int_equal(number_of(p, "SELECT count(*) FROM fumehood_output"), MANY);
+	assert_int_equal(number_of(p, "SELECT count(*) FROM fumehood_blob_staged"), 0);
+	ledger_close(l);
+}
+
+static int content_that_fails(void *arg, const struct output *o, struct error *e)
+{
+	const struct place *p = arg;
+	char gone[128];
+
+	snprintf(gone, sizeof gone, "%s/gone-%s", p->dir, o->path);
+	return access(gone, F_OK) == 0 ? error_set(e, ERROR_SYSTEM, "it is gone") : place_content(arg, o, e);
+}
+
+/* They are written in the order of their digests. */
+static const struct output *first_or_last(const struct attempt *a, bool last)
+{
+	const struct output *found = &a->manifest.outputs[0];
+
+	for (size_t i = 1; i < a->manifest.n_outputs; i++) {
+		int order = memcmp(a->manifest.outputs[i].sha256, found->sha256, DIGEST_SIZE);
+
+		if (last ? order > 0 : order < 0)
+			found = &a->manifest.outputs[i];
+	}
+	return found;
+}
+
+static void test_what_was_staged_and_never_committed_is_swept(void **state)
+{
+	const struct place *p = *state;
+	struct ledger *l = open_with(p, "blob_max=2M"), *gc;
+	_cleanup_attempt_ struct attempt a, other;
+	uint64_t removed = 0;
+	char gone[64];
+	int number;
+
+	attempt_of_many(&a, p, 1);
+	snprintf(gone, sizeof gone, "gone-%s", first_or_last(&a, true)->path);
+	place_write(p, gone, "", 0);
+	/* One of them is another's as well, who is committed: that stays. */
+	attempt_make(&other, "other");
+	assert_int_equal(manifest_add(&other.manifest, first_or_last(&a, false)), 0);
+	assert_true(ledger_commit(l, &a, content_that_fails, (void *)p, &number, &err) < 0);
+	assert_true(number_of(p, "SELECT count(*) FROM fumehood_blob_staged") > 0);
+	assert_int_equal(number_of(p, "SELECT count(*) FROM fumehood_attempt"), 0);
+	gc = open_with(p, "blob_max=2M");
+	attempt_commit(gc, p, &other);
+	/* Whoever failed may try again, and has it still. */
+	OK(ledger_sweep(gc, &removed, &err));
+	assert_int_equal(removed, 0);
+	ledger_close(l);
+	OK(ledger_sweep(gc, &removed, &err));
+	assert_true(removed > 0);
+	assert_int_equal(number_of(p, "SELECT count(*) FROM fumehood_blob_staged"), 0);
+	assert_int_equal(number_of(p, "SELECT count(*) FROM fumehood_blob"), 1);
+	/* And once more, whole. */
+	attempt_commit(gc, p, &a);
+	assert_int_equal(number_of(p, "SELECT count(*) FROM fumehood_blob WHERE length(content) = 1048576"),
+			 MANY);
+	assert_int_equal(number_of(p, "SELECT count(*) FROM fumehood_blob_staged"), 0);
+	ledger_close(gc);
 }
 
 static void test_an_object_store_that_is_not_needed_is_not_made(void **state)
@@ -325,6 +555,10 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		ROW(the_file_is_private_whatever_the_umask),
 		ROW(the_log_beside_a_closed_ledger_stays_short),
+		ROW(a_large_commit_leaves_no_long_log),
+		ROW(a_log_that_was_being_read_is_cut_later),
+		ROW(others_write_while_a_large_commit_goes_on),
+		ROW(what_was_staged_and_never_committed_is_swept),
 		ROW(an_object_store_that_is_not_needed_is_not_made),
 		ROW(a_file_that_is_no_database_is_refused_and_left_alone),
 		ROW(a_directory_is_refused),
