@@ -29,7 +29,7 @@ enum ledger_flags {
 enum { LEDGER_OTHER_SCHEMA = -EPROTO };
 
 /* "sqlite:PATH" or a bare path; "postgresql://…"; parameters of ours: objects=DIR, blob_max=SIZE, busy=TIME,
- * statement=TIME (not after a bare path). One handle is for one thread. ERROR_NOT_FOUND: it is not there, and
+ * statement=TIME, filesystem=any (not after a bare path). One handle is for one thread. ERROR_NOT_FOUND: it is not there, and
  * LEDGER_CREATE was not given.
  * A schema that is older (without LEDGER_UPGRADE) or newer is refused, for reading too. Making and upgrading are one
  * transaction, which others wait for. Messages never contain a password. */

@@ -512,11 +512,11 @@ int sqlite_open(const struct ledger_url *url, unsigned flags, struct backend **r
 		return error_memory(err);
 	file = sqlite_of(b)->path;
 	if (flags & LEDGER_CREATE) {
-		r = sqlite_file_make(file, b->name, err);
+		r = sqlite_file_make(file, b->name, url->any_filesystem, err);
 		if (r < 0)
 			return r;
 	}
-	r = sqlite_file_check(file, b->name, err);
+	r = sqlite_file_check(file, b->name, url->any_filesystem, err);
 	if (r < 0)
 		return r;
 	/* Read-only is our promise, not a mode of opening: SQLite must be able to recover a WAL in order to read. */

@@ -3,11 +3,16 @@
 #include <errno.h>
 #include <pwd.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <sys/vfs.h>
 
 #include "file.h"
+#include "mountinfo.h"
+#include "text.h"
+
+enum { FUSE_MAGIC = 0x65735546 };
 
 const char *filesystem_network_name(unsigned long magic)
 {
@@ -15,15 +20,28 @@ const char *filesystem_network_name(unsigned long magic)
 		unsigned long magic;
 		const char *name;
 	} table[] = {
-		{0x6969, "NFS"},      {0x517b, "SMB"},	    {0xff534d42, "CIFS"},   {0xfe534d42, "SMB2"},
-		{0x5346414f, "AFS"},  {0x6b414653, "AFS"},  {0x73757245, "Coda"},   {0x0bd00bd0, "Lustre"},
-		{0x47504653, "GPFS"}, {0x00c36400, "Ceph"}, {0x19830326, "BeeGFS"}, {0x20030528, "OrangeFS"},
+		{0x6969, "NFS"},	{0x517b, "SMB"},	{0xff534d42, "CIFS"},
+		{0xfe534d42, "SMB2"},	{0x5346414f, "AFS"},	{0x6b414653, "AFS"},
+		{0x73757245, "Coda"},	{0x0bd00bd0, "Lustre"}, {0x47504653, "GPFS"},
+		{0x00c36400, "Ceph"},	{0x19830326, "BeeGFS"}, {0x20030528, "OrangeFS"},
+		{0x564c, "NCP"},	{0x01021997, "9p"},	{0x01161970, "GFS2"},
+		{0x7461636f, "OCFS2"},	{0xaad7aaea, "PanFS"},	{0xbeefdead, "SNFS"},
+		{0x61636673, "ACFS"},	{0x013111a8, "IBRIX"},	{0x786f4256, "vboxsf"},
+		{0xbacbacbc, "vmhgfs"}, {0x7c7c6673, "prl_fs"},
 	};
 
 	for (size_t i = 0; i < ARRAY_SIZE(table); i++)
 		if (table[i].magic == (magic & 0xffffffff))
 			return table[i].name;
 	return NULL;
+}
+
+/* What FUSE serves is anybody's program: it may be a server far away (sshfs, GlusterFS, an object store), and whether its locks
+ * and its shared memory hold is its own affair. Two are known to be of this machine: a file system on a block device
+ * (ntfs-3g), and the root of a container without privileges. */
+bool filesystem_fuse_is_local(const char *type)
+{
+	return strcmp(type, "fuseblk") == 0 || strcmp(type, "fuse.fuse-overlayfs") == 0;
 }
 
 static char *parent_of(const char *path)
@@ -33,9 +51,54 @@ static char *parent_of(const char *path)
 	return slash ? strndup(path, slash == path ? 1 : (size_t)(slash - path)) : strdup(".");
 }
 
+static int refuse_filesystem(const char *name, const char *kind, const char *why, struct error *err)
+{
+	char shown[128];
+
+	return error_set(
+		err, ERROR_REFUSED,
+		"the ledger %s lies on %s, where SQLite's locks %s: put it on a local disk, or use PostgreSQL; if only "
+		"this machine ever opens it, 'sqlite:PATH?filesystem=any' insists",
+		name, text_escape_into(shown, sizeof shown, kind, strlen(kind)), why);
+}
+
+static int check_fuse(const char *path, const char *name, struct error *err)
+{
+	_cleanup_mountinfo_ struct mountinfo mounts = {0};
+	_cleanup_free_ char *real = realpath(path, NULL);
+	struct error ignored = ERROR_INIT;
+	const char *type = "";
+	char kind[96];
+
+	if (real && mountinfo_load(&mounts, &ignored) == 0)
+		type = mountinfo_type(&mounts, real);
+	if (filesystem_fuse_is_local(type))
+		return 0;
+	snprintf(kind, sizeof kind, "a file system that is a program (%.48s)", *type ? type : "FUSE");
+	return refuse_filesystem(name, kind, "may not hold", err);
+}
+
+/* path: the file, or the directory that it is to be made in. */
+static int check_filesystem(const char *path, const char *name, struct error *err)
+{
+	const char *network;
+	struct statfs fs;
+	char kind[64];
+
+	if (statfs(path, &fs) < 0)
+		return error_system(err, errno, "cannot open the ledger %s", name);
+	if (((unsigned long)fs.f_type & 0xffffffff) == FUSE_MAGIC)
+		return check_fuse(path, name, err);
+	network = filesystem_network_name((unsigned long)fs.f_type);
+	if (!network)
+		return 0;
+	snprintf(kind, sizeof kind, "a network file system (%s)", network);
+	return refuse_filesystem(name, kind, "do not hold", err);
+}
+
 /* SQLite gives -wal and -shm the mode of the file, so the file is made here, with mknod: a descriptor of our own
  * would, when closed, take away the locks that another connection of this process holds. */
-int sqlite_file_make(const char *path, const char *name, struct error *err)
+int sqlite_file_make(const char *path, const char *name, bool anywhere, struct error *err)
 {
 	_cleanup_free_ char *parent = parent_of(path);
 	int r;
@@ -45,6 +108,9 @@ int sqlite_file_make(const char *path, const char *name, struct error *err)
 	r = dir_make_private(parent, err);
 	if (r < 0)
 		return error_prefix(err, r, "cannot make the ledger %s", name);
+	r = anywhere ? 0 : check_filesystem(parent, name, err);
+	if (r < 0)
+		return r;
 	if (mknod(path, S_IFREG | 0600, 0) < 0)
 		return errno == EEXIST ? 0 : error_system(err, errno, "cannot make the ledger %s", name);
 	if (chmod(path, 0600) < 0)
@@ -52,13 +118,11 @@ int sqlite_file_make(const char *path, const char *name, struct error *err)
 	return 0;
 }
 
-int sqlite_file_check(const char *path, const char *name, struct error *err)
+int sqlite_file_check(const char *path, const char *name, bool anywhere, struct error *err)
 {
-	const char *network;
-	struct statfs fs;
 	struct stat st;
 
-	if (stat(path, &st) < 0 || statfs(path, &fs) < 0) {
+	if (stat(path, &st) < 0) {
 		if (errno == ENOENT)
 			return error_set(err, ERROR_NOT_FOUND,
 					 "there is no ledger %s yet: the first run makes it, or "
@@ -72,14 +136,7 @@ int sqlite_file_check(const char *path, const char *name, struct error *err)
 	if (!S_ISREG(st.st_mode))
 		return error_set(err, ERROR_LEDGER, "cannot open the ledger %s: it is not a regular file",
 				 name);
-	network = filesystem_network_name((unsigned long)fs.f_type);
-	if (network)
-		return error_set(
-			err, ERROR_REFUSED,
-			"the ledger %s lies on a network file system (%s), where SQLite's locks do not hold: put it "
-			"on a local disk, or use PostgreSQL",
-			name, network);
-	return 0;
+	return anywhere ? 0 : check_filesystem(path, name, err);
 }
 
 char *sqlite_file_owner(uid_t uid)

@@ -11,9 +11,10 @@
 #include "error.h"
 
 /* An empty file, 0600, in directories of 0700, whatever the umask; one that is there stays as it is. */
-int sqlite_file_make(const char *path, const char *name, struct error *err);
-/* ERROR_NOT_FOUND if it is not there; refused if it is a directory, or lies on a network file system. */
-int sqlite_file_check(const char *path, const char *name, struct error *err);
+int sqlite_file_make(const char *path, const char *name, bool anywhere, struct error *err);
+/* ERROR_NOT_FOUND if it is not there; refused if it is a directory, or, unless it may lie anywhere, on a file system that
+ * other machines may write, too. */
+int sqlite_file_check(const char *path, const char *name, bool anywhere, struct error *err);
 
 /* Whose the file is: the user's name, or the uid as text where there is none. NULL: memory is out. */
 char *sqlite_file_owner(uid_t uid);
@@ -24,5 +25,7 @@ bool sqlite_file_read_only(const char *path);
 /* A file system that other machines write too: SQLite's locks and shared memory do not hold there. Its name, or
  * NULL. magic as in statfs(2). */
 const char *filesystem_network_name(unsigned long magic);
+/* Of FUSE statfs does not tell what it is, the mount table does: "fuse.sshfs". */
+bool filesystem_fuse_is_local(const char *type);
 
 #endif

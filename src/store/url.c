@@ -73,6 +73,12 @@ static int parameter_statement(struct ledger_url *u, const char *value)
 	return 0;
 }
 
+static int parameter_filesystem(struct ledger_url *u, const char *value)
+{
+	u->any_filesystem = strcmp(value, "any") == 0;
+	return u->any_filesystem ? 0 : -EINVAL;
+}
+
 static const struct {
 	const char *name; /* with its '=' */
 	int (*take)(struct ledger_url *u, const char *value);
@@ -82,6 +88,7 @@ static const struct {
 	{"blob_max=", parameter_blob_max, "a size up to 16M, such as 64K"},
 	{"busy=", parameter_busy, "a time up to 1h, such as 20s"},
 	{"statement=", parameter_statement, "a time up to 24h, such as 1h"},
+	{"filesystem=", parameter_filesystem, "any"},
 };
 
 /* The row of parameters that "name=value" belongs to, or -1. */

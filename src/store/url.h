@@ -1,6 +1,6 @@
 /*
  * Where the ledger is: "sqlite:PATH", a bare path, or "postgresql://…". Our own parameters (objects=DIR, blob_max=SIZE,
- * busy=TIME, statement=TIME) stand in the query part of the first and the last, and are taken out before the database sees the rest.
+ * busy=TIME, statement=TIME, filesystem=any) stand in the query part of the first and the last, and are taken out before the database sees the rest.
  */
 #ifndef STORE_URL_H
 #define STORE_URL_H
@@ -23,6 +23,7 @@ struct ledger_url {
 	char *objects;	/* the directory of the object store */
 	uint64_t blob_max;
 	uint64_t busy_ms;      /* how long to wait for others' locks */
+	bool any_filesystem;   /* SQLite: the user has said that no other machine opens it */
 	uint64_t statement_ms; /* how long one statement may take; PostgreSQL only */
 };
 

@@ -544,7 +544,8 @@ static void test_network_file_systems_are_known_by_name(void **state)
 	assert_string_equal(filesystem_network_name(0x0bd00bd0), "Lustre");
 	assert_null(filesystem_network_name(0xef53));	  /* ext4 */
 	assert_null(filesystem_network_name(0x01021994)); /* tmpfs */
-	assert_null(filesystem_network_name(0x01021997)); /* 9p */
+	assert_string_equal(filesystem_network_name(0x01021997), "9p");
+	assert_string_equal(filesystem_network_name(0x01161970), "GFS2");
 	assert_null(filesystem_network_name(0x794c7630)); /* overlay */
 }
 

@@ -190,6 +190,7 @@ static void test_nonsense_is_refused_with_an_example(void **state)
 	REFUSED(ledger_url_parse("sqlite:/x?busy=long", &u, &err), "such as 20s");
 	REFUSED(ledger_url_parse("postgresql://h/db?statement=0s", &u, &err), "such as 1h");
 	REFUSED(ledger_url_parse("postgresql://h/db?statement=25h", &u, &err), "such as 1h");
+	REFUSED(ledger_url_parse("sqlite:/x?filesystem=some", &u, &err), "after 'filesystem=' must be any");
 }
 
 int main(void)
