@@ -342,8 +342,9 @@ int fh_queue(fh_hood *hood, const char *state, const char *prefix, int limit, ch
  * one of them was never submitted. */
 int fh_wait(fh_hood *hood, const char *const *ids, int timeout_ms, int stop_fd, char **ret_json,
 	    fh_error *err);
-/* Waiting or queued: it will not run. Running: its worker is told. Ended: nothing. *ret_state (may be NULL): the state
- * before, a constant. */
+/* Waiting or queued: it will not run. Running: its worker is told. Pending (its command has ended, and it could not be
+ * finished): it is given up, its outputs thrown away, and recorded as cancelled. Ended: nothing. *ret_state (may be NULL):
+ * the state before, a constant. */
 int fh_cancel(fh_hood *hood, const char *id, const char **ret_state, fh_error *err);
 /* Ended without success: queued again as it was submitted. */
 int fh_retry(fh_hood *hood, const char *id, fh_error *err);

@@ -23,6 +23,7 @@ static void print_report(const struct gc_report *g)
 	} rows[] = {
 		{g->committed, "pending or finished, and now committed"},
 		{g->lost, "recorded as lost"},
+		{g->given_up, "pending, cancelled, and given up"},
 		{g->removed, "removed"},
 		{g->objects, "unused objects removed"},
 		{g->alive, "alive, left alone"},

@@ -215,8 +215,7 @@ FH_PUBLIC int fh_wait(fh_hood *hood, const char *const *ids, int timeout_ms, int
 
 FH_PUBLIC int fh_cancel(fh_hood *hood, const char *id, const char **ret_state, fh_error *err)
 {
-	enum job_state before = JOB_FINISHED;
-	struct ledger *ledger;
+	const char *was = NULL;
 	struct call c;
 	int r = call_begin(&c, hood, "cancel", err);
 
@@ -224,12 +223,10 @@ FH_PUBLIC int fh_cancel(fh_hood *hood, const char *id, const char **ret_state, f
 		return r;
 	r = id_check(id, &c.err);
 	if (r == 0)
-		r = hood_ledger(c.hood, LEDGER_CREATE, &ledger, &c.err);
-	if (r == 0)
-		r = ledger_cancel(ledger, id, &before, &c.err);
+		r = hood_cancel(c.hood, id, &was, &c.err);
 	r = call_end(&c, r, err);
 	if (r == 0 && ret_state)
-		*ret_state = job_state_name(before);
+		*ret_state = was;
 	return r;
 }
 

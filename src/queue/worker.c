@@ -364,6 +364,8 @@ static void on_recovered(struct worker *w, const struct engine_end *end)
 	if (g->committed || g->lost || g->removed)
 		worker_say(w, "recovered: %u committed, %u lost, %u workspaces removed", g->committed,
 			   g->lost, g->removed);
+	if (g->given_up)
+		worker_say(w, "%u that were pending were cancelled, and are given up", g->given_up);
 	if (g->failed)
 		say_pending(w, end->why.message);
 	else

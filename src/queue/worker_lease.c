@@ -96,6 +96,8 @@ static void on_lease(void *arg, const char *id, const char *token, bool cancelli
 		worker_say(w, "%s is handed back: its claim was not answered in time", id);
 	}
 	h->is_confirmed = true;
+	if (cancelling && h->state == HELD_UNSETTLED)
+		w->recover_at = 0; /* somebody gives it up: recovery sees that */
 	if (cancelling && h->state == HELD_RUNNING && !h->cancelled) {
 		h->cancelled = true;
 		engine_cancel(w->engine, token, ENGINE_CANCEL);

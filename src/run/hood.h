@@ -94,6 +94,10 @@ int hood_workspace_create(struct hood *h, const char *id, const struct process_i
 			  char **ret_path, struct error *err);
 int hood_workspace_cleanup(struct hood *h, const char *id, struct error *err);
 
+/* `cancel`: ledger_cancel(), and of one that is pending on this host the result is thrown away: recorded as cancelled, its
+ * workspace removed. Pending elsewhere: its worker, or gc there, does that. *ret_was: the state before, a constant. */
+int hood_cancel(struct hood *h, const char *id, const char **ret_was, struct error *err);
+
 /* `commit ID`: collects from a held workspace (globs as for run, NULL: everything) and commits it as an attempt that
  * succeeded, with an optional result; the workspace stays held. The same content again is a new attempt only with
  * again. */
@@ -120,6 +124,7 @@ int hood_post_process(struct hood *h, const char *id, int number, const char *co
 struct gc_report {
 	unsigned committed; /* ended, pending ones that are finished now */
 	unsigned lost;	    /* recorded as lost */
+	unsigned given_up;  /* pending ones that somebody has cancelled: recorded as that */
 	unsigned removed;   /* workspaces removed: lost, held by the dead, kept and expired */
 	unsigned alive;	    /* left alone */
 	unsigned foreign;

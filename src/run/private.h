@@ -103,6 +103,7 @@ int rights_copy_into(const struct hood *h, const struct rights *rights, struct l
 struct recovery {
 	struct hood *hood;
 	struct gc_report report;
+	bool gives_up; /* what is pending is not finished any more: somebody has said so */
 };
 int recover_workspace(void *arg, struct workspace *w, struct error *err);
 /* Removes the cgroups that the record names, whether or not somebody has tried before; those that are left stay in it, and

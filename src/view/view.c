@@ -133,9 +133,10 @@ int view_gc(struct hood *h, json_t **ret, struct error *err)
 
 	if (r < 0 && g.failed == 0)
 		return r;
-	json = json_pack("{s:I, s:I, s:I, s:I, s:I, s:I, s:I}", "committed", (json_int_t)g.committed, "lost",
-			 (json_int_t)g.lost, "removed", (json_int_t)g.removed, "alive", (json_int_t)g.alive,
-			 "foreign", (json_int_t)g.foreign, "failed", (json_int_t)g.failed, "objects",
+	json = json_pack("{s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I}", "given_up", (json_int_t)g.given_up,
+			 "committed", (json_int_t)g.committed, "lost", (json_int_t)g.lost, "removed",
+			 (json_int_t)g.removed, "alive", (json_int_t)g.alive, "foreign",
+			 (json_int_t)g.foreign, "failed", (json_int_t)g.failed, "objects",
 			 (json_int_t)g.objects);
 	if (!json || (g.failed > 0 && json_object_set_new(json, "error", failure_json(err)) < 0)) {
 		json_decref(json);

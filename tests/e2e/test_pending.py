@@ -260,6 +260,80 @@ def test_a_missing_grant_on_postgresql(hood, ledger):
     ledger.sql(f'DROP OWNED BY {role}; DROP ROLE {role}')
 
 
+# Given up, by somebody's word and by nothing else.
+
+def is_given_up(hood, id, why='No space left'):
+    found = shown(hood, id)
+    assert (found['state'], found['verdict'], found['pending']) == ('finished', 'cancelled', False), found
+    assert found['reason'].startswith('given up while it was pending, its outputs thrown away: ') and why in found['reason']
+    assert len(found['attempts']) == 1 and found['outputs'] == [] and found['usage']['wall_ms'] is not None
+
+
+@pytest.mark.parametrize('disk', [False, True], ids=['directory', 'own-disk'])
+def test_cancel_gives_up_a_pending_run(hood, disks, disk):
+    d = disks(ledger=8, objects=8, state=8, tmp=24)
+    process, id = begin(hood, *(['--disk', '4M'] if disk else []))
+    d.fill('objects', 'tmp')
+    assert finish(process)[0] == 125 and pending(hood) == {id}
+    said = hood.succeed('cancel', id, '--json').json
+    assert said == {'analyses': [{'id': id, 'was': 'pending'}]}
+    is_given_up(hood, id)
+    assert hood.log(id) == 'ready\ngo\n'  # what is known of it stays
+    assert hood.cli('cancel', id).status == 125  # twice: it was never submitted, and is not pending any more
+    hood.succeed('gc')
+    d.free()
+    assert d.left() == [] and len(shown(hood, id)['attempts']) == 1
+
+
+def test_cancel_says_that_it_throws_away_and_needs_the_ledger(hood, disks):
+    d = disks(ledger=8, objects=8, state=8, tmp=8)
+    process, id = begin(hood)
+    d.fill('objects', 'ledger')
+    assert finish(process)[0] == 125
+    said = hood.cli('cancel', id)
+    assert said.status == 125 and 'no space is left' in said.err and pending(hood) == {id}, said
+    d.free()
+    assert 'its outputs are thrown away, and it is recorded as cancelled' in hood.succeed('cancel', id).out
+    is_given_up(hood, id, '')
+    assert d.left() == []
+
+
+def test_cancel_of_a_queued_one_that_is_pending_frees_its_workers_seat(hood, disks):
+    d = disks(ledger=8, objects=8, state=8, tmp=16)
+    d.fill('objects')
+    stuck, = submit(hood)
+    w = worker(hood, jobs=1)
+    assert until(lambda: pending(hood) == {stuck})
+    other, = submit(hood, 'true')
+    assert not until(lambda: shown(hood, other)['state'] != 'queued', 3)  # there is no seat
+    # As from another host: only the ledger is told, and the worker sees it there.
+    away = {'XDG_STATE_HOME': str(hood.directory('away', 0o777))}
+    assert hood.succeed('cancel', stuck, '--json', env=away).json == {'analyses': [{'id': stuck, 'was': 'running'}]}
+    assert hood.cli('wait', stuck).status == 143
+    is_given_up(hood, stuck)
+    assert hood.cli('wait', other).status == 0
+    stop(w)
+    d.free()
+    assert d.left() == []
+
+
+def test_who_cancelled_the_command_has_not_given_up_its_result(hood, disks):
+    """It was cancelled while it ran, and could not be committed then: what it left is committed when there is room."""
+    d = disks(ledger=8, objects=8, state=8, tmp=16)
+    id, = submit(hood, MAKE + 'echo started; sleep 600')
+    w = worker(hood, jobs=1)
+    assert until(lambda: 'started' in hood.cli('logs', id).out)
+    d.fill('objects')
+    hood.succeed('cancel', id, env={'XDG_STATE_HOME': str(hood.directory('away', 0o777))})
+    assert until(lambda: pending(hood) == {id})
+    d.free()
+    assert hood.cli('wait', id).status == 143
+    found = shown(hood, id)
+    assert found['verdict'] == 'cancelled' and {o['path'] for o in found['outputs']} == {'large', 'small'}, found
+    stop(w)
+    assert d.left() == []
+
+
 def test_a_pending_one_whose_worker_died_is_finished_by_the_next_one_here(hood, disks):
     d = disks(ledger=8, objects=8, state=8, tmp=8)
     d.fill('objects')

@@ -280,6 +280,7 @@ class GcReport:
 
     committed: int = 0
     lost: int = 0
+    given_up: int = 0
     removed: int = 0
     alive: int = 0
     foreign: int = 0

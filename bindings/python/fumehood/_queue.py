@@ -124,8 +124,8 @@ async def wait_async(*ids: str, hood: Optional[Hood] = None) -> List[Job]:
 
 
 def cancel(id: str, *, hood: Optional[Hood] = None) -> str:
-    """One that waits will not run; of one that runs, its worker is told; one that has ended stays as it is. Returns the state
-    that it was in."""
+    """One that waits will not run; of one that runs, its worker is told; one that is pending is given up, its outputs thrown
+    away; one that has ended stays as it is. Returns the state that it was in."""
     state = ctypes.c_char_p()
     _native.call("fh_cancel", hood_or_default(hood).handle, encode(id), ctypes.byref(state))
     return (state.value or b"").decode()
