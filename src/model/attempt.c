@@ -7,6 +7,14 @@
 
 #include "text.h"
 
+const char *stream_name(int stream)
+{
+	static const char *const names[] = {
+		[STREAM_STDOUT] = "stdout", [STREAM_STDERR] = "stderr", [STREAM_POST] = "post_process"};
+
+	return names[stream];
+}
+
 void attempt_init(struct attempt *a)
 {
 	*a = (struct attempt){.exit_code = -1, .rows = -1, .usage = USAGE_UNKNOWN};

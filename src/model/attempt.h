@@ -20,6 +20,7 @@ enum {
 	STREAM_COUNT,
 	STREAM_POST = STREAM_COUNT /* what the post-process said */
 };
+const char *stream_name(int stream); /* "stdout", "stderr", "post_process" */
 
 /* A captured stream: the first bytes and the last, `omitted` of them in between only counted. */
 struct captured {

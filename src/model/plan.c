@@ -16,6 +16,7 @@ static const struct member plan_members[] = {
 	MEMBER(struct plan, data, MEMBER_TEXT),
 	MEMBER(struct plan, docs, MEMBER_TEXT),
 	MEMBER(struct plan, prefixes, MEMBER_LIST),
+	MEMBER(struct plan, devices, MEMBER_LIST),
 	MEMBER_AS("output", struct plan, outputs, MEMBER_LIST),
 	MEMBER_AS("optional_output", struct plan, optional_outputs, MEMBER_LIST),
 	MEMBER(struct plan, allow_unlimited, MEMBER_BOOL),
@@ -33,6 +34,13 @@ static const struct member stage_members[] = {
 	MEMBER(struct stage, as, MEMBER_TEXT),
 };
 
+const char *network_name(enum network network)
+{
+	static const char *const names[] = {[NETWORK_NONE] = "none"};
+
+	return names[network];
+}
+
 void plan_init(struct plan *p)
 {
 	*p = (struct plan){0};
@@ -40,7 +48,7 @@ void plan_init(struct plan *p)
 
 void plan_done(struct plan *p)
 {
-	char **lists[] = {p->command, p->env, p->prefixes, p->outputs, p->optional_outputs};
+	char **lists[] = {p->command, p->env, p->prefixes, p->devices, p->outputs, p->optional_outputs};
 	char *texts[] = {p->workspace,		 p->scratch, p->program, p->data, p->docs, p->into, p->ledger,
 			 p->submitter_directory, p->note};
 
@@ -61,6 +69,23 @@ void plan_done(struct plan *p)
 	free(p->stages);
 	lookup_done(&p->stage_names);
 	*p = (struct plan){0};
+}
+
+struct plan *plan_new(void)
+{
+	struct plan *p = malloc(sizeof *p);
+
+	if (p)
+		plan_init(p);
+	return p;
+}
+
+void plan_free(const struct plan *p)
+{
+	if (!p)
+		return;
+	plan_done((struct plan *)p);
+	free((struct plan *)p);
 }
 
 struct mount *plan_add_mount(struct plan *p, enum mount_kind kind, const char *source, const char *target)
@@ -208,6 +233,7 @@ json_t *plan_to_json(const struct plan *p)
 	if (record_write(object, plan_members, ARRAY_SIZE(plan_members), p) < 0 ||
 	    json_object_set_new(object, "strength", json_string(strength_name(p->strength))) < 0 ||
 	    json_object_set_new(object, "keep", json_string(keep_name(p->keep))) < 0 ||
+	    json_object_set_new(object, "network", json_string(network_name(p->network))) < 0 ||
 	    json_object_set_new(object, "limits", plan_limits_to_json(&p->limits)) < 0 ||
 	    json_object_set_new(object, "stage", stages_to_json(p)) < 0 ||
 	    json_object_set_new(object, "mounts", mounts_to_json(p)) < 0)

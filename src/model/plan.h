@@ -1,6 +1,6 @@
 /*
  * The request with every default resolved against the site's configuration and the host's abilities. Immutable
- * once made (by run), printable (--dry-run), stored with the attempt. It holds one array of mounts and one table
+ * once made (by run): what is learned later lives in the box. Printable (--dry-run), stored with the attempt. It holds one array of mounts and one table
  * of limits that the sandbox only executes.
  */
 #ifndef MODEL_PLAN_H
@@ -57,7 +57,14 @@ struct stage {
 		inode; /* what it was when the plan was made: another is not copied; inode 0: not known */
 };
 
+/* What the command is to the story. */
+enum plan_kind { PLAN_ANALYSIS, PLAN_POST_PROCESS };
+/* What it reaches beside its own loopback: nothing. */
+enum network { NETWORK_NONE };
+const char *network_name(enum network network);
+
 struct plan {
+	enum plan_kind kind;
 	char id[ID_ROOM];
 	int attempt;
 	char token[TOKEN_SIZE];
@@ -69,6 +76,8 @@ struct plan {
 	char *data, *docs; /* canonical, or NULL */
 	char **prefixes;   /* interpreter prefixes shown by themselves */
 	char *note;	   /* a warning about the interpreter, or NULL */
+	enum network network;
+	char **devices; /* nodes of the host's that it sees, by their paths */
 	struct mount *mounts;
 	size_t n_mounts;
 	struct stage *stages;
@@ -91,6 +100,8 @@ struct plan {
 
 void plan_init(struct plan *p);
 void plan_done(struct plan *p);
+struct plan *plan_new(void);	      /* NULL if memory is out */
+void plan_free(const struct plan *p); /* NULL is fine */
 #define _cleanup_plan_ _cleanup_(plan_done)
 
 /* A new zeroed entry at the end, kind and target set; NULL if memory is out. */

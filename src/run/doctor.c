@@ -73,6 +73,7 @@ static void examine_crashes(struct examination *x)
 struct trial {
 	char workspace[PATH_MAX], scratch[PATH_MAX];
 	struct plan plan;
+	struct mount_fact *facts; /* where it is, instead of where the plan has it */
 	struct receipt receipt;
 	struct slot slot;
 };
@@ -98,17 +99,14 @@ static int trial_prepare(struct examination *x, struct trial *t, struct error *e
 	request_done(&request);
 	if (r < 0)
 		return r;
+	t->facts = calloc(t->plan.n_mounts + 1, sizeof *t->facts);
+	if (!t->facts)
+		return error_memory(err);
 	for (size_t i = 0; i < t->plan.n_mounts; i++) {
-		struct mount *m = &t->plan.mounts[i];
+		const struct mount *m = &t->plan.mounts[i];
 
-		if (m->kind != MOUNT_BIND || !m->writable)
-			continue;
-		bool is_tmp = strcmp(m->target, "/tmp") == 0;
-
-		free(m->source);
-		m->source = strdup(is_tmp ? t->scratch : t->workspace);
-		if (!m->source)
-			return error_memory(err);
+		if (m->kind == MOUNT_BIND && m->writable)
+			t->facts[i].source = strcmp(m->target, "/tmp") == 0 ? t->scratch : t->workspace;
 	}
 	return 0;
 }
@@ -118,7 +116,12 @@ static int trial_run(struct trial *t, struct error *err)
 	_cleanup_close_ int null = open("/dev/null", O_RDWR | O_CLOEXEC);
 	_cleanup_sandbox_ struct sandbox *s = NULL;
 	struct sandbox_options o = {
-		.host_uid = geteuid(), .host_gid = getegid(), .stdio = {null, null, null}, .slot_fd = -1};
+		.host_uid = geteuid(),
+		.host_gid = getegid(),
+		.stdio = {null, null, null},
+		.slot_fd = -1,
+		.facts = t->facts,
+	};
 	int r;
 
 	if (geteuid() == 0) {
@@ -172,6 +175,7 @@ static void examine_walls(struct examination *x)
 	tree_remove(AT_FDCWD, t.scratch, &ignored);
 	slot_release(&t.slot);
 	receipt_done(&t.receipt);
+	free(t.facts);
 	plan_done(&t.plan);
 }
 

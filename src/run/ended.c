@@ -79,9 +79,9 @@ static json_t *ended_to_json(const struct attempt *a, const struct ended *e)
 	}
 	return json_pack("{s:o, s:o, s:I, s:b, s:b, s:b, s:b, s:I, s:I, s:b, s:b, s:s?, s:o}", "attempt",
 			 attempt, "evidence", evidence, "uid", (json_int_t)e->uid, "own_disk", e->own_disk,
-			 "disk_was_full", e->disk_was_full, "files_were_up", e->files_were_up,
-			 "disk_was_hidden", e->disk_was_hidden, "disk_bytes", (json_int_t)e->disk_most.bytes,
-			 "disk_files", (json_int_t)e->disk_most.files, "post", e->has_post, "deferred",
+			 "disk_was_full", e->disk.was_full, "files_were_up", e->disk.files_were_up,
+			 "disk_was_hidden", e->disk.was_hidden, "disk_bytes", (json_int_t)e->disk.most.bytes,
+			 "disk_files", (json_int_t)e->disk.most.files, "post", e->has_post, "deferred",
 			 e->deferred, "owner", e->owner, "stored", stored);
 }
 
@@ -222,11 +222,11 @@ static int ended_from_json(struct ended *e, const json_t *json, struct error *er
 		return r;
 	e->uid = (uid_t)uid;
 	e->own_disk = json_is_true(json_object_get(json, "own_disk"));
-	e->disk_was_full = json_is_true(json_object_get(json, "disk_was_full"));
-	e->files_were_up = json_is_true(json_object_get(json, "files_were_up"));
-	e->disk_was_hidden = json_is_true(json_object_get(json, "disk_was_hidden"));
-	e->disk_most.bytes = (uint64_t)json_integer_value(json_object_get(json, "disk_bytes"));
-	e->disk_most.files = (uint64_t)json_integer_value(json_object_get(json, "disk_files"));
+	e->disk.was_full = json_is_true(json_object_get(json, "disk_was_full"));
+	e->disk.files_were_up = json_is_true(json_object_get(json, "files_were_up"));
+	e->disk.was_hidden = json_is_true(json_object_get(json, "disk_was_hidden"));
+	e->disk.most.bytes = (uint64_t)json_integer_value(json_object_get(json, "disk_bytes"));
+	e->disk.most.files = (uint64_t)json_integer_value(json_object_get(json, "disk_files"));
 	e->has_post = json_is_true(json_object_get(json, "post"));
 	e->deferred = json_is_true(json_object_get(json, "deferred"));
 	if (copy_text(json, "owner", &e->owner) < 0)

@@ -13,16 +13,16 @@
 #define RUN_ENDED_H
 
 #include "attempt.h"
+#include "box.h"
 #include "process.h"
-#include "tree.h"
 #include "workspace.h"
 
 struct ended {
 	struct attempt attempt; /* no verdict, no outputs yet; its logs are loaded */
 	struct evidence evidence;
 	uid_t uid; /* whose files are outputs */
-	bool own_disk, disk_was_full, files_were_up, disk_was_hidden;
-	struct tree_size disk_most;
+	bool own_disk;
+	struct disk_use disk;
 	bool has_post; /* a post-process comes next, if it has succeeded */
 	bool deferred; /* its caller wanted to decide */
 	/* Queued: whose it is, and what lies in the ledger with its submission. */

@@ -138,10 +138,9 @@ int finished_save(struct workspace *w, const struct attempt *a, bool sync, struc
 int attempt_load_logs(struct workspace *w, struct attempt *a, struct error *err)
 {
 	uint64_t log_max = limit_table[LIMIT_LOG_MAX].built_in;
-	static const char *const names[] = {[STREAM_STDOUT] = "stdout", [STREAM_STDERR] = "stderr"};
 
 	for (int i = 0; i < STREAM_COUNT; i++) {
-		_cleanup_close_ int fd = openat(w->run_fd, names[i], O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
+		_cleanup_close_ int fd = openat(w->run_fd, stream_name(i), O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
 		struct captured *log = &a->logs[i];
 		int r;
 

@@ -240,15 +240,13 @@ int hood_job(struct hood *h, const struct request *asked, struct job *ret, struc
 {
 	_cleanup_request_ struct request r;
 	_cleanup_job_ struct job job;
-	json_t *copy = request_to_json(asked);
 	int e;
 
 	request_init(&r);
 	job_init(&job);
-	e = copy ? request_from_json(&r, copy, err) : error_memory(err);
-	json_decref(copy);
-	if (e == 0)
-		e = job_fill(h, &r, &job, err);
+	if (request_inherit(&r, asked) < 0)
+		return error_memory(err);
+	e = job_fill(h, &r, &job, err);
 	if (e < 0)
 		return e;
 	*ret = job;

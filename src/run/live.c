@@ -53,8 +53,6 @@ static int live_fill_pending(int run_fd, struct live *l, struct error *err)
 
 static int live_fill(int run_fd, const struct record *r, struct live *ret, struct error *err)
 {
-	static const char *const names[] = {[STREAM_STDOUT] = "stdout", [STREAM_STDERR] = "stderr"};
-
 	*ret = (struct live){
 		.attempt = (int)json_integer_value(json_object_get(r->extra, "attempt")),
 		.created = json_integer_value(json_object_get(r->extra, "created")),
@@ -64,7 +62,7 @@ static int live_fill(int run_fd, const struct record *r, struct live *ret, struc
 	};
 	snprintf(ret->id, sizeof ret->id, "%s", r->id);
 	for (int i = 0; i < STREAM_COUNT; i++)
-		ret->log_fd[i] = openat(run_fd, names[i], O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
+		ret->log_fd[i] = openat(run_fd, stream_name(i), O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
 	if (!ret->path)
 		return error_memory(err);
 	return live_fill_pending(run_fd, ret, err);

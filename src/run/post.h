@@ -9,6 +9,7 @@
 #ifndef RUN_POST_H
 #define RUN_POST_H
 
+#include "place.h"
 #include "private.h"
 #include "spool.h"
 
@@ -19,11 +20,8 @@ char *config_directory(const struct hood *h, const char *directory);
 
 struct post_job {
 	struct hood *hood;
-	struct plan *plan;
-	struct workspace *workspace; /* for its record, its scratch and its folder of runs */
-	struct slot *slot;
-	uid_t uid;
-	gid_t gid;
+	const struct plan *plan;
+	struct place *place;	       /* for its record, its scratch and its folder of runs */
 	const struct attempt *attempt; /* id, number, outputs */
 	int cancel_fd;
 	/* Writes an output's content to fd. */

@@ -33,22 +33,6 @@ int post_scene_plan(struct plan *plan, const char *scratch, struct error *err)
 	return r;
 }
 
-static int note_identities(struct plan *plan, const char *scratch, struct error *err)
-{
-	for (size_t i = 0; i < plan->n_mounts; i++) {
-		struct mount *m = &plan->mounts[i];
-		struct stat st;
-
-		if (m->kind != MOUNT_BIND || !path_is_below(m->source, scratch))
-			continue;
-		if (lstat(m->source, &st) < 0)
-			return error_system(err, errno, "cannot look at '%s'", m->source);
-		m->device = st.st_dev;
-		m->inode = st.st_ino;
-	}
-	return 0;
-}
-
 /* A directory with exactly this mode, open. May it be there already? */
 static int make_directory(int dirfd, const char *name, mode_t mode, bool again, struct error *err)
 {
@@ -66,7 +50,7 @@ static int make_writable(const struct post_job *job, int scratch, const char *na
 {
 	_cleanup_close_ int fd = make_directory(scratch, name, 0700, false, err);
 
-	if (fd >= 0 && geteuid() == 0 && fchown(fd, job->uid, job->gid) < 0)
+	if (fd >= 0 && geteuid() == 0 && fchown(fd, job->place->uid, job->place->gid) < 0)
 		return error_system(err, errno, "cannot give '%s' to the post-process", name);
 	return fd < 0 ? fd : TAKE_FD(fd);
 }
@@ -125,26 +109,28 @@ static int place_manifest(const struct post_job *job, int scratch, struct error 
 /* The command's own files, from where it was given or from the submission; never from the workspace. */
 static int place_stages(const struct post_job *job, int work, struct error *err)
 {
-	struct workspace place = {.site = job->workspace->site, .fd = work, .run_fd = -1, .lock_fd = -1};
+	struct workspace place = {
+		.site = job->place->workspace->site, .fd = work, .run_fd = -1, .lock_fd = -1};
 	struct inputs inputs = {0};
 	int r = 0;
 
 	for (size_t i = 0; r == 0 && i < job->plan->n_stages; i++)
 		r = workspace_stage(&place, &job->plan->stages[i], job->plan->limits.value[LIMIT_DISK],
-				    job->uid, job->gid, &inputs, err);
+				    job->place->uid, job->place->gid, &inputs, err);
 	for (size_t i = 0; r == 0 && job->stored && i < job->stored->count; i++)
 		if (job->stored->list[i].for_post)
 			r = workspace_stage_content(&place, &job->stored->list[i],
-						    job->plan->limits.value[LIMIT_DISK], job->uid, job->gid,
-						    job->fill, job->arg, &inputs, err);
+						    job->plan->limits.value[LIMIT_DISK], job->place->uid,
+						    job->place->gid, job->fill, job->arg, &inputs, err);
 	inputs_done(&inputs);
 	return r;
 }
 
-int post_scene_make(const struct post_job *job, struct plan *plan, struct error *err)
+int post_scene_make(const struct post_job *job, struct error *err)
 {
-	const char *scratch_path = job->workspace->record.scratch, *name = strrchr(scratch_path, '/') + 1;
-	_cleanup_close_ int scratch = tree_open_directory(job->workspace->site->root_fd, name);
+	const char *scratch_path = job->place->workspace->record.scratch,
+		   *name = strrchr(scratch_path, '/') + 1;
+	_cleanup_close_ int scratch = tree_open_directory(job->place->workspace->site->root_fd, name);
 	_cleanup_close_ int outputs = -1, work = -1, tmp = -1;
 	const struct manifest *m = &job->attempt->manifest;
 	int r;
@@ -166,7 +152,5 @@ int post_scene_make(const struct post_job *job, struct plan *plan, struct error 
 		r = place_output(job, outputs, &m->outputs[i], err);
 	if (r == 0)
 		r = place_manifest(job, scratch, err);
-	if (r == 0)
-		r = place_stages(job, work, err);
-	return r < 0 ? r : note_identities(plan, scratch_path, err);
+	return r < 0 ? r : place_stages(job, work, err);
 }

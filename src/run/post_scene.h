@@ -10,9 +10,9 @@
 /* Where it finds itself. */
 #define POST_DIRECTORY "/post-process"
 
-/* Its mounts, beside what every scene has. Their identity is noted by post_scene_make. */
+/* Its mounts, beside what every scene has. */
 int post_scene_plan(struct plan *plan, const char *scratch, struct error *err);
 /* Empties scratch and furnishes it. */
-int post_scene_make(const struct post_job *job, struct plan *plan, struct error *err);
+int post_scene_make(const struct post_job *job, struct error *err);
 
 #endif

@@ -31,8 +31,6 @@ int plan_resolve(struct hood *h, const struct request *r, struct rights *rights,
 		 struct error *err);
 /* Where programs are looked for. */
 const char *program_search(void);
-/* FUMEHOOD_ATTEMPT in the environment, when the number has changed since. -ENOMEM. */
-int plan_set_attempt(struct plan *plan);
 /* The same for a post-process (post.h), which sees less: no data, no docs, no workspace. */
 struct post_order {
 	const char *id;
@@ -75,8 +73,6 @@ int attempt_commit(struct ledger *l, struct attempt *a, int workspace_fd, struct
 /* story_say.c: a caller's own rows, checked and set aside. */
 int rows_gather(const struct hood *h, int run_fd, const char *lines, size_t size, struct spool **ret,
 		struct error *err);
-/* story.c: what init reports, as the supervisor wants it. */
-int report_read(struct sandbox *s, struct supervise_report *ret);
 #define FINISHED_NAME	 "finished.json"
 #define FINISHED_DAMAGED "finished.json.damaged"
 /* finished.json: written before the commit where there is room, so that whoever comes after a crash can commit it. */

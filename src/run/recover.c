@@ -62,7 +62,6 @@ static int lost_describe(const struct workspace *w, struct attempt *a, struct er
 {
 	const struct record *r = &w->record;
 	const json_t *extra = r->extra;
-	static const char *const names[] = {[STREAM_STDOUT] = "stdout", [STREAM_STDERR] = "stderr"};
 	json_int_t log_max = json_integer_value(json_object_get(extra, "log_max"));
 	struct utsname host;
 
@@ -85,7 +84,7 @@ static int lost_describe(const struct workspace *w, struct attempt *a, struct er
 	if (a->number < 1)
 		a->number = 1;
 	for (int i = 0; i < STREAM_COUNT; i++) {
-		_cleanup_close_ int fd = openat(w->run_fd, names[i], O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
+		_cleanup_close_ int fd = openat(w->run_fd, stream_name(i), O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
 
 		if (fd >= 0 && log_max > 0 && capture_recover(fd, (uint64_t)log_max, &a->logs[i], err) < 0)
 			a->logs[i] = (struct captured){0};

@@ -19,9 +19,7 @@ struct repeat {
 	bool is_stored; /* its post-process's files are in there */
 	struct plan plan;
 	struct workspace workspace;
-	struct slot slot;
-	uid_t uid;
-	gid_t gid;
+	struct place place;
 	char id[ID_ROOM]; /* of its workspace */
 	char token[TOKEN_SIZE];
 };
@@ -94,17 +92,11 @@ static int take_place(struct repeat *p, struct error *err)
 	struct site *site = NULL;
 	int r = hood_site(p->hood, &site, err);
 
-	p->uid = geteuid();
-	p->gid = getegid();
-	if (r == 0 && p->uid == 0) {
-		r = slot_take(&p->slot, err);
-		if (r == 0) {
-			p->uid = p->slot.uid;
-			p->gid = p->slot.gid;
-		}
-	}
 	if (r == 0)
-		r = workspace_open(site, p->id, p->token, p->uid, p->gid, NULL, NULL, &p->workspace, err);
+		r = place_take(&p->place, err);
+	if (r == 0)
+		r = workspace_open(site, p->id, p->token, p->place.uid, p->place.gid, NULL, NULL,
+				   &p->workspace, err);
 	if (r < 0)
 		return r;
 	p->workspace.record.extra = json_pack("{s:s}", "repeats", p->attempt->id);
@@ -129,10 +121,7 @@ static int run_it(struct repeat *p, int cancel_fd, struct post_result *result, s
 	struct post_job job = {
 		.hood = p->hood,
 		.plan = &p->plan,
-		.workspace = &p->workspace,
-		.slot = &p->slot,
-		.uid = p->uid,
-		.gid = p->gid,
+		.place = &p->place,
 		.attempt = p->attempt,
 		.cancel_fd = cancel_fd,
 		.fetch = fetch_output,
@@ -196,12 +185,13 @@ static int whole(struct repeat *p, const char *command, int cancel_fd, bool *ret
 int hood_post_process(struct hood *h, const char *id, int number, const char *command, int cancel_fd,
 		      struct attempt *ret, bool *ret_posted, struct error *err)
 {
-	struct repeat p = {.hood = h, .attempt = ret, .slot = {.fd = -1}, .workspace = {.run_fd = -1}};
+	struct repeat p = {.hood = h, .attempt = ret, .workspace = {.run_fd = -1}};
 	int r;
 
 	attempt_init(ret);
 	*ret_posted = false;
 	job_init(&p.job);
+	place_init(&p.place, &p.workspace);
 	plan_init(&p.plan);
 	r = hood_ledger(h, LEDGER_CREATE, &p.ledger, err);
 	if (r == 0)
@@ -218,7 +208,7 @@ int hood_post_process(struct hood *h, const char *id, int number, const char *co
 		r = r < 0 ? r : e;
 		workspace_close(&p.workspace);
 	}
-	slot_release(&p.slot);
+	place_release(&p.place);
 	plan_done(&p.plan);
 	job_done(&p.job);
 	return r;

@@ -189,11 +189,6 @@ static int env_set(struct plan *plan, const char *name, const char *format, ...)
 	return strv_append(&plan->env, entry);
 }
 
-int plan_set_attempt(struct plan *plan)
-{
-	return plan->env ? env_set(plan, "FUMEHOOD_ATTEMPT", "%d", plan->attempt) : 0;
-}
-
 static char *search_inside(const struct plan *plan)
 {
 	_cleanup_buffer_ struct buffer b = {0};
@@ -415,14 +410,12 @@ int plan_resolve(struct hood *h, const struct request *asked, struct rights *rig
 {
 	bool own_data = asked->data, own_docs = asked->docs, own_ro = asked->n_ro > 0;
 	_cleanup_request_ struct request r;
-	json_t *copy = request_to_json(asked);
 	int e;
 
 	request_init(&r);
-	e = copy ? request_from_json(&r, copy, err) : error_memory(err);
-	json_decref(copy);
-	if (e == 0)
-		e = request_check(&r, err);
+	if (request_inherit(&r, asked) < 0)
+		return error_memory(err);
+	e = request_check(&r, err);
 	if (e == 0 && rights)
 		e = rights_apply(h, rights, &r, err);
 	if (e == 0 && request_inherit(&r, &h->config.defaults) < 0)
@@ -501,6 +494,7 @@ int plan_resolve_post(struct hood *h, const struct post_order *o, struct plan *p
 	if (e < 0)
 		return e;
 	snprintf(plan->id, sizeof plan->id, "%s", o->id);
+	plan->kind = PLAN_POST_PROCESS;
 	plan->attempt = o->attempt;
 	plan->workspace = strdup(POST_DIRECTORY);
 	plan->scratch = strdup(o->scratch);

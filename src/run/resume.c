@@ -56,23 +56,6 @@ int remains_rights(struct hood *h, const struct ended *e, const struct attempt *
 	return r < 0 ? r : rights_apply(h, ret, &request, err);
 }
 
-/* As root the post-process runs as nobody that the analysis was. */
-static int take_slot(struct story *s, struct error *err)
-{
-	int r;
-
-	s->uid = geteuid();
-	s->gid = getegid();
-	if (!s->has_post || s->uid != 0)
-		return 0;
-	r = slot_take(&s->slot, err);
-	if (r == 0) {
-		s->uid = s->slot.uid;
-		s->gid = s->slot.gid;
-	}
-	return r;
-}
-
 /* As it was asked for then, by the configuration of now: whoever has another one cannot do it. */
 static int recall_post(struct story *s, const struct ended *e, struct error *err)
 {
@@ -83,7 +66,7 @@ static int recall_post(struct story *s, const struct ended *e, struct error *err
 	r = remains_rights(s->hood, e, s->attempt, &s->rights, err);
 	if (r == 0)
 		r = story_plan_post(s, err);
-	if (r < 0 || s->has_post)
+	if (r < 0 || s->post_plan)
 		return r;
 	return error_set(
 		err, ERROR_REFUSED,
@@ -92,26 +75,36 @@ static int recall_post(struct story *s, const struct ended *e, struct error *err
 		s->attempt->id);
 }
 
+static int recall_plan(struct story *s, struct error *err)
+{
+	const struct attempt *a = s->attempt;
+	struct plan *plan = plan_new();
+	int r;
+
+	if (!plan)
+		return error_memory(err);
+	s->plan = plan;
+	r = plan_recall(plan, a->plan, err);
+	memcpy(plan->token, a->token, sizeof plan->token);
+	plan->attempt = a->number;
+	return r;
+}
+
 static int recall(struct story *s, struct ended *e, struct request *request, struct error *err)
 {
-	struct attempt *a = s->attempt;
-	int r = request_from_json(request, a->request, err);
+	int r = request_from_json(request, s->attempt->request, err);
 
 	if (r == 0)
-		r = plan_recall(&s->plan, a->plan, err);
+		r = recall_plan(s, err);
 	if (r < 0)
 		return r;
-	memcpy(s->plan.token, a->token, sizeof s->plan.token);
-	s->plan.attempt = a->number;
 	s->evidence = e->evidence;
 	s->owner = e->uid;
-	s->disk_most = e->disk_most;
-	s->disk_was_full = e->disk_was_full;
-	s->files_were_up = e->files_were_up;
-	s->disk_was_hidden = e->disk_was_hidden;
+	s->disk = e->disk;
 	s->has_ended = true;
 	r = recall_post(s, e, err);
-	return r < 0 ? r : take_slot(s, err);
+	/* As root the post-process runs as nobody that the analysis was. */
+	return r < 0 || !s->post_plan ? r : place_take(&s->place, err);
 }
 
 static int conclude(struct story *s, struct workspace *w, int fd, struct error *err)
@@ -163,7 +156,7 @@ int story_resume(struct hood *h, struct ledger *l, struct workspace *w, const st
 		r = conclude(s, w, remains->fd, err);
 	if (r == 0)
 		*ret_rows = TAKE_PTR(s->post.rows);
-	slot_release(&s->slot);
+	place_release(&s->place);
 	story_free(s);
 	return r < 0 ? r : 1;
 }

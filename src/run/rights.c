@@ -218,7 +218,7 @@ const char *rights_rest(const char *path, const char *base)
 }
 
 /* The first of the list that it lies in and that is there, opened as whoever we are: how it is reached is the site's word. */
-static int find_listed(const struct hood *h, struct place *p, struct error *err)
+static int find_listed(const struct hood *h, struct granted_place *p, struct error *err)
 {
 	const json_t *item;
 	size_t i;
@@ -244,20 +244,20 @@ static int find_listed(const struct hood *h, struct place *p, struct error *err)
 static int ask_place(struct hood *h, struct rights *rights, const char *option, const char *key,
 		     const char *directory, const char *path, struct error *err)
 {
-	struct place *more = reallocarray(rights->places, rights->n_places + 1, sizeof *more), *p;
+	struct granted_place *more = reallocarray(rights->places, rights->n_places + 1, sizeof *more), *p;
 
 	if (!more)
 		return error_memory(err);
 	rights->places = more;
 	p = &more[rights->n_places++];
-	*p = (struct place){.option = option, .key = key, .fd = -1, .listed = -1};
+	*p = (struct granted_place){.option = option, .key = key, .fd = -1, .listed = -1};
 	p->asked = path[0] == '/' ? strdup(path) : path_join(directory, path);
 	if (!p->asked)
 		return error_memory(err);
 	return find_listed(h, p, err);
 }
 
-const struct place *rights_place(const struct rights *rights, const char *path)
+const struct granted_place *rights_place(const struct rights *rights, const char *path)
 {
 	for (size_t i = 0; rights && i < rights->n_places; i++)
 		if (rights->places[i].path && strcmp(rights->places[i].path, path) == 0)
@@ -328,7 +328,7 @@ static int ask_places(struct hood *h, struct rights *rights, const struct reques
 	return e;
 }
 
-static int take_path(char **field, const struct place *p, struct error *err)
+static int take_path(char **field, const struct granted_place *p, struct error *err)
 {
 	free(*field);
 	*field = strdup(p->path);
@@ -338,7 +338,7 @@ static int take_path(char **field, const struct place *p, struct error *err)
 /* The request's own words become what was granted, in the order in which they were asked. */
 static int take_places(const struct rights *rights, struct request *r, struct error *err)
 {
-	const struct place *p = rights->places;
+	const struct granted_place *p = rights->places;
 	int e = r->data ? take_path(&r->data, p++, err) : 0;
 
 	if (e == 0 && r->docs)

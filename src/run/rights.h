@@ -18,7 +18,7 @@
 #include "program.h"
 
 /* A file or directory of this host that the submission names. */
-struct place {
+struct granted_place {
 	const char *option, *key; /* "--ro", "ro" */
 	char *asked;		  /* absolute */
 	char *path;		  /* canonical, when it was granted */
@@ -46,7 +46,7 @@ struct rights {
 	char *owner;
 	char why[512];	    /* there is no user: half a sentence */
 	const char *remedy; /* what else would help, besides a list */
-	struct place *places;
+	struct granted_place *places;
 	size_t n_places;
 	struct granted_program program, post;
 	bool post_is_own;   /* the submission's own command, with files of its own */
@@ -69,7 +69,7 @@ int rights_apply(struct hood *h, struct rights *rights, struct request *r, struc
 bool rights_own_ledger(const struct hood *h);
 
 /* The granted place with this canonical path; NULL: the site's own. */
-const struct place *rights_place(const struct rights *rights, const char *path);
+const struct granted_place *rights_place(const struct rights *rights, const char *path);
 
 /* rights_child.c: all that is asked of the file system, asked by who. */
 int rights_resolve(struct hood *h, struct rights *rights, const struct request *r, const char *into,

@@ -68,7 +68,7 @@ static int check_place(int fd, struct answer *a)
 }
 
 /* -errno as descriptors are; by a path nobody else's link is followed, as everywhere. */
-static int open_by(const struct place *p, bool by_user, int listed)
+static int open_by(const struct granted_place *p, bool by_user, int listed)
 {
 	int fd;
 
@@ -80,7 +80,7 @@ static int open_by(const struct place *p, bool by_user, int listed)
 	return fd < 0 ? -errno : fd;
 }
 
-static int open_place(const struct place *p, bool by_user, int listed, struct answer *a)
+static int open_place(const struct granted_place *p, bool by_user, int listed, struct answer *a)
 {
 	_cleanup_close_ int fd = open_by(p, by_user, listed);
 
@@ -93,7 +93,7 @@ static int open_place(const struct place *p, bool by_user, int listed, struct an
 /* With the user's own rights first; what he may not and the site lists, beneath what it lists. */
 static int answer_place(const struct task *t, size_t i, int listed, int socket)
 {
-	const struct place *p = &t->rights->places[i];
+	const struct granted_place *p = &t->rights->places[i];
 	struct answer a = {.kind = ANSWER_PLACE, .index = i, .errnum = EACCES};
 	_cleanup_close_ int fd = -1;
 
@@ -206,8 +206,8 @@ static void child_main(void *arg, int socket)
 
 /* ---- in the parent ---- */
 
-static int take_place(struct hood *h, struct rights *rights, struct place *p, const struct answer *a, int fd,
-		      struct error *err)
+static int take_place(struct hood *h, struct rights *rights, struct granted_place *p, const struct answer *a,
+		      int fd, struct error *err)
 {
 	char reason[128];
 	struct stat st;
@@ -253,7 +253,7 @@ static int take_prefix(struct hood *h, struct rights *rights, struct granted_pro
 		       const struct answer *a, int fd, struct error *err)
 {
 	struct answer place = {.kind = ANSWER_PLACE, .by_user = true};
-	struct place *more;
+	struct granted_place *more;
 	int r;
 
 	if (strv_length(p->found.prefixes) >= PREFIXES_MAX || fd < 0 || a->errnum)
@@ -263,7 +263,7 @@ static int take_prefix(struct hood *h, struct rights *rights, struct granted_pro
 		return error_memory(err);
 	rights->places = more;
 	more += rights->n_places++;
-	*more = (struct place){.option = "the program's prefix", .key = "ro", .fd = -1, .listed = -1};
+	*more = (struct granted_place){.option = "the program's prefix", .key = "ro", .fd = -1, .listed = -1};
 	more->asked = fd_path(fd);
 	if (!more->asked)
 		return error_memory(err);

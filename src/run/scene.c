@@ -213,14 +213,19 @@ static int add_identity_files(struct plan *p, struct error *err)
 
 static int add_devices(struct plan *p, struct error *err)
 {
-	static const char *const devices[] = {"/dev/null", "/dev/zero", "/dev/full", "/dev/random",
-					      "/dev/urandom"};
+	static char *const every[] = {(char *)"/dev/null",   (char *)"/dev/zero",    (char *)"/dev/full",
+				      (char *)"/dev/random", (char *)"/dev/urandom", NULL};
 	uint64_t memory = p->limits.value[LIMIT_MEMORY];
 	struct mount *m;
 	int r = add_directory(p, "/dev", 0755, err);
 
-	for (size_t i = 0; r == 0 && i < ARRAY_SIZE(devices); i++)
-		if (!plan_add_mount(p, MOUNT_DEVICE, devices[i], devices[i]))
+	if (r < 0)
+		return r;
+	p->devices = strv_copy(every);
+	if (!p->devices)
+		return error_memory(err);
+	for (size_t i = 0; r == 0 && p->devices[i]; i++)
+		if (!plan_add_mount(p, MOUNT_DEVICE, p->devices[i], p->devices[i]))
 			r = error_memory(err);
 	if (r == 0)
 		r = add_link(p, "/proc/self/fd", "/dev/fd", err);
@@ -301,14 +306,14 @@ static int view_compare(const void *a, const void *b)
 	return r ? r : strcmp(x->target, y->target);
 }
 
-static int refuse_replaced(const struct place *place, struct error *err)
+static int refuse_replaced(const struct granted_place *place, struct error *err)
 {
 	return error_set(err, ERROR_REFUSED, "'%s' was replaced by another file a moment ago", place->path);
 }
 
 /* What a submission was granted is that very file, read with its user's rights or with everybody's: never with those of
  * the input's owner. */
-static int hold_to(const struct rights *rights, const struct place *place, struct reader *ret,
+static int hold_to(const struct rights *rights, const struct granted_place *place, struct reader *ret,
 		   struct error *err)
 {
 	struct stat st;
@@ -325,7 +330,7 @@ static int hold_to(const struct rights *rights, const struct place *place, struc
 
 static int add_view(struct layers *l, const struct view *v, const struct rights *rights, struct error *err)
 {
-	const struct place *place = rights_place(rights, v->source);
+	const struct granted_place *place = rights_place(rights, v->source);
 	struct reader reader = {.kind = v->unmapped ? READER_ANYBODY : READER_OWNER};
 	size_t before = l->plan->n_mounts;
 	struct mount *m;
@@ -414,8 +419,8 @@ int plan_add_scene(UNUSED struct hood *h, const struct request *r, const struct 
 	if (e == 0)
 		e = add_sys(p, err);
 	if (e == 0)
-		e = strcmp(p->workspace, POST_DIRECTORY) == 0 ? post_scene_plan(p, p->scratch, err)
-							      : add_workspace(p, err);
+		e = p->kind == PLAN_POST_PROCESS ? post_scene_plan(p, p->scratch, err)
+						 : add_workspace(p, err);
 	if (e == 0)
 		e = add_inputs(r, rights, &layers, err);
 	if (e == 0)

@@ -28,25 +28,25 @@ static int stage_collect(struct story *s, struct error *err)
 	const char *ours[3] = {0};
 	int n_ours = 0;
 	struct collect_rules rules = {
-		.outputs = s->plan.outputs,
-		.optional_outputs = s->plan.optional_outputs,
+		.outputs = s->plan->outputs,
+		.optional_outputs = s->plan->optional_outputs,
 		.inputs = &s->attempt->inputs,
 		.ignore = ours,
-		.max_bytes = s->plan.limits.value[LIMIT_OUTPUT_MAX],
-		.max_files = s->plan.limits.value[LIMIT_FILES],
+		.max_bytes = s->plan->limits.value[LIMIT_OUTPUT_MAX],
+		.max_files = s->plan->limits.value[LIMIT_FILES],
 		.object_min = ledger_blob_max(s->ledger),
 		.owner = s->owner,
 	};
 	int r;
 
-	if (s->plan.data)
+	if (s->plan->data)
 		ours[n_ours++] = "data";
-	if (s->plan.docs)
+	if (s->plan->docs)
 		ours[n_ours++] = "docs";
 	story_tell(s, "collecting");
 	/* Whatever mode the analysis gave it: from here on nobody else changes what lies there. */
 	if (fchmod(s->workspace.fd, 0700) < 0)
-		return error_system(err, errno, "cannot make '%s' private", s->plan.workspace);
+		return error_system(err, errno, "cannot make '%s' private", s->plan->workspace);
 	r = collect(s->workspace.fd, &rules, put_object, s, &s->attempt->manifest, err);
 	if (r < 0) {
 		/* The object store may be full. What there is can be told without it, and the commit puts it there. */
@@ -78,11 +78,8 @@ static int stage_post(struct story *s, struct error *err)
 	struct attempt *a = s->attempt;
 	struct post_job job = {
 		.hood = s->hood,
-		.plan = &s->post_plan,
-		.workspace = &s->workspace,
-		.slot = &s->slot,
-		.uid = s->uid,
-		.gid = s->gid,
+		.plan = s->post_plan,
+		.place = &s->place,
 		.attempt = a,
 		.cancel_fd = s->hooks->cancel_fd,
 		.fetch = copy_output,
@@ -92,7 +89,7 @@ static int stage_post(struct story *s, struct error *err)
 	};
 	int r;
 
-	if (!s->has_post || verdict_decide(&s->evidence) != VERDICT_SUCCEEDED)
+	if (!s->post_plan || verdict_decide(&s->evidence) != VERDICT_SUCCEEDED)
 		return 0;
 	story_tell(s, "post-processing");
 	r = post_run(&job, &s->post, err);
@@ -119,7 +116,7 @@ static int stage_post(struct story *s, struct error *err)
 int story_save(struct story *s, bool sync, struct error *err)
 {
 	struct error ignored = ERROR_INIT;
-	bool stays = s->host_workspace < 0;
+	bool stays = !box_is_away(&s->box);
 	int r = ledger_pin(s->ledger, s->attempt, stays ? &ignored : err);
 
 	return r < 0 && !stays ? r : finished_save(&s->workspace, s->attempt, sync, err);
@@ -140,7 +137,7 @@ static int stage_finish(struct story *s, struct error *err)
 	a->host = strdup(host.nodename);
 	if (!a->host || story_reason(s, &text) < 0)
 		return error_memory(err);
-	if (a->verdict == VERDICT_SUCCEEDED && into_warn(&s->plan, a, err) < 0)
+	if (a->verdict == VERDICT_SUCCEEDED && into_warn(s->plan, a, err) < 0)
 		return -ENOMEM;
 	a->reason = text.size ? buffer_take(&text) : NULL;
 	if (attempt_event(a, "finished", "%s%s%s", verdict_name(a->verdict), a->reason ? ": " : "",
@@ -149,7 +146,7 @@ static int stage_finish(struct story *s, struct error *err)
 	s->concluded = true;
 	/* What lies on a disk that dies with us is not finished yet: story_leave() makes it so if the commit fails. Nor is a
 	 * full state directory a reason not to commit: how it ended is on disk. */
-	if (s->host_workspace < 0 && !s->deferred)
+	if (!box_is_away(&s->box) && !s->deferred)
 		(void)story_save(s, false, &ignored);
 	return 0;
 }
@@ -180,11 +177,11 @@ int story_commit(struct story *s, struct error *err)
 
 	story_tell(s, "committing");
 	r = attempt_commit(s->ledger, s->attempt, s->workspace.fd, s->post.rows, err);
-	if (r < 0 || !s->plan.into || s->attempt->verdict != VERDICT_SUCCEEDED)
+	if (r < 0 || !s->plan->into || s->attempt->verdict != VERDICT_SUCCEEDED)
 		return r;
 	/* Committed it is; but who finds 0 looks for his files. */
 	err->stage = "into";
-	r = rights_copy_into(s->hood, &s->rights, s->ledger, s->attempt, &s->plan, s->workspace.site->state,
+	r = rights_copy_into(s->hood, &s->rights, s->ledger, s->attempt, s->plan, s->workspace.site->state,
 			     err);
 	if (r < 0)
 		s->attempt->status = verdict_exit_status(VERDICT_REFUSED, NULL);
@@ -214,12 +211,12 @@ static int save_outputs(struct story *s, struct error *err)
 static int copy_out(struct story *s, struct error *err)
 {
 	struct error ignored = ERROR_INIT;
-	int r = tree_copy(s->workspace.fd, s->host_workspace, err);
+	int r = tree_copy(s->workspace.fd, s->box.disk.host_workspace, err);
 
 	if (r == 0 && geteuid() == 0)
-		r = tree_chown(s->host_workspace, s->owner, (gid_t)-1, err);
+		r = tree_chown(s->box.disk.host_workspace, s->owner, (gid_t)-1, err);
 	if (r < 0)
-		(void)tree_empty(s->host_workspace, &ignored);
+		(void)tree_empty(s->box.disk.host_workspace, &ignored);
 	return r;
 }
 
@@ -239,7 +236,7 @@ static int bring_home(struct story *s, struct pending *p, struct error *err)
 static int write_down(struct story *s, const struct pending *p, struct error *err)
 {
 	struct error ignored = ERROR_INIT;
-	bool is_away = s->host_workspace >= 0, is_home = p->copied || p->holder.pid > 0;
+	bool is_away = box_is_away(&s->box), is_home = p->copied || p->holder.pid > 0;
 	bool finished = is_away && !is_home; /* bring_home() did it */
 	int r;
 
@@ -259,7 +256,7 @@ void story_leave(struct story *s, const struct error *why)
 			    .since = clock_utc()};
 	struct error failed = {.stage = why->stage};
 	struct attempt *a = s->attempt;
-	int r = s->host_workspace >= 0 ? bring_home(s, &p, &failed) : 0;
+	int r = box_is_away(&s->box) ? bring_home(s, &p, &failed) : 0;
 
 	a->exit_code = s->evidence.exit_code;
 	a->signal = s->evidence.signal;

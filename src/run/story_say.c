@@ -54,7 +54,7 @@ int hood_story_rows(struct story *s, const char *lines, size_t size, struct erro
 	if (a->verdict != VERDICT_SUCCEEDED)
 		return error_set(err, ERROR_REFUSED, "'%s' has %s: only what succeeded has rows", a->id,
 				 verdict_name(a->verdict));
-	if (s->has_post)
+	if (s->post_plan)
 		return error_set(
 			err, ERROR_REFUSED,
 			"the post-process has made the rows of '%s' already: leave out one of the two",

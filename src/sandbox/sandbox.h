@@ -22,6 +22,12 @@
 
 enum { SANDBOX_UID = 1000, SANDBOX_GID = 1000, SANDBOX_JOIN_MAX = 6 };
 
+/* What was learned of a mount since the plan was made: which one it is now, and, of a disk, which device. */
+struct mount_fact {
+	const char *source; /* NULL: the plan's */
+	uint64_t device, inode;
+};
+
 struct sandbox_options {
 	uid_t host_uid; /* who the analysis is on the host: the slot's, or the caller */
 	gid_t host_gid;
@@ -31,6 +37,8 @@ struct sandbox_options {
 	int slot_fd;	  /* kept open by init; -1: none */
 	const void *cpus; /* affinity mask, NULL: as it is */
 	size_t n_cpus;
+	const struct mount_fact
+		*facts; /* one for each mount of the plan, zeros where nothing was learned; or NULL */
 };
 
 struct sandbox {

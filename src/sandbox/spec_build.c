@@ -72,8 +72,9 @@ static const enum spec_kind kinds[] = {
 };
 
 static int put_mount(struct buffer *b, const struct plan *plan, const struct sandbox_options *o,
-		     const struct mount *m, int idmap, struct spec_mount *s)
+		     const struct mount *m, const struct mount_fact *fact, int idmap, struct spec_mount *s)
 {
+	const char *source = fact->source ? fact->source : m->source;
 	/* A tmpfs is made by init: as root before it has entered the analysis's user namespace. */
 	uid_t uid = plan->use_userns_first ? SANDBOX_UID : o->host_uid;
 	gid_t gid = plan->use_userns_first ? SANDBOX_GID : o->host_gid;
@@ -83,10 +84,10 @@ static int put_mount(struct buffer *b, const struct plan *plan, const struct san
 		.flags = (m->writable ? SPEC_WRITABLE : 0) | (m->optional ? SPEC_OPTIONAL : 0),
 		.mode = m->mode,
 		.idmap = idmap,
-		.device = m->device,
-		.inode = m->inode,
+		.device = fact->inode ? fact->device : m->device,
+		.inode = fact->inode ? fact->inode : m->inode,
 	};
-	if (m->source && (s->source = put_string(b, m->source)) == 0)
+	if (source && (s->source = put_string(b, source)) == 0)
 		return -ENOMEM;
 	if ((s->target = put_string(b, m->target)) == 0)
 		return -ENOMEM;
@@ -95,9 +96,9 @@ static int put_mount(struct buffer *b, const struct plan *plan, const struct san
 		if ((s->content = put(b, m->content ? m->content : "", m->content_size)) == 0)
 			return -ENOMEM;
 	}
-	if (m->kind == MOUNT_DISK && m->source && (s->data = put_source_option(b, m->source)) == 0)
+	if (m->kind == MOUNT_DISK && source && (s->data = put_source_option(b, source)) == 0)
 		return -ENOMEM;
-	if ((m->kind == MOUNT_TMPFS || (m->kind == MOUNT_DISK && !m->source)) &&
+	if ((m->kind == MOUNT_TMPFS || (m->kind == MOUNT_DISK && !source)) &&
 	    (s->data = put_tmpfs_options(b, m, uid, gid)) == 0)
 		return -ENOMEM;
 	return 0;
@@ -106,12 +107,14 @@ static int put_mount(struct buffer *b, const struct plan *plan, const struct san
 static int put_mounts(struct buffer *b, const struct plan *plan, const struct sandbox_options *o,
 		      const int *idmaps, struct spec *spec)
 {
+	static const struct mount_fact nothing;
 	_cleanup_free_ struct spec_mount *list = calloc(plan->n_mounts + 1, sizeof *list);
 
 	if (!list)
 		return -ENOMEM;
 	for (size_t i = 0; i < plan->n_mounts; i++)
-		if (put_mount(b, plan, o, &plan->mounts[i], idmaps[i], &list[i]) < 0)
+		if (put_mount(b, plan, o, &plan->mounts[i], o->facts ? &o->facts[i] : &nothing, idmaps[i],
+			      &list[i]) < 0)
 			return -ENOMEM;
 	spec->n_mounts = (uint32_t)plan->n_mounts;
 	spec->mounts = put(b, list, (plan->n_mounts + 1) * sizeof *list);

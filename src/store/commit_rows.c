@@ -268,13 +268,12 @@ static int add_log(struct commit *c, const char *name, const struct captured *lo
 
 static int add_logs(struct commit *c, struct error *err)
 {
-	static const char *const names[STREAM_COUNT] = {"stdout", "stderr"};
 	int r = rows_begin(c, TABLE_LOG, err);
 
 	for (int i = 0; i < STREAM_COUNT && r == 0; i++)
-		r = add_log(c, names[i], &c->a->logs[i], err);
+		r = add_log(c, stream_name(i), &c->a->logs[i], err);
 	if (r == 0 && c->a->post_log.head_size)
-		r = add_log(c, "post_process", &c->a->post_log, err);
+		r = add_log(c, stream_name(STREAM_POST), &c->a->post_log, err);
 	return rows_end(c, r, err);
 }
 

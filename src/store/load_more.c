@@ -65,9 +65,7 @@ int ledger_load_log(struct ledger *l, const struct attempt *a, int stream, struc
 	struct value key[] = {
 		value_text(a->id),
 		value_integer(a->number),
-		value_text(stream == STREAM_STDOUT ? "stdout"
-			   : stream == STREAM_POST ? "post_process"
-						   : "stderr"),
+		value_text(stream_name(stream)),
 	};
 	struct captured log = {0};
 	int r = ledger_run(l, SQL_LOG, key, ARRAY_SIZE(key), log_row, &log, err);

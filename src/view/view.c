@@ -87,14 +87,12 @@ static int add_stream(json_t *json, const char *name, struct ledger *l, const st
 int view_logs_load(struct ledger *l, const struct attempt *a, const bool wanted[STREAM_POST + 1],
 		   json_t **ret, struct error *err)
 {
-	static const char *const names[] = {
-		[STREAM_STDOUT] = "stdout", [STREAM_STDERR] = "stderr", [STREAM_POST] = "post_process"};
 	json_t *json = json_pack("{s:s, s:i}", "id", a->id, "attempt", a->number);
 	int r = json ? 0 : error_memory(err);
 
 	for (int i = 0; i <= STREAM_POST && r == 0; i++)
 		if (wanted[i])
-			r = add_stream(json, names[i], l, a, i, err);
+			r = add_stream(json, stream_name(i), l, a, i, err);
 	if (r < 0)
 		json_decref(json);
 	else

@@ -1,0 +1,322 @@
+#include "box.h"
+#include "clock.h"
+#include "file.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+
+void box_init(struct box *b)
+{
+	*b = (struct box){.null = -1, .disk = {.fd = -1, .loop = -1, .host_workspace = -1}, .in = {-1, -1}};
+	for (int i = 0; i < STREAM_COUNT; i++)
+		b->out[i][0] = b->out[i][1] = b->log[i] = -1;
+	b->result = (struct supervise_result){.usage = USAGE_UNKNOWN};
+}
+
+/* ---- opened ---- */
+
+static int open_streams(struct box *b, struct error *err)
+{
+	int run_fd = b->order.place->workspace->run_fd;
+
+	for (int i = 0; i < STREAM_COUNT; i++) {
+		char name[32];
+
+		snprintf(name, sizeof name, "%s%s", b->order.log_prefix, stream_name(i));
+		b->log[i] = openat(run_fd, name, O_RDWR | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, 0600);
+		if (b->log[i] < 0)
+			return error_system(err, errno, "cannot create the log '%s'", name);
+		if (pipe2(b->out[i], O_CLOEXEC) < 0)
+			return error_system(err, errno, "cannot make a pipe");
+		fcntl(b->out[i][0], F_SETFL, O_NONBLOCK);
+	}
+	if (b->order.plan->stdin_open && b->order.stdin_fd >= 0 && pipe2(b->in, O_CLOEXEC) < 0)
+		return error_system(err, errno, "cannot make a pipe");
+	b->null = open("/dev/null", O_RDONLY | O_CLOEXEC);
+	return b->null < 0 ? error_system(err, errno, "cannot open '/dev/null'") : 0;
+}
+
+/* After the first `kept` of the record, which are those of others who ran in this place before. */
+static int name_cgroups(struct record *r, size_t kept, char *const *paths, struct error *err)
+{
+	for (size_t i = kept; r->cgroups && r->cgroups[i]; i++) {
+		free(r->cgroups[i]);
+		r->cgroups[i] = NULL;
+	}
+	for (size_t i = 0; paths && paths[i]; i++)
+		if (strv_append(&r->cgroups, paths[i]) < 0)
+			return error_memory(err);
+	return 0;
+}
+
+/* The record names the cgroups before they are made; then those that were. */
+static int make_cgroup(struct box *b, struct error *err)
+{
+	const struct plan *plan = b->order.plan;
+	struct workspace *w = b->order.place->workspace;
+	size_t kept = strv_length(w->record.cgroups);
+	_cleanup_strv_ char **foreseen = NULL;
+	int r = cgroup_foresee(b->order.cgroups, plan->token, &foreseen, err);
+
+	if (r == 0 && foreseen[0]) {
+		r = name_cgroups(&w->record, kept, foreseen, err);
+		if (r == 0)
+			r = workspace_save(w, err);
+	}
+	if (r == 0)
+		r = cgroup_create(b->order.cgroups, plan->token, &plan->limits, plan->allow_unlimited,
+				  b->order.receipt, &b->cgroup, err);
+	return r < 0 || !b->cgroup ? r : name_cgroups(&w->record, kept, cgroup_paths(b->cgroup), err);
+}
+
+bool box_counts_cpu_time(const struct box *b)
+{
+	struct cgroup_counters c;
+
+	cgroup_sample(b->cgroup, &c);
+	return c.cpu_ns >= 0;
+}
+
+static int check_cpu_time(struct box *b, struct error *err)
+{
+	const struct plan *plan = b->order.plan;
+	const struct limits *l = &plan->limits;
+	const char *why = b->order.cgroups->why[0] ? b->order.cgroups->why : "this host does not count it";
+	char text[LIMIT_TEXT_SIZE];
+
+	if (l->value[LIMIT_CPU_TIME] == LIMIT_NONE || box_counts_cpu_time(b))
+		return 0;
+	if (l->origin[LIMIT_CPU_TIME] == LIMIT_ASKED && !plan->allow_unlimited)
+		return error_set(err, ERROR_REFUSED,
+				 "the cpu_time limit of %s cannot be held: %s; or pass --allow-unlimited",
+				 limit_format(LIMIT_CPU_TIME, l->value[LIMIT_CPU_TIME], text), why);
+	return receipt_warn(b->order.receipt, "not limited: cpu_time: %s", why) < 0 ? error_memory(err) : 0;
+}
+
+static int take_cpus(struct box *b, struct error *err)
+{
+	uint64_t limit = b->order.plan->limits.value[LIMIT_CPUS];
+	int state = b->order.place->workspace->site->state;
+	int r = limit == LIMIT_NONE ? 0 : affinity_take(state, limit, &b->affinity, err);
+
+	if (r == 0 && b->affinity.count &&
+	    receipt_add(b->order.receipt, "cpu affinity", true, "%d of the CPUs, for it alone",
+			b->affinity.count) < 0)
+		r = error_memory(err);
+	return r;
+}
+
+int box_open(struct box *b, const struct box_order *order, struct error *err)
+{
+	int r;
+
+	b->order = *order;
+	r = open_streams(b, err);
+	if (r < 0)
+		return r;
+	r = box_learn_mounts(b, err);
+	if (r < 0)
+		return r;
+	r = order->plan->own_disk ? box_make_disk(b, err) : 0;
+	if (r < 0)
+		return r;
+	r = make_cgroup(b, err);
+	if (r < 0)
+		return r;
+	r = check_cpu_time(b, err);
+	return r < 0 ? r : take_cpus(b, err);
+}
+
+/* ---- started ---- */
+
+static void note_start(struct box *b)
+{
+	b->started = clock_now();
+	b->started_utc = clock_utc();
+}
+
+/* PID 1 exists and waits: from now on a crash leaves somebody to be killed, so the record names it first. */
+static int on_init(void *arg, const struct process_id *init, struct error *err)
+{
+	const struct box *b = arg;
+	struct place *place = b->order.place;
+	int r;
+
+	place->workspace->record.init = *init;
+	r = workspace_save(place->workspace, err);
+	if (r == 0 && place->slot.fd >= 0)
+		slot_bind(&place->slot, init);
+	return r < 0 || !b->cgroup ? r : cgroup_adopt(b->cgroup, init->pid, err);
+}
+
+/* The file system is mounted, in its namespace and nowhere else. */
+static int on_disk(void *arg, int fd, struct error *err)
+{
+	struct box *b = arg;
+	int r = box_enter_disk(b, fd, err);
+
+	note_start(b); /* copying its files in took no time of its own */
+	return r;
+}
+
+int box_start(struct box *b, struct error *err)
+{
+	const struct place *place = b->order.place;
+	struct sandbox_hooks hooks = {.arg = b, .on_init = on_init, .on_disk = on_disk};
+	struct sandbox_options o = {
+		.host_uid = place->uid,
+		.host_gid = place->gid,
+		.stdio = {b->in[0] >= 0 ? b->in[0] : b->null, b->out[STREAM_STDOUT][1],
+			  b->out[STREAM_STDERR][1]},
+		.slot_fd = place->slot.fd,
+		.facts = b->facts,
+	};
+	int r;
+
+	if (b->cgroup)
+		o.n_join = cgroup_join_fds(b->cgroup, o.join_fds);
+	if (b->affinity.count) {
+		o.cpus = &b->affinity.cpus;
+		o.n_cpus = sizeof b->affinity.cpus;
+	}
+	note_start(b);
+	r = sandbox_start(b->order.plan, &o, &hooks, b->order.receipt, &b->sandbox, err);
+	for (int i = 0; i < STREAM_COUNT; i++)
+		b->out[i][1] = fd_close(b->out[i][1]);
+	b->in[0] = fd_close(b->in[0]);
+	return r;
+}
+
+/* ---- watched ---- */
+
+static int job_report(void *arg, struct supervise_report *ret)
+{
+	struct sandbox_report r;
+	int n = sandbox_read_report(((struct box *)arg)->sandbox, &r);
+
+	if (n == 1)
+		*ret = (struct supervise_report){
+			.deadline = r.deadline,
+			.ended = r.ended,
+			.status = r.status,
+			.cpu_user_ns = (int64_t)(r.cpu_user_us * NSEC_PER_USEC),
+			.cpu_system_ns = (int64_t)(r.cpu_system_us * NSEC_PER_USEC),
+			.maxrss_bytes = (int64_t)(r.maxrss_kib * 1024),
+		};
+	return n;
+}
+
+static void job_terminate(void *arg)
+{
+	sandbox_terminate(((struct box *)arg)->sandbox);
+}
+
+static void job_kill(void *arg)
+{
+	box_kill(arg);
+}
+
+void box_kill(struct box *b)
+{
+	sandbox_kill(b->sandbox);
+}
+
+static void job_output(void *arg, int stream, const char *data, size_t size)
+{
+	const struct box_order *o = &((struct box *)arg)->order;
+
+	o->output(o->arg, stream, data, size);
+}
+
+static void job_progress(void *arg, const struct sample *now, int64_t files)
+{
+	const struct box_order *o = &((struct box *)arg)->order;
+
+	o->progress(o->arg, now, files);
+}
+
+static int watch(struct box *b, struct error *err)
+{
+	const struct box_order *o = &b->order;
+	struct supervise_job job = {
+		.pidfd = b->sandbox->pidfd,
+		.report_fd = b->sandbox->report_fd,
+		.out_fd = {b->out[STREAM_STDOUT][0], b->out[STREAM_STDERR][0]},
+		.log_fd = {b->log[STREAM_STDOUT], b->log[STREAM_STDERR]},
+		.cancel_fd = o->cancel_fd,
+		.stdin_from = o->stdin_fd,
+		.stdin_to = TAKE_FD(b->in[1]), /* supervise's own from here on */
+		.limits = &o->plan->limits,
+		.cgroup = b->cgroup,
+		.started = b->started,
+		.arg = b,
+		.read_report = job_report,
+		.terminate = job_terminate,
+		.kill = job_kill,
+		.measure = box_measure,
+		.disk_is_held = o->plan->own_disk,
+		.output = o->output ? job_output : NULL,
+		.progress = o->progress ? job_progress : NULL,
+		.progress_interval_ms = o->progress_interval_ms,
+	};
+	int r = supervise(&job, &b->result, err);
+
+	b->use.most =
+		(struct tree_size){.bytes = b->result.disk_bytes_seen, .files = b->result.disk_files_seen};
+	b->use.was_hidden = b->result.disk_was_hidden;
+	tree_look_free(TAKE_PTR(b->look));
+	return r;
+}
+
+/* The command could not be executed: a verdict like any other, with a shell's exit status. */
+static void not_executed(struct box *b)
+{
+	b->result.evidence = (struct evidence){
+		.exec_errno = b->sandbox->exec_errno,
+		.exit_code = -1,
+		.oom_kills = -1,
+		.pids_hits = -1,
+		.disk_hits = -1,
+	};
+	pidfd_wait(b->sandbox->pidfd, -1);
+}
+
+int box_watch(struct box *b, struct error *err)
+{
+	int r = 0;
+
+	if (b->sandbox->exec_errno)
+		not_executed(b);
+	else
+		r = watch(b, err);
+	sandbox_reap(b->sandbox);
+	if (r == 0)
+		box_measure_last(b);
+	return r;
+}
+
+/* ---- closed ---- */
+
+void box_close(struct box *b)
+{
+	struct error ignored = ERROR_INIT;
+
+	(void)box_leave_disk(b, false, &ignored);
+	sandbox_free(TAKE_PTR(b->sandbox));
+	if (b->cgroup)
+		cgroup_remove(TAKE_PTR(b->cgroup), NULL);
+	for (int i = 0; i < STREAM_COUNT; i++) {
+		b->out[i][0] = fd_close(b->out[i][0]);
+		b->out[i][1] = fd_close(b->out[i][1]);
+		b->log[i] = fd_close(b->log[i]);
+	}
+	b->null = fd_close(b->null);
+	b->in[0] = fd_close(b->in[0]);
+	b->in[1] = fd_close(b->in[1]);
+	affinity_release(&b->affinity);
+	tree_look_free(TAKE_PTR(b->look));
+	free(TAKE_PTR(b->facts));
+	supervise_result_done(&b->result);
+}

@@ -1,0 +1,21 @@
+/*
+ * Why a command ended, in words: the evidence that its verdict rests on, with the limit that was reached.
+ */
+#ifndef RUN_REASON_H
+#define RUN_REASON_H
+
+#include "box.h"
+#include "buffer.h"
+
+struct end {
+	const struct plan *plan;
+	const struct evidence *evidence;
+	const struct usage *usage;
+	const struct disk_use *disk;
+};
+
+/* Half a sentence, "the limit is 2s"; nothing for a success, and for what the command itself cannot know (output_missing,
+ * post_process_failed). 0, -ENOMEM. */
+int end_reason(const struct end *end, struct buffer *b);
+
+#endif

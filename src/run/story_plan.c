@@ -1,0 +1,157 @@
+/*
+ * The story's plan: which attempt it is, what it may, what it sees; and the same for its post-process. Made once, then const.
+ */
+#include "queue.h"
+#include "story.h"
+
+#include <stdio.h>
+#include <string.h>
+
+/* ---- which attempt ---- */
+
+static int refuse_queued(void *arg UNUSED, const struct queued *q, struct error *err)
+{
+	if (q->state == JOB_FINISHED || q->state == JOB_CANCELLED)
+		return 0;
+	return error_set(err, ERROR_BUSY,
+			 "'%s' was submitted and is %s: `fumehood wait %s`, or `fumehood cancel %s` first",
+			 q->id, job_state_name(q->state), q->id, q->id);
+}
+
+/* Asked twice: for the plan, and again when the id is ours alone, since another run of it may have ended in between. */
+static int next_attempt(struct story *s, int *ret, struct error *err)
+{
+	struct analysis_state known;
+	int r;
+
+	*ret = s->hooks->job ? s->hooks->job->attempt : 1; /* the queue has decided that */
+	if (!s->request->id || s->hooks->job)
+		return 0;
+	r = ledger_analysis(s->ledger, s->request->id, &known, err);
+	if (r == 0)
+		r = ledger_queue_look(s->ledger, (char *[]){s->request->id, NULL}, refuse_queued, NULL, err);
+	if (r < 0)
+		return r;
+	if (known.succeeded && !s->request->again)
+		return error_set(
+			err, ERROR_REFUSED,
+			"'%s' has already succeeded: --again makes another attempt, `fumehood show %s` shows the last one",
+			s->request->id, s->request->id);
+	*ret = known.last_attempt + 1;
+	return 0;
+}
+
+/* ---- the plan ---- */
+
+/* What cannot be post-processed is refused now, not when it has run. */
+int story_plan_post(struct story *s, struct error *err)
+{
+	const struct rights *rights = &s->rights;
+	const char *site = s->hood->config.queue_allow_directory;
+	_cleanup_free_ char *beside = NULL;
+	struct plan *plan;
+	struct post_order order = {
+		.id = s->plan->id,
+		.attempt = s->plan->attempt,
+		.scratch = s->plan->scratch,
+		.command = s->request->post_process,
+		.directory = s->plan->submitter_directory,
+		.is_stored = rights->post_is_own,
+		.rights = rights->post_is_own && rights->is_bound ? rights : NULL,
+	};
+	int r;
+
+	if (rights->post_is_sites) {
+		order.directory = beside = config_directory(s->hood, site);
+		if (!beside)
+			return error_memory(err);
+	}
+	if (!order.command) {
+		order.command = s->hood->config.defaults.post_process;
+		order.directory = rights->is_queued ? s->hood->directory : s->plan->submitter_directory;
+	}
+	plan = plan_new();
+	if (!plan)
+		return error_memory(err);
+	r = post_plan(s->hood, &order, plan, err);
+	if (r == 1)
+		s->post_plan = plan;
+	else
+		plan_free(plan);
+	return r < 0 ? r : 0;
+}
+
+/* token: NULL for a new one. */
+static int make_plans(struct story *s, int attempt, const char *token, struct error *err)
+{
+	struct plan *plan = plan_new();
+	int r;
+
+	if (!plan)
+		return error_memory(err);
+	s->plan = plan;
+	plan->attempt = attempt;
+	if (token)
+		memcpy(plan->token, token, sizeof plan->token);
+	r = plan_resolve(s->hood, s->request, &s->rights, plan, err);
+	return r < 0 ? r : story_plan_post(s, err);
+}
+
+int story_plan_again(struct story *s, struct error *err)
+{
+	const struct plan *before = s->plan;
+	int attempt, r = next_attempt(s, &attempt, err);
+
+	if (r < 0 || attempt == before->attempt)
+		return r;
+	plan_free(TAKE_PTR(s->post_plan));
+	r = make_plans(s, attempt, before->token, err);
+	plan_free(before);
+	s->attempt->number = attempt;
+	return r;
+}
+
+/* What the attempt knows from its plan. */
+static int begin_attempt(struct story *s, struct error *err)
+{
+	const struct plan *plan = s->plan;
+	struct attempt *a = s->attempt;
+
+	snprintf(a->id, sizeof a->id, "%s", plan->id);
+	memcpy(a->token, plan->token, sizeof plan->token);
+	a->number = plan->attempt;
+	a->queued = s->hooks->job != NULL;
+	for (size_t i = 0; plan->prefixes && plan->prefixes[i]; i++)
+		if (receipt_add(&a->receipt, "interpreter", true, "'%s' is shown read-only",
+				plan->prefixes[i]) < 0)
+			return error_memory(err);
+	if (plan->note && receipt_warn(&a->receipt, "%s", plan->note) < 0)
+		return error_memory(err);
+	a->request = request_to_json(s->request);
+	a->workspace = strdup(plan->workspace);
+	return a->request && a->workspace ? 0 : error_memory(err);
+}
+
+int story_plan(struct story *s, struct error *err)
+{
+	int attempt, r = hood_ledger(s->hood, LEDGER_CREATE, &s->ledger, err);
+
+	if (r == 0 && s->request->id)
+		r = id_check(s->request->id, err);
+	if (r < 0)
+		return r;
+	r = ledger_may_commit(s->ledger, s->request->id ? s->request->id : "it", err);
+	if (r < 0)
+		return r;
+	r = next_attempt(s, &attempt, err);
+	if (r < 0)
+		return r;
+	r = rights_find(s->hood, s->hooks->job, s->request, &s->rights, err);
+	if (r < 0)
+		return r;
+	r = make_plans(s, attempt, s->hooks->job ? s->hooks->job->token : NULL, err);
+	if (r < 0)
+		return r;
+	r = queries_check(s->hood, s->request, err);
+	return r < 0 ? r : begin_attempt(s, err);
+}
