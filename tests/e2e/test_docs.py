@@ -35,3 +35,12 @@ def test_every_command_and_its_options_are_in_the_manual(hood):
         page = hood.succeed('help', command).out.splitlines()
         offered = options_in('\n'.join(line for line in page if not line.startswith('  fumehood')))
         assert command == 'run' or offered - options_in(manual) == set(), command
+
+
+def test_the_walk_names_what_exists():
+    text = (TOP / 'docs/ARCHITECTURE.md').read_text()
+    hops = re.findall(r'`((?:src|include|bindings|docs|man|tests)/[\w./-]*?)(?::(\w+))?`', text)
+    assert len([hop for hop in hops if hop[1]]) > 20, hops
+    for path, function in hops:
+        assert (TOP / path).exists(), path
+        assert not function or re.search(rf'^(?:[a-z_].*[ *])?{function}\(', (TOP / path).read_text(), re.M), (path, function)
