@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "queue_private.h"
 #include "url.h"
 
 struct ledger *ledger_close(struct ledger *l)
@@ -12,6 +13,7 @@ struct ledger *ledger_close(struct ledger *l)
 		return NULL;
 	if (l->backend)
 		l->backend->ops->close(l->backend);
+	claim_memory_forget(l);
 	objects_done(&l->objects);
 	free(l->shown);
 	free(l);

@@ -1,56 +1,76 @@
 /*
- * Claims and leases. What a claim costs grows with the submitters who have something queued and with what is running,
- * not with what is queued: it steps over the index of what is ready from one submitter to the next, and takes the first
- * of the one whose turn it is. It is first of all an owner's turn: more names do not make a larger share.
+ * Claims and leases. A claim looks who stands in line (queue_line.h) and takes the first of the one whose turn it is. It is
+ * first of all an owner's turn: more names do not make a larger share.
  *
  * In PostgreSQL claims pass by the rows that others are claiming, and so go on side by side; the shares of the
  * submitters are then as they were when the claim began. Only where there is a cap, which must hold, they take turns.
+ *
+ * What was claimed and has ended stays in PostgreSQL's indexes until it is vacuumed, and while anybody has an old snapshot (a
+ * pg_dump) it cannot be: a look has to pass by all of it. So a look that had to read many pages is believed for as many claims
+ * as would have cost the same, five seconds at most: those go on from where the one before has found something.
  */
 #include "queue_private.h"
 
 #include <errno.h>
 #include <string.h>
 
+#include "queue_line.h"
+
 enum { SERVED_STEP_NS = 1000 }; /* what PostgreSQL can tell apart */
+/* From how many pages on a look is dear; and what each of those that go on from it has to pay, which is a quarter of what a
+ * look costs that has nothing to pass by. */
+enum { PAGES_FAIR = 10, PAGES_DEAR = 100 };
+/* The longer it took, the longer it is believed. */
+enum { BELIEVED_TIMES = 20 };
+static const uint64_t BELIEVED_MAX_NS = 5 * NSEC_PER_SEC;
 
-/* Running and served: the fewer and the longer ago, the sooner. */
-struct share {
-	int64_t running, served;
-};
-
-/* All submitters of one owner follow each other. */
-struct submitter {
-	char *owner, *name;
-	struct share own;
-	size_t whose; /* index of the owner's first, which has its sum */
-	struct share sum;
-	bool empty;   /* has nothing for us */
-	bool touched; /* has got something */
+/* A look that was dear. */
+struct claim_memory {
+	struct line root;
+	uint64_t memory_total, cpus_total;
+	uint64_t until;	 /* clock_now() */
+	uint64_t claims; /* so many more */
+	unsigned connection;
 };
 
 struct claim {
 	const struct claim_order *order;
-	struct submitter *submitters;
-	size_t n_submitters;
+	bool believed; /* the memory, and not the index */
 	char (*tokens)
 		[TOKEN_SIZE]; /* made before the first try, so that a second one knows what the first has got */
 	int tries;
 	uint64_t memory_free, cpus_free;
 	int64_t now;
+	uint64_t begun;				 /* clock_now() */
+	int64_t pages_before, pages_look, pages; /* the look's: until the first was found */
 	struct job *ret;
 	size_t max, n;
 	bool full;
 };
 
-static void submitters_done(struct claim *c)
+void claim_memory_forget(struct ledger *l)
 {
-	for (size_t i = 0; i < c->n_submitters; i++) {
-		free(c->submitters[i].owner);
-		free(c->submitters[i].name);
-	}
-	free(c->submitters);
-	c->submitters = NULL;
-	c->n_submitters = 0;
+	if (!l->claims)
+		return;
+	line_done(&l->claims->root);
+	free(l->claims);
+	l->claims = NULL;
+}
+
+static int memory_make(struct ledger *l, struct error *err)
+{
+	if (!l->claims)
+		l->claims = calloc(1, sizeof *l->claims);
+	return l->claims ? 0 : error_memory(err);
+}
+
+static bool is_believed(const struct ledger *l, const struct claim_order *o)
+{
+	const struct claim_memory *m = l->claims;
+
+	return m && m->claims > 0 && o->cap == 0 && m->memory_total == o->memory_total &&
+	       m->cpus_total == o->cpus_total && m->connection == l->backend->connection &&
+	       clock_now() < m->until;
 }
 
 static void jobs_done(struct claim *c)
@@ -62,68 +82,12 @@ static void jobs_done(struct claim *c)
 
 static void claim_done(struct claim *c)
 {
-	submitters_done(c);
 	free(c->tokens);
-}
-
-/* What of the owner's is running but nowhere queued counts as well. */
-static int take_submitter(void *arg, const struct value *row, struct error *err)
-{
-	struct claim *c = arg;
-	struct submitter *more = reallocarray(c->submitters, c->n_submitters + 1, sizeof *more), *s, *first;
-
-	if (!more)
-		return error_memory(err);
-	c->submitters = more;
-	s = &more[c->n_submitters];
-	*s = (struct submitter){.own = {value_to_integer(&row[2], 0), value_to_integer(&row[3], 0)},
-				.sum = {value_to_integer(&row[4], 0), value_to_integer(&row[5], 0)},
-				.whose = c->n_submitters};
-	c->n_submitters++;
-	if (value_to_text(&row[0], &s->owner, err) < 0 || value_to_text(&row[1], &s->name, err) < 0)
-		return -ENOMEM;
-	first = s > more ? &more[s[-1].whose] : s;
-	if (s > more && s->owner && first->owner && strcmp(first->owner, s->owner) == 0)
-		s->whose = s[-1].whose;
-	return 0;
-}
-
-static int find_submitters(struct ledger *l, struct claim *c, struct error *err)
-{
-	submitters_done(c);
-	return ledger_run(l, SQL_CLAIM_SUBMITTERS, NULL, 0, take_submitter, c, err);
-}
-
-static int share_compare(const struct share *a, const struct share *b)
-{
-	if (a->running != b->running)
-		return a->running < b->running ? -1 : 1;
-	return (a->served > b->served) - (a->served < b->served);
-}
-
-/* Whose turn it is; NULL: nobody's. */
-static struct submitter *choose(const struct claim *c)
-{
-	struct submitter *best = NULL;
-
-	for (size_t i = 0; i < c->n_submitters; i++) {
-		struct submitter *s = &c->submitters[i];
-		const struct share *sum = &c->submitters[s->whose].sum;
-		int order;
-
-		if (s->empty || (c->order->cap > 0 && sum->running >= c->order->cap))
-			continue;
-		order = best ? share_compare(sum, &c->submitters[best->whose].sum) : -1;
-		if (order == 0 && s->whose == best->whose)
-			order = share_compare(&s->own, &best->own);
-		if (order < 0)
-			best = s;
-	}
-	return best;
 }
 
 struct head {
 	struct job *job;
+	int64_t seq;
 	bool found;
 };
 
@@ -132,12 +96,8 @@ static int take_head(void *arg, const struct value *row, struct error *err)
 	struct head *h = arg;
 
 	h->found = true;
+	h->seq = value_to_integer(&row[QUEUE_SEQ], 0);
 	return queue_job_load(h->job, row, err);
-}
-
-static struct value at_most(uint64_t total)
-{
-	return value_integer(total && total < INT64_MAX ? (int64_t)total : INT64_MAX);
 }
 
 static bool fits(const struct claim *c, const struct job *j)
@@ -151,8 +111,25 @@ static uint64_t less(uint64_t a, uint64_t b)
 	return a > b ? a - b : 0;
 }
 
-static int take(struct ledger *l, struct claim *c, struct submitter *s, struct job *j, struct error *err)
+static int take_pages(void *arg, const struct value *row, struct error *err UNUSED)
 {
+	*(int64_t *)arg = value_to_integer(&row[0], 0);
+	return 0;
+}
+
+static void serve(struct line *line, int64_t at)
+{
+	line->share.running++;
+	line->share.served = at;
+	line->is_touched = true;
+	line->is_fresh = false;
+}
+
+static int take(struct ledger *l, struct claim *c, struct line *owner, struct line *s, struct job *j,
+		struct error *err)
+{
+	int64_t at = c->now + (int64_t)c->n * SERVED_STEP_NS;
+
 	memcpy(j->token, c->tokens[c->n], TOKEN_SIZE);
 
 	struct value params[] = {
@@ -161,51 +138,65 @@ static int take(struct ledger *l, struct claim *c, struct submitter *s, struct j
 		value_text(j->token),
 		value_integer(j->attempt),
 		value_time(c->now + (int64_t)c->order->lease_ns),
+		value_integer((int64_t)(c->order->lease_ns / NSEC_PER_MSEC)),
 	};
-	int r = ledger_run(l, SQL_CLAIM_TAKE, params, ARRAY_SIZE(params), NULL, NULL, err);
+	int r = ledger_run(l, SQL_CLAIM_TAKE, params, ARRAY_SIZE(params), take_pages, &c->pages, err);
 
+	if (c->n == 0)
+		c->pages_look = c->pages - c->pages_before;
 	c->memory_free = less(c->memory_free, j->memory_bytes);
 	c->cpus_free = less(c->cpus_free, j->cpus_milli);
-	s->own.running++;
-	s->own.served = c->now + (int64_t)c->n * SERVED_STEP_NS;
-	s->touched = true;
-	c->submitters[s->whose].sum.running++;
-	c->submitters[s->whose].sum.served = s->own.served;
+	serve(owner, at);
+	serve(s, at);
 	return r;
 }
 
-/* The next one, if there is one and it fits: c->n counts it. */
-static int claim_next(struct ledger *l, struct claim *c, struct submitter *s, struct error *err)
+/* The next one of this submitter's, if there is one and it fits: c->n counts it. */
+static int claim_next(struct ledger *l, struct claim *c, struct line *owner, struct line *s,
+		      struct error *err)
 {
-	struct value params[] = {value_text(s->owner), value_text(s->name), at_most(c->order->memory_total),
-				 at_most(c->order->cpus_total)};
+	struct group *g = line_group(s);
+	struct value params[] = {value_text(owner->name),      value_text(s->name),
+				 value_integer(g->priority),   value_integer(g->memory_bytes),
+				 value_integer(g->cpus_milli), value_integer(g->seq)};
 	struct head h = {.job = &c->ret[c->n]};
 	int r;
 
 	job_init(h.job);
 	r = ledger_run(l, SQL_CLAIM_HEAD, params, ARRAY_SIZE(params), take_head, &h, err);
-	s->empty = !h.found;
 	c->full = h.found && !fits(c, h.job);
 	if (r == 0 && h.found && !c->full)
-		r = take(l, c, s, h.job, err);
-	if (r < 0 || !h.found || c->full)
+		r = take(l, c, owner, s, h.job, err);
+	if (r < 0 || !h.found || c->full) {
 		job_done(h.job);
-	else
+	} else {
+		g->seq = h.seq + 1;
 		c->n++;
+	}
+	if (!h.found)
+		line_drop(s, g);
 	return r;
 }
 
-static int note_served(struct ledger *l, const struct claim *c, struct error *err)
+/* When who was served last; a memory's at its end. */
+static int note_served(struct ledger *l, struct error *err)
 {
+	const struct line *root = &l->claims->root;
 	int r = 0;
 
-	for (size_t i = 0; i < c->n_submitters && r == 0; i++) {
-		const struct submitter *s = &c->submitters[i];
-		struct value params[] = {value_text(s->owner), value_text(s->name),
-					 value_time(s->own.served)};
+	for (size_t i = 0; i < root->n; i++) {
+		const struct line *owner = &root->lines[i];
 
-		if (s->touched)
-			r = ledger_run(l, SQL_CLAIM_SERVED, params, ARRAY_SIZE(params), NULL, NULL, err);
+		for (size_t k = 0; k < owner->n && r == 0; k++) {
+			struct line *s = &owner->lines[k];
+			struct value params[] = {value_text(owner->name), value_text(s->name),
+						 value_time(s->share.served)};
+
+			if (s->is_touched)
+				r = ledger_run(l, SQL_CLAIM_SERVED, params, ARRAY_SIZE(params), NULL, NULL,
+					       err);
+			s->is_touched = false;
+		}
 	}
 	return r;
 }
@@ -229,6 +220,60 @@ static int find_claimed(struct ledger *l, struct claim *c, struct error *err)
 		     : queue_run_ids(l, SQL_CLAIMED, tokens.list, tokens.count, NULL, take_claimed, c, err);
 }
 
+static int take_begin(void *arg, const struct value *row, struct error *err UNUSED)
+{
+	struct claim *c = arg;
+
+	c->now = value_to_integer(&row[0], 0);
+	c->pages_before = c->pages = value_to_integer(&row[1], 0);
+	return 0;
+}
+
+static int claim_begin(struct ledger *l, struct claim *c, struct error *err)
+{
+	if (l->backend->ops->dialect == SQL_SQLITE)
+		return queue_now(l, &c->now, err);
+	return ledger_run(l, SQL_CLAIM_BEGIN, NULL, 0, take_begin, c, err);
+}
+
+static int claim_some(struct ledger *l, struct claim *c, struct error *err)
+{
+	struct line_order o = {c->order->memory_total, c->order->cpus_total, c->order->cap};
+	int r = 0;
+
+	while (r == 0 && c->n < c->max && !c->full) {
+		struct line *owner, *s;
+
+		r = line_next(l, &l->claims->root, &o, &owner, &s, err);
+		if (r < 0 || !owner)
+			break;
+		r = claim_next(l, c, owner, s, err);
+	}
+	return r;
+}
+
+/* Was it so dear that the next ones go on from here? SQLite has no dead rows: there it never is. */
+static void remember(struct ledger *l, const struct claim *c)
+{
+	struct claim_memory *m = l->claims;
+	int64_t pages = c->pages - c->pages_before;
+	uint64_t now = clock_now(), believed;
+
+	l->claim_cost.claims += c->n;
+	l->claim_cost.looks += !c->believed;
+	l->claim_cost.pages += pages > 0 ? (uint64_t)pages : 0;
+	if (c->believed) {
+		m->claims -= c->n < m->claims ? c->n : m->claims;
+		return;
+	}
+	m->memory_total = c->order->memory_total;
+	m->cpus_total = c->order->cpus_total;
+	m->connection = l->backend->connection;
+	m->claims = c->pages_look > PAGES_DEAR ? (uint64_t)c->pages_look / PAGES_FAIR : 0;
+	believed = BELIEVED_TIMES * (now - c->begun);
+	m->until = now + (believed < BELIEVED_MAX_NS ? believed : BELIEVED_MAX_NS);
+}
+
 static int claim(struct ledger *l, void *arg, struct error *err)
 {
 	struct claim *c = arg;
@@ -236,26 +281,32 @@ static int claim(struct ledger *l, void *arg, struct error *err)
 
 	jobs_done(c);
 	c->full = false;
+	c->begun = clock_now();
 	c->memory_free = c->order->memory_free;
 	c->cpus_free = c->order->cpus_free;
-	if (c->tries++)
+	if (c->tries++) {
+		claim_memory_forget(l);
 		r = find_claimed(l, c, err);
+	}
 	if (r < 0 || c->n)
 		return r < 0 ? r : 1;
+	c->believed = is_believed(l, c->order);
 	if (c->order->cap > 0 && l->backend->ops->dialect == SQL_POSTGRES)
 		r = ledger_run(l, SQL_CLAIM_LOCK, NULL, 0, NULL, NULL, err);
 	if (r == 0)
-		r = queue_now(l, &c->now, err);
+		r = memory_make(l, err);
 	if (r == 0)
-		r = find_submitters(l, c, err);
-	while (r == 0 && c->n < c->max && !c->full) {
-		struct submitter *s = choose(c);
-
-		if (!s)
-			break;
-		r = claim_next(l, c, s, err);
-	}
-	return r < 0 ? r : note_served(l, c, err);
+		r = claim_begin(l, c, err);
+	if (r == 0 && c->believed)
+		r = claim_some(l, c, err);
+	if (r < 0 || c->n || c->full)
+		return r;
+	c->believed = false;
+	r = note_served(l, err);
+	line_done(&l->claims->root);
+	if (r == 0)
+		r = claim_some(l, c, err);
+	return r < 0 ? r : note_served(l, err);
 }
 
 static int take_any(void *arg, const struct value *row UNUSED, struct error *err UNUSED)
@@ -280,19 +331,22 @@ int ledger_claim(struct ledger *l, const struct claim_order *o, struct job *ret,
 		 bool *ret_full, struct error *err)
 {
 	_cleanup_(claim_done) struct claim c = {.order = o, .ret = ret, .max = max};
-	bool any = false;
+	bool any = is_believed(l, o);
 	/* Mostly there is nothing: that is found out without a transaction. */
-	int r = max ? ledger_run(l, SQL_CLAIM_ANY, NULL, 0, take_any, &any, err) : 0;
+	int r = max && !any ? ledger_run(l, SQL_CLAIM_ANY, NULL, 0, take_any, &any, err) : 0;
 
-	if (r == 0 && any) {
+	if (r == 0 && any && max) {
 		r = make_tokens(&c, err);
 		if (r == 0)
 			r = queue_transaction(l, claim, &c, err);
 	}
 	if (r < 0) {
+		claim_memory_forget(l);
 		jobs_done(&c);
 		return r;
 	}
+	if (l->claims)
+		remember(l, &c);
 	*ret_n = c.n;
 	if (ret_full)
 		*ret_full = c.full;
@@ -339,13 +393,15 @@ static int look(struct ledger *l, struct heartbeat *h, struct error *err)
 static int heartbeat(struct ledger *l, void *arg, struct error *err)
 {
 	struct heartbeat *h = arg;
-	struct value params[] = {value_text(h->worker), {.kind = VALUE_NULL}};
+	struct value params[] = {value_text(h->worker),
+				 {.kind = VALUE_NULL},
+				 value_integer((int64_t)(h->lease_ns / NSEC_PER_MSEC))};
 	int64_t now = 0;
 	int r = queue_now(l, &now, err);
 
 	params[1] = value_time(now + (int64_t)h->lease_ns);
 	if (r == 0)
-		r = ledger_run(l, SQL_LEASE_PROLONG, params, 2, NULL, NULL, err);
+		r = ledger_run(l, SQL_LEASE_PROLONG, params, 3, NULL, NULL, err);
 	return r < 0 ? r : look(l, h, err);
 }
 

@@ -141,6 +141,7 @@ static int wake_due(struct ledger *l, void *arg UNUSED, struct error *err)
 	int64_t now = 0;
 	int r = queue_now(l, &now, err);
 
+	claim_memory_forget(l);
 	params[0] = value_time(now);
 	params[1] = value_time(now + FAR_NS);
 	if (r == 0)
@@ -184,7 +185,10 @@ static int take_watched(void *arg, const struct value *row, struct error *err)
 	value_to_fixed(&row[1], x->token, sizeof x->token);
 	x->until = value_to_integer(&row[2], 0);
 	x->seen_ns = seen_before(k->before, x);
-	x->watch_ns = k->before->lease_ns;
+	/* Its own lease, if that is longer than the watcher's: it need not have been heard of. */
+	x->watch_ns = (uint64_t)value_to_integer(&row[3], 0) * NSEC_PER_MSEC;
+	if (x->watch_ns < k->before->lease_ns)
+		x->watch_ns = k->before->lease_ns;
 	if (x->until > k->now && x->watch_ns < FAR_WATCH_NS)
 		x->watch_ns = FAR_WATCH_NS;
 	return 0;

@@ -28,6 +28,9 @@ static inline int queue_ring(struct ledger *l, struct error *err)
 	return l->backend->ops->ring(l->backend, err);
 }
 
+/* Something else may be first in line now: the next claim looks again. */
+void claim_memory_forget(struct ledger *l);
+
 /* A growing list of ids, each checked by id_check or made by us. */
 struct ids {
 	char **list;

@@ -225,6 +225,7 @@ static int release(struct ledger *l, void *arg, struct error *err)
 	int64_t now = 0;
 	int r = c->is_brief ? queue_lock_briefly(l, err) : 0;
 
+	claim_memory_forget(l);
 	if (r == 0)
 		r = queue_lock(l, c->id, &row, err);
 	if (r == 0 && !is_ours(&row, c->token))
@@ -313,6 +314,7 @@ static int retry(struct ledger *l, void *arg, struct error *err)
 	struct queue_row row;
 	int r = lock_known(l, c->id, &row, err);
 
+	claim_memory_forget(l);
 	if (r < 0)
 		return r;
 	/* The connection was lost in the middle of our own commit. */

@@ -372,6 +372,7 @@ static int store(struct ledger *l, void *arg, struct error *err)
 	struct submit *s = arg;
 	int r = decide(s, err);
 
+	claim_memory_forget(l);
 	/* Only what is found by a later try can be ours. */
 	if (r == 0 && s->stamp == 0)
 		r = queue_now(l, &s->stamp, err);

@@ -238,7 +238,7 @@ GRANT INSERT ON fumehood.analysis, fumehood.attempt, fumehood.blob, fumehood.out
 GRANT UPDATE (fumehood) ON fumehood.schema_version TO fumehood_worker;
 GRANT UPDATE (id) ON fumehood.analysis TO fumehood_worker;
 GRANT UPDATE (verdict, status, reason) ON fumehood.attempt TO fumehood_worker;
-GRANT UPDATE (state, tries, due_at, attempt, token, worker, lease_until, cancelling, verdict, status, reason), DELETE
+GRANT UPDATE (state, tries, due_at, attempt, token, worker, lease_until, lease_ms, cancelling, verdict, status, reason), DELETE
 	ON fumehood.queue TO fumehood_worker;
 GRANT UPDATE (met), DELETE ON fumehood.queue_after TO fumehood_worker;
 GRANT UPDATE (served_at) ON fumehood.queue_submitter TO fumehood_worker;

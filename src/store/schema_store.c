@@ -5,6 +5,7 @@
  * blob_staged: contents that nobody refers to yet, since the commit that they are for is still to come (stage.c). Only
  * SQLite, which has one writer at a time, has any.
  */
+#include "schema_claims.h"
 #include "sql.h"
 
 const char sql_version_5_sqlite[] =
@@ -16,7 +17,7 @@ const char sql_version_5_sqlite[] =
 	"	host TEXT,"
 	"	path BLOB);"
 	"INSERT INTO fumehood_store(one, ledger_id) VALUES (1, lower(hex(randomblob(16))));"
-	"CREATE TABLE fumehood_blob_staged(sha256 BLOB PRIMARY KEY NOT NULL) WITHOUT ROWID;";
+	"CREATE TABLE fumehood_blob_staged(sha256 BLOB PRIMARY KEY NOT NULL) WITHOUT ROWID;" VERSION_5_CLAIMS_SQLITE;
 
 const char sql_version_5_postgres[] =
 	"CREATE TABLE fumehood.store("
@@ -26,4 +27,4 @@ const char sql_version_5_postgres[] =
 	"	joined_at timestamptz,"
 	"	host text,"
 	"	path bytea);"
-	"INSERT INTO fumehood.store(one, ledger_id) VALUES (1, replace(gen_random_uuid()::text, '-', ''));";
+	"INSERT INTO fumehood.store(one, ledger_id) VALUES (1, replace(gen_random_uuid()::text, '-', ''));" VERSION_5_CLAIMS_POSTGRES;

@@ -19,11 +19,53 @@
 #define QUEUE_SHOWN                                                                                            \
 	"id, state, verdict, status, attempt, priority, cancelling, submitted_at, due_at, submitter, worker, " \
 	"reason, !"
-#define CLAIM_HEAD                                                                                           \
-	"SELECT " QUEUE_ASKED ", "                                                                           \
-	"1 + coalesce((SELECT max(t.number) FROM @attempt t WHERE t.analysis_id = q.id), 0), NULL, NULL, ! " \
-	"FROM @queue q WHERE q.state = 'queued' AND q.owner = $1 AND q.submitter = $2 "                      \
-	"AND q.memory_bytes <= $3 AND q.cpus_milli <= $4 ORDER BY q.priority DESC, q.seq LIMIT 1"
+#define WINDOW	 "6" /* LINE_WINDOW */
+#define READY	 "q.state = 'queued'"
+#define READY_OF READY " AND q.owner = $1 AND q.submitter = $2"
+/* For min() PostgreSQL may read them all, if it believes that there are few. */
+#define FIRST_NAME(column, where) \
+	"(SELECT q." column " FROM @queue q WHERE " where " ORDER BY q." column " LIMIT 1)"
+#define CIRCLE(column, where, after, served)                                                                                                                                                                                                                       \
+	"c(name, first, n) AS (SELECT f.name, f.name, 1 FROM (SELECT coalesce(" FIRST_NAME(                                                                                                                                                                        \
+		column, where                                                                                                                                                                                                                                      \
+		" AND q." column " > coalesce(" after ", (SELECT b." column                                                                                                                                                                                        \
+		" FROM @queue_submitter b WHERE " served "b.served_at IS NOT NULL "                                                                                                                                                                                \
+		"ORDER BY b.served_at DESC LIMIT 1))") ", " FIRST_NAME(column,                                                                                                                                                                                     \
+								       where) ") AS name LIMIT 1 OFFSET 0) AS f UNION ALL SELECT coalesce(" FIRST_NAME(column,                                                                                                     \
+																		       where                                                                                                       \
+																		       " AND q." column                                                                                            \
+																		       " > c.name") ", " FIRST_NAME(column,                                                                        \
+																						    where) "), c.first, c.n + 1 FROM c WHERE c.name IS NOT NULL AND c.n < " WINDOW \
+																							   " "                                                                     \
+																							   "AND (c.n = 1 OR c.name <> c.first)) "
+#define CIRCLE_END    "FROM c WHERE c.name IS NOT NULL AND (c.n = 1 OR c.name <> c.first) ORDER BY c.n"
+#define GROUP_KEY     "q.priority, q.memory_bytes, q.cpus_milli, q.seq"
+#define GROUPS_ENOUGH "(g.n < 1000 OR g.found IS NULL)"
+#define FITS(of)      of ".memory_bytes <= $3 AND " of ".cpus_milli <= $4"
+#define NEXT_CPUS(of)                                                                                \
+	"FROM @queue q WHERE " READY_OF " AND q.priority = " of ".priority AND q.memory_bytes = " of \
+	".memory_bytes AND q.cpus_milli > " of ".cpus_milli AND q.cpus_milli <= $4 "                 \
+	"ORDER BY q.cpus_milli, q.seq LIMIT 1"
+#define NEXT_MEMORY(of)                                                                              \
+	"FROM @queue q WHERE " READY_OF " AND q.priority = " of ".priority AND q.memory_bytes > " of \
+	".memory_bytes AND q.memory_bytes <= $3 ORDER BY q.memory_bytes, q.cpus_milli, q.seq LIMIT 1"
+#define NEXT_PRIORITY(of)                                                    \
+	"FROM @queue q WHERE " READY_OF " AND q.priority < " of ".priority " \
+	"ORDER BY q.priority DESC, q.memory_bytes, q.cpus_milli, q.seq LIMIT 1"
+#define CLAIM_HEAD                                                                                            \
+	"SELECT " QUEUE_ASKED ", "                                                                            \
+	"1 + coalesce((SELECT max(t.number) FROM @attempt t WHERE t.analysis_id = q.id), 0), NULL, NULL, !, " \
+	"q.seq FROM @queue q WHERE " READY_OF " AND q.priority = $3 AND q.memory_bytes = $4 "                 \
+	"AND q.cpus_milli = $5 AND q.seq >= $6 ORDER BY q.seq LIMIT 1"
+#define CLAIM_TAKE                                                                                       \
+	"UPDATE @queue SET state = 'running', worker = $2, token = $3, attempt = $4, lease_until = $5, " \
+	"lease_ms = $6, reason = NULL WHERE id = $1"
+/* What looking has cost so far, in pages; it counts on over several transactions. */
+#define BLOCKS_OF(name) "pg_stat_get_xact_blocks_fetched('fumehood." name "'::regclass)"
+#define CLAIM_BLOCKS                                                                     \
+	BLOCKS_OF("queue")                                                               \
+	" + " BLOCKS_OF("queue_ready") " + " BLOCKS_OF("queue_running") " + " BLOCKS_OF( \
+		"queue_submitter") " + " BLOCKS_OF("queue_submitter_owner")
 #define LEASE_OVER                                                                                     \
 	"SELECT " QUEUE_ALL " FROM @queue q WHERE q.id = $1 AND q.state = 'running' AND q.token = $2 " \
 	"AND q.lease_until = $3"
@@ -145,28 +187,55 @@ static const struct {
 	/* A row that only workers may lock: an advisory lock is anybody's. */
 	[SQL_CLAIM_LOCK] = {NULL,
 			    "SELECT version FROM @schema_version ORDER BY version LIMIT 1 FOR NO KEY UPDATE"},
-	/* From one submitter to the next in the index, whatever lies between them. What is all of an owner's is asked for
-	 * once, with the first: for each it would cost the square of the names that he has made up. */
-	[SQL_CLAIM_SUBMITTERS] =
-		{"WITH RECURSIVE o(owner) AS (SELECT min(owner) FROM @queue WHERE state = 'queued' UNION ALL "
-		 "SELECT (SELECT min(q.owner) FROM @queue q WHERE q.state = 'queued' AND q.owner > o.owner) "
-		 "FROM o WHERE o.owner IS NOT NULL), "
-		 "s(owner, submitter, is_first) AS (SELECT o.owner, (SELECT min(q.submitter) FROM @queue q "
-		 "WHERE q.state = 'queued' AND q.owner = o.owner), 1 FROM o WHERE o.owner IS NOT NULL UNION ALL "
-		 "SELECT s.owner, (SELECT min(q.submitter) FROM @queue q WHERE q.state = 'queued' "
-		 "AND q.owner = s.owner AND q.submitter > s.submitter), 0 FROM s WHERE s.submitter IS NOT NULL) "
-		 "SELECT s.owner, s.submitter, (SELECT count(*) FROM @queue r WHERE r.state = 'running' "
-		 "AND r.owner = s.owner AND r.submitter = s.submitter), "
-		 "(SELECT b.served_at FROM @queue_submitter b "
-		 "WHERE b.owner = s.owner AND b.submitter = s.submitter), "
-		 "CASE WHEN s.is_first = 1 THEN "
-		 "(SELECT count(*) FROM @queue r WHERE r.state = 'running' AND r.owner = s.owner) END, "
-		 "CASE WHEN s.is_first = 1 THEN "
-		 "(SELECT max(b.served_at) FROM @queue_submitter b WHERE b.owner = s.owner) END "
-		 "FROM s WHERE s.submitter IS NOT NULL ORDER BY s.owner, s.submitter"},
+	[SQL_CLAIM_BEGIN] = {NULL, "SELECT clock_timestamp(), " CLAIM_BLOCKS},
+	/* In a circle, from the one after $1, or after who was served last. */
+	[SQL_CLAIM_OWNERS] = {"WITH RECURSIVE " CIRCLE(
+		"owner", READY, "CAST($1 AS TEXT)",
+		"") "SELECT c.name, "
+		    "(SELECT count(*) FROM @queue r WHERE r.state = 'running' AND r.owner = c.name), "
+		    "(SELECT b.served_at FROM @queue_submitter b WHERE b.owner = c.name AND b.served_at IS NOT NULL "
+		    "ORDER BY b.served_at DESC LIMIT 1) " CIRCLE_END},
+	[SQL_CLAIM_SUBMITTERS] = {"WITH RECURSIVE " CIRCLE(
+		"submitter", READY " AND q.owner = $1", "CAST($2 AS TEXT)",
+		"b.owner = $1 AND ") "SELECT c.name, "
+				     "(SELECT count(*) FROM @queue r WHERE r.state = 'running' AND r.owner = $1 "
+				     "AND r.submitter = c.name), (SELECT b.served_at FROM @queue_submitter b "
+				     "WHERE b.owner = $1 AND b.submitter = c.name) " CIRCLE_END},
+	/* From one to the next that may fit, down to the first priority in which one does. */
+	[SQL_CLAIM_GROUPS] =
+		{"WITH RECURSIVE g(seq, found, n) AS (SELECT f.seq, NULL, 1 FROM (SELECT (SELECT q.seq FROM @queue q "
+		 "WHERE " READY_OF
+		 " ORDER BY q.priority DESC, q.memory_bytes, q.cpus_milli, q.seq LIMIT 1) AS seq) AS f "
+		 "UNION ALL SELECT coalesce((SELECT q.seq " NEXT_CPUS("p") "), (SELECT q.seq " NEXT_MEMORY(
+			 "p") "), "
+			      "CASE WHEN coalesce(g.found, CASE WHEN " FITS(
+				      "p") " THEN p.priority END) IS NULL "
+					   "THEN (SELECT q.seq " NEXT_PRIORITY(
+						   "p") ") END), "
+							"coalesce(g.found, CASE WHEN " FITS(
+								"p") " THEN p.priority END), g.n + 1 "
+								     "FROM g CROSS JOIN @queue p WHERE p.seq = g.seq AND " GROUPS_ENOUGH
+								     ") "
+								     "SELECT p.priority, p.memory_bytes, p.cpus_milli, p.seq FROM g CROSS JOIN @queue p "
+								     "WHERE p.seq = g.seq AND " FITS("p"),
+		 "WITH RECURSIVE g(priority, memory_bytes, cpus_milli, seq, found, n) AS (("
+		 "SELECT " GROUP_KEY ", NULL::integer, 1 FROM @queue q WHERE " READY_OF
+		 " ORDER BY q.priority DESC, q.memory_bytes, q.cpus_milli, q.seq LIMIT 1) UNION ALL "
+		 "SELECT x.priority, x.memory_bytes, x.cpus_milli, x.seq, f.found, g.n + 1 FROM g "
+		 "CROSS JOIN LATERAL (SELECT coalesce(g.found, CASE WHEN " FITS(
+			 "g") " THEN g.priority END) AS found) f "
+			      "CROSS JOIN LATERAL (SELECT u.* FROM ((SELECT " GROUP_KEY " " NEXT_CPUS(
+				      "g") ") UNION ALL "
+					   "(SELECT " GROUP_KEY " " NEXT_MEMORY(
+						   "g") ") UNION ALL (SELECT " GROUP_KEY
+							" FROM (SELECT 1 WHERE f.found IS NULL) o "
+							"CROSS JOIN LATERAL (SELECT q.* " NEXT_PRIORITY(
+								"g") ") q)) u LIMIT 1) x WHERE " GROUPS_ENOUGH
+								     ") "
+								     "SELECT g.priority, g.memory_bytes, g.cpus_milli, g.seq FROM g WHERE " FITS(
+									     "g")},
 	[SQL_CLAIM_HEAD] = {CLAIM_HEAD, CLAIM_HEAD " FOR UPDATE OF q SKIP LOCKED"},
-	[SQL_CLAIM_TAKE] = {"UPDATE @queue SET state = 'running', worker = $2, token = $3, attempt = $4, "
-			    "lease_until = $5, reason = NULL WHERE id = $1"},
+	[SQL_CLAIM_TAKE] = {CLAIM_TAKE, CLAIM_TAKE " RETURNING " CLAIM_BLOCKS},
 	/* Somebody else who is serving him now will have said so. */
 	[SQL_CLAIM_SERVED] =
 		{"UPDATE @queue_submitter SET served_at = $3 WHERE owner = $1 AND submitter = $2",
@@ -175,12 +244,13 @@ static const struct {
 		 "WHERE b.owner = f.owner AND b.submitter = f.submitter"},
 	[SQL_CLAIMED] = {"SELECT " QUEUE_ALL " FROM @queue q WHERE q.state = 'running' AND q.token #"},
 	/* What is locked is being committed at this moment: nobody takes it for lost, and nobody waits for it. */
-	[SQL_LEASE_PROLONG] = {"UPDATE @queue SET lease_until = $2 WHERE state = 'running' AND worker = $1",
-			       "UPDATE @queue SET lease_until = $2 WHERE id IN (SELECT q.id FROM @queue q "
-			       "WHERE q.state = 'running' AND q.worker = $1 FOR UPDATE SKIP LOCKED)"},
+	[SQL_LEASE_PROLONG] =
+		{"UPDATE @queue SET lease_until = $2, lease_ms = $3 WHERE state = 'running' AND worker = $1",
+		 "UPDATE @queue SET lease_until = $2, lease_ms = $3 WHERE id IN (SELECT q.id FROM @queue q "
+		 "WHERE q.state = 'running' AND q.worker = $1 FOR UPDATE SKIP LOCKED)"},
 	[SQL_LEASES] = {"SELECT id, token, cancelling FROM @queue WHERE state = 'running' AND worker = $1"},
 	/* Over, or so far off that a clock must have been set back since. */
-	[SQL_LEASES_OVER] = {"SELECT id, token, lease_until FROM @queue WHERE state = 'running' "
+	[SQL_LEASES_OVER] = {"SELECT id, token, lease_until, lease_ms FROM @queue WHERE state = 'running' "
 			     "AND (lease_until <= $1 OR lease_until > $2) AND worker <> $3"},
 	[SQL_LEASE_OVER] = {LEASE_OVER, LEASE_OVER " FOR UPDATE SKIP LOCKED"},
 	[SQL_QUEUE_DUE] =

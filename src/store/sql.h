@@ -55,23 +55,25 @@ enum sql {
 	SQL_EVENT_NEXT,	 /* id, number → position */
 	SQL_DANGLING,	 /* → id, number, path, size of the content or null, number or null */
 	/* The queue. What locks, locks until the end of the transaction. */
-	SQL_NOW,	      /* → the server's time (PostgreSQL) */
-	SQL_LOCK_BRIEFLY,     /* until the end of the transaction no lock is waited for (PostgreSQL) */
-	SQL_TOKEN_VERDICT,    /* token → verdict */
-	SQL_QUEUE_STATES,     /* ids → id, state, submitted_at; locks them */
-	SQL_KNOWN,	      /* ids → id, has its latest attempt succeeded? */
-	SQL_QUEUE_FORGET,     /* ids */
-	SQL_AFTER_FORGET,     /* ids */
-	SQL_SUBMITTER_ADD,    /* name, of who is connected */
-	SQL_CLAIM_ANY,	      /* → 1 if something is queued */
-	SQL_CLAIM_LOCK,	      /* one claim after the other (PostgreSQL) */
-	SQL_CLAIM_SUBMITTERS, /* → owner, submitter, running, served_at, both of all of the owner's (with his first): of those who have something queued,
-				 in the order of their names */
-	SQL_CLAIM_HEAD, /* owner, submitter, memory_bytes, cpus_milli at most → queue's columns; locks it, passes by what is locked */
-	SQL_CLAIM_TAKE, /* id, worker, token, attempt, lease_until */
+	SQL_NOW,	   /* → the server's time (PostgreSQL) */
+	SQL_LOCK_BRIEFLY,  /* until the end of the transaction no lock is waited for (PostgreSQL) */
+	SQL_TOKEN_VERDICT, /* token → verdict */
+	SQL_QUEUE_STATES,  /* ids → id, state, submitted_at; locks them */
+	SQL_KNOWN,	   /* ids → id, has its latest attempt succeeded? */
+	SQL_QUEUE_FORGET,  /* ids */
+	SQL_AFTER_FORGET,  /* ids */
+	SQL_SUBMITTER_ADD, /* name, of who is connected */
+	SQL_CLAIM_ANY,	   /* → 1 if something is queued */
+	SQL_CLAIM_LOCK,	   /* one claim after the other (PostgreSQL) */
+	SQL_CLAIM_BEGIN,   /* → the server's time, what was read so far (PostgreSQL) */
+	SQL_CLAIM_OWNERS, /* owner after whom, or null → owner, running, served_at: a window of them (queue_line.h) */
+	SQL_CLAIM_SUBMITTERS, /* owner, submitter after whom, or null → submitter, running, served_at: a window of them */
+	SQL_CLAIM_GROUPS, /* owner, submitter, memory_bytes, cpus_milli at most → priority, memory_bytes, cpus_milli, seq of the first */
+	SQL_CLAIM_HEAD, /* owner, submitter, priority, memory_bytes, cpus_milli, seq at least → queue's columns, seq; locks it, passes by what is locked */
+	SQL_CLAIM_TAKE, /* id, worker, token, attempt, lease_until, lease_ms → what was read so far (PostgreSQL) */
 	SQL_CLAIM_SERVED,  /* owner, submitter, at */
 	SQL_CLAIMED,	   /* tokens → queue's columns */
-	SQL_LEASE_PROLONG, /* worker, until */
+	SQL_LEASE_PROLONG, /* worker, until, lease_ms */
 	SQL_LEASES,	   /* worker → id, token, cancelling */
 	SQL_LEASES_OVER,
 	SQL_LEASE_OVER,	      /* now → queue's columns; locks it, passes by what is locked */
@@ -179,6 +181,7 @@ enum queue_column {
 	QUEUE_TOKEN,
 	QUEUE_WORKER,
 	QUEUE_OWNER,
+	QUEUE_SEQ, /* of SQL_CLAIM_HEAD alone */
 };
 
 /* The statement for this dialect; newly allocated, NULL if memory is out. */

@@ -14,6 +14,10 @@ struct ledger {
 	char *shown; /* the URL without a password */
 	uint64_t blob_max;
 	int version;
+	struct claim_memory *claims; /* queue_claim.c; NULL: none */
+	struct {
+		uint64_t claims, looks, pages; /* pages: of PostgreSQL */
+	} claim_cost;
 };
 
 /* A transaction, for writing, on the schema that it was opened with: until its end nobody upgrades it. */

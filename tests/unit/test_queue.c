@@ -504,7 +504,7 @@ static void test_whose_it_is_the_database_says(void **state)
 		p,
 		"INSERT INTO fumehood_queue SELECT NULL, 'forged', 'queued', submitter, priority, retries, retry_on, again, "
 		"tries, request, inputs, memory_bytes, cpus_milli, submitted_at, due_at, 0, NULL, NULL, NULL, "
-		"cancelling, NULL, NULL, NULL, 'root' FROM fumehood_queue",
+		"cancelling, NULL, NULL, NULL, 'root', NULL FROM fumehood_queue",
 		"INSERT INTO fumehood.queue(id, state, submitter, priority, retries, retry_on, again, tries, request, "
 		"inputs, memory_bytes, cpus_milli, submitted_at, attempt, cancelling, owner) SELECT 'forged', 'queued', "
 		"submitter, priority, retries, retry_on, again, tries, request, inputs, memory_bytes, cpus_milli, "
@@ -880,7 +880,8 @@ static void test_a_lease_is_given_up_after_two_looks_in_which_it_has_not_moved(v
 {
 	const struct place *p = *state;
 	struct ledger *l = place_open(p);
-	struct lease_watch watch = {.worker = "me", .lease_ns = 300 * NSEC_PER_MSEC};
+	const uint64_t lease = 300 * NSEC_PER_MSEC;
+	struct lease_watch watch = {.worker = "me", .lease_ns = lease};
 	_cleanup_job_ struct job dead = {0}, live = {0}, mine = {0};
 	int64_t next = 0;
 	int seen[2] = {0, 0};
@@ -888,9 +889,9 @@ static void test_a_lease_is_given_up_after_two_looks_in_which_it_has_not_moved(v
 	submit(l, "dead", NULL);
 	submit(l, "live", NULL);
 	submit(l, "mine", NULL);
-	assert_true(claim_by(l, "w1", LEASE_NS, &dead));
-	assert_true(claim_by(l, "w2", LEASE_NS, &live));
-	assert_true(claim_by(l, "me", LEASE_NS, &mine));
+	assert_true(claim_by(l, "w1", lease, &dead));
+	assert_true(claim_by(l, "w2", lease, &live));
+	assert_true(claim_by(l, "me", lease, &mine));
 	let_leases_end(p);
 	assert_int_equal(look_again(l, &watch, &next), 0);
 	assert_true(next > clock_utc() && next < clock_utc() + (int64_t)NSEC_PER_SEC);
@@ -901,8 +902,8 @@ static void test_a_lease_is_given_up_after_two_looks_in_which_it_has_not_moved(v
 	assert_state(l, "live", JOB_RUNNING);
 	assert_state(l, "mine", JOB_RUNNING);
 	/* Another time of the same lease is another lease. */
-	place_sql(p, "UPDATE fumehood_queue SET lease_until = 2 WHERE id = 'live'",
-		  "UPDATE fumehood.queue SET lease_until = '2000-01-02' WHERE id = 'live'");
+	place_sql(p, "UPDATE fumehood_queue SET lease_until = 2, lease_ms = 300 WHERE id = 'live'",
+		  "UPDATE fumehood.queue SET lease_until = '2000-01-02', lease_ms = 300 WHERE id = 'live'");
 	assert_int_equal(look_again(l, &watch, &next), 0);
 	place_sql(p, "UPDATE fumehood_queue SET lease_until = 3 WHERE id = 'live'",
 		  "UPDATE fumehood.queue SET lease_until = '2000-01-03' WHERE id = 'live'");
@@ -929,7 +930,7 @@ static void test_while_another_writes_for_longer_than_a_lease_no_lease_ends(void
 		skip();
 	l = place_open(p);
 	submit(l, "live", NULL);
-	assert_true(claim_by(l, "w1", LEASE_NS, &j));
+	assert_true(claim_by(l, "w1", watch.lease_ns, &j));
 	let_leases_end(p);
 	snprintf(path, sizeof path, "%s/ledger.db", p->dir);
 	assert_int_equal(sqlite3_open(path, &writer), SQLITE_OK);
@@ -948,6 +949,30 @@ static void test_while_another_writes_for_longer_than_a_lease_no_lease_ends(void
 	assert_int_equal(look_for(l, &watch, 400), 0);
 	assert_int_equal(finish(l, &j, VERDICT_SUCCEEDED), 1);
 	sqlite3_close(writer);
+	ledger_close(l);
+}
+
+/* A worker with a long lease is not heard of as often as one with a short lease expects of itself. */
+static void test_a_lease_is_watched_for_as_long_as_its_holder_s_lease(void **state)
+{
+	const struct place *p = *state;
+	struct ledger *l = place_open(p);
+	struct lease_watch watch = {.worker = "me", .lease_ns = 300 * NSEC_PER_MSEC};
+	_cleanup_job_ struct job slow = {0}, quick = {0};
+	int seen[2] = {0, 0};
+
+	submit(l, "slow", NULL);
+	submit(l, "quick", NULL);
+	assert_true(claim_by(l, "w1", LEASE_NS, &slow));
+	assert_true(claim_by(l, "w2", NSEC_PER_MSEC, &quick));
+	let_leases_end(p);
+	assert_int_equal(look_for(l, &watch, 20000), 1);
+	assert_state(l, "quick", JOB_WAITING);
+	assert_int_equal(look_for(l, &watch, 400), 0);
+	assert_state(l, "slow", JOB_RUNNING);
+	/* Whoever prolongs it says for how long he may be silent from now on. */
+	OK(ledger_heartbeat(l, "w1", NSEC_PER_MSEC, lease_seen, seen, &err));
+	assert_int_equal(look_for(l, &watch, 20000), 1);
 	lease_watch_done(&watch);
 	ledger_close(l);
 }
@@ -1314,6 +1339,7 @@ int main(void)
 		ROW(a_lease_that_is_prolonged_is_kept),
 		ROW(a_lease_is_given_up_after_two_looks_in_which_it_has_not_moved),
 		ROW(while_another_writes_for_longer_than_a_lease_no_lease_ends),
+		ROW(a_lease_is_watched_for_as_long_as_its_holder_s_lease),
 		ROW(what_is_lost_too_often_stays_lost),
 		ROW(a_list_is_newest_first_and_can_be_narrowed),
 		ROW(the_bell_rings_when_something_is_submitted),

@@ -184,7 +184,7 @@ static void test_what_was_seen_over_another_connection_was_not_seen(void **state
 
 	submit(l, "a");
 	claim(l, &j);
-	place_sql(p, NULL, "UPDATE fumehood.queue SET lease_until = '2000-01-01'");
+	place_sql(p, NULL, "UPDATE fumehood.queue SET lease_until = '2000-01-01', lease_ms = 200");
 	for (int i = 0; i < 3; i++) {
 		OK(ledger_expire(l, &watch, &expired, NULL, &err));
 		assert_int_equal(expired, 0);
