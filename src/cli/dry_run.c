@@ -110,6 +110,22 @@ static void print_environment(const struct plan *p)
 	}
 }
 
+/* What the ledger takes of one file, where that is bounded. */
+static int print_objects(const struct plan *p, struct error *err)
+{
+	_cleanup_free_ char *place = NULL;
+	char text[LIMIT_TEXT_SIZE], line[96];
+	uint64_t most = UINT64_MAX;
+	int r = p->ledger ? ledger_url_objects(p->ledger, &place, &most, err) : 0;
+
+	if (r < 0 || most == UINT64_MAX)
+		return r;
+	limit_format(LIMIT_FILE_SIZE, most, text);
+	snprintf(line, sizeof line, "in the ledger itself, files up to %s", text);
+	print_field("objects", line);
+	return 0;
+}
+
 static int dry_run_print(const struct cli *cli, const struct plan *p, struct error *err)
 {
 	printf("%s%-12s%s%s (attempt %d)\n", terminal_style(&cli->out, STYLE_BOLD), "id", p->id,
@@ -118,6 +134,8 @@ static int dry_run_print(const struct cli *cli, const struct plan *p, struct err
 	print_field("program", p->program);
 	print_field("workspace", p->workspace);
 	print_field("ledger", p->ledger);
+	if (print_objects(p, err) < 0)
+		return -1;
 	print_field("data", p->data);
 	print_field("docs", p->docs);
 	print_list("prefixes", p->prefixes);

@@ -142,6 +142,8 @@ static const char *over_limit(const struct collector *c, const struct stat *st)
 		return REJECT_FILES;
 	if (name >= c->names_left)
 		return REJECT_NAMES;
+	if (size > c->rules->content_max)
+		return REJECT_LARGE;
 	if (name <= c->bytes_left && size <= c->bytes_left - name)
 		return NULL;
 	return name + (uint64_t)st->st_blocks * 512 <= c->bytes_left ? REJECT_SPARSE : REJECT_BYTES;

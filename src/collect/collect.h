@@ -16,8 +16,9 @@ struct collect_rules {
 	uint64_t
 		max_bytes; /* LIMIT_OUTPUT_MAX, paths included: what does not fit is rejected, in path order */
 	uint64_t max_files;
-	uint64_t object_min; /* files larger than this go to `put` while they are hashed */
-	uid_t owner;	     /* files of another owner are rejected; (uid_t)-1: any */
+	uint64_t object_min;  /* files larger than this go to `put` while they are hashed */
+	uint64_t content_max; /* what the ledger takes of one file: larger ones are rejected */
+	uid_t owner;	      /* files of another owner are rejected; (uid_t)-1: any */
 };
 
 /* Stores a large file's content and returns its digest (ledger_put_object, introduced by run). */

@@ -78,6 +78,7 @@ const char *media_type_known(const char *text);
 #define REJECT_UNREADABLE "cannot be read"
 #define REJECT_SPARSE	  "sparse beyond the limit"
 #define REJECT_BYTES	  "over the limit of collected bytes"
+#define REJECT_LARGE	  "larger than the ledger takes"
 #define REJECT_FILES	  "over the limit of collected files"
 #define REJECT_NAMES	  "over the limit of names"
 #define REJECT_DEPTH	  "too deep"

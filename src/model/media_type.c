@@ -88,7 +88,7 @@ const char *reject_reason_known(const char *text)
 	static const char *const reasons[] = {
 		REJECT_SYMLINK, REJECT_HARD_LINK, REJECT_FIFO,	     REJECT_SOCKET, REJECT_DEVICE,
 		REJECT_SET_ID,	REJECT_OWNER,	  REJECT_UNREADABLE, REJECT_SPARSE, REJECT_BYTES,
-		REJECT_FILES,	REJECT_DEPTH,	  REJECT_CHANGED,    REJECT_NAMES,
+		REJECT_FILES,	REJECT_DEPTH,	  REJECT_CHANGED,    REJECT_NAMES,  REJECT_LARGE,
 	};
 
 	for (size_t i = 0; i < sizeof reasons / sizeof reasons[0]; i++)

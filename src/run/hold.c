@@ -80,7 +80,8 @@ static int holding_collect(struct holding *c, int fd, struct error *err)
 		.inputs = &c->attempt->inputs,
 		.max_bytes = limit_table[LIMIT_OUTPUT_MAX].built_in,
 		.max_files = limit_table[LIMIT_FILES].built_in,
-		.object_min = ledger_blob_max(c->ledger),
+		.object_min = ledger_object_min(c->ledger),
+		.content_max = ledger_content_max(c->ledger),
 		.owner = (uid_t)-1,
 	};
 	static const char *const none[] = {NULL};

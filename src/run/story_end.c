@@ -34,7 +34,8 @@ static int stage_collect(struct story *s, struct error *err)
 		.ignore = ours,
 		.max_bytes = s->plan->limits.value[LIMIT_OUTPUT_MAX],
 		.max_files = s->plan->limits.value[LIMIT_FILES],
-		.object_min = ledger_blob_max(s->ledger),
+		.object_min = ledger_object_min(s->ledger),
+		.content_max = ledger_content_max(s->ledger),
 		.owner = s->owner,
 	};
 	int r;

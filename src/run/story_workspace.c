@@ -59,6 +59,7 @@ static int note_adopted(struct story *s, struct error *err)
 		.max_bytes = UINT64_MAX,
 		.max_files = UINT64_MAX,
 		.object_min = UINT64_MAX,
+		.content_max = UINT64_MAX,
 		.owner = (uid_t)-1,
 	};
 	_cleanup_manifest_ struct manifest found = {0};

@@ -2,8 +2,8 @@
  * db status and db check. The check reads every content once and hashes it; it holds no transaction open while it
  * reads objects, which may take long.
  */
+#include "chunks.h"
 #include "queue.h"
-#include "store.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -52,9 +52,12 @@ static int roles_status(struct ledger *l, json_t *status, struct error *err)
 
 int ledger_status(struct ledger *l, json_t **ret, struct error *err)
 {
-	json_t *status = json_pack("{s:s, s:b, s:i, s:i, s:s, s:I}", "url", l->shown, "pooled",
-				   l->backend->is_pooled, "version", l->version, "wanted", sql_version_wanted,
-				   "object_store", l->objects.path, "blob_max", (json_int_t)l->blob_max);
+	json_t *status =
+		json_pack("{s:s, s:b, s:i, s:i, s:s, s:o, s:I}", "url", l->shown, "pooled",
+			  l->backend->is_pooled, "version", l->version, "wanted", sql_version_wanted,
+			  "object_store", l->objects_inside ? "postgresql" : l->objects.path, "objects_max",
+			  l->objects_inside ? json_integer((json_int_t)l->objects_max) : json_null(),
+			  "blob_max", (json_int_t)l->blob_max);
 	int r = status ? ledger_run(l, SQL_COUNTS, NULL, 0, counts_row, status, err) : error_memory(err);
 
 	if (r == 0)
@@ -124,7 +127,7 @@ static int check_blob(void *arg, const struct value *row, struct error *err)
 static int check_object(struct check *c, size_t i, struct error *err)
 {
 	struct error why = ERROR_INIT;
-	int r = objects_copy(&c->l->objects, c->objects[i].sha256, c->objects[i].size, -1, &why);
+	int r = ledger_copy_object(c->l, c->objects[i].sha256, c->objects[i].size, -1, &why);
 
 	if (r == 0)
 		return 0;
@@ -175,6 +178,21 @@ static int check_orphan(void *arg, int dir UNUSED, const char *name, struct erro
 		       c->l->objects.path);
 }
 
+static int check_orphan_chunks(void *arg, const struct value *row, struct error *err)
+{
+	struct check *c = arg;
+	uint8_t sha256[DIGEST_SIZE];
+	char hex[DIGEST_TEXT_SIZE];
+	int r = value_to_digest(&row[0], sha256, err);
+
+	if (r < 0)
+		return r;
+	hex_encode(sha256, DIGEST_SIZE, hex);
+	c->checked++;
+	return problem(c, "orphan", sha256, err,
+		       "the object %s in the database belongs to nothing: 'fumehood gc' removes it", hex);
+}
+
 static int check_database(void *arg, const struct value *row, struct error *err)
 {
 	return problem(arg, "database", NULL, err, "%s",
@@ -200,7 +218,9 @@ static int check_all(struct check *c, bool *ret_busy, struct error *err)
 	if (r == 0)
 		r = check_part(c, ledger_run(c->l, SQL_DANGLING, NULL, 0, check_reference, c, &why), &why,
 			       err);
-	if (r == 0) {
+	if (r == 0 && ledger_has_chunks(c->l))
+		r = check_part(c, chunks_orphans(c->l, check_orphan_chunks, c, &why), &why, err);
+	if (r == 0 && !c->l->objects_inside) {
 		r = objects_orphans(&c->l->objects, &owner, check_orphan, c, &why);
 		*ret_busy = r == -EBUSY;
 		r = check_part(c, *ret_busy ? 0 : r, &why, err);

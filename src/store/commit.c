@@ -7,11 +7,15 @@
  * digests: two commits with contents in common then wait for each other instead of dying of a deadlock.
  */
 #include "commit.h"
+
 #include "queue_private.h"
 
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
+
+#include "limit.h"
+#include "text.h"
 
 enum { COMMIT_TRIES = 5 };
 
@@ -78,10 +82,90 @@ static int secure_object(struct commit *c, struct content *content, struct error
 	return memcmp(sha256, o->sha256, DIGEST_SIZE) == 0 ? 0 : content_changed(c, o, err);
 }
 
+/* A finished attempt that an older version left may have its objects in a directory, and nowhere else any more. */
+static int chunk_source_open(void *arg, void *content, struct error *err)
+{
+	const struct content *k = content;
+	struct commit *c = arg;
+	int fd = k->output->is_object ? objects_find(&c->l->objects, k->output->sha256, err) : -ENOENT;
+
+	return fd == -ENOENT ? commit_content_open(c, k->output, err) : fd;
+}
+
+static int chunk_source_changed(void *arg, void *content, struct error *err)
+{
+	return content_changed(arg, ((struct content *)content)->output, err);
+}
+
+static int too_large(const struct commit *c, const struct output *o, struct error *err)
+{
+	char path[256], size[LIMIT_TEXT_SIZE], most[LIMIT_TEXT_SIZE];
+
+	text_escape_into(path, sizeof path, o->path, strlen(o->path));
+	limit_format(LIMIT_OUTPUT_MAX, o->size, size);
+	limit_format(LIMIT_OUTPUT_MAX, c->l->objects_max, most);
+	return error_set(
+		err, ERROR_REFUSED,
+		"cannot store '%s' of %s: the ledger %s takes contents up to %s (objects_max=SIZE in its URL); "
+		"let it take more, or put %s where every host can read it%s",
+		path, size, c->l->backend->name, most, c->a ? "its objects" : "it",
+		c->a ? " (objects=DIR)" : " and name it with --ro");
+}
+
+/* Which contents are to be in the database's own object store: all large ones, but for those that a larger blob_max has
+ * let into their row before. */
+static int choose_chunks(struct commit *c, struct error *err)
+{
+	_cleanup_free_ enum blob_state *states = NULL;
+	int r = commit_blob_states(c, &states, err);
+
+	for (size_t i = 0; i < c->n_contents && r == 0; i++) {
+		struct content *k = &c->contents[i];
+
+		k->in_chunks =
+			(k->is_object || k->output->size > c->l->blob_max) && states[i] != BLOB_IN_DATABASE;
+		k->is_object = k->in_chunks;
+		if (k->in_chunks && k->output->size > c->l->objects_max)
+			r = too_large(c, k->output, err);
+	}
+	return r;
+}
+
+struct chunks_content *commit_chunks(struct commit *c, size_t *ret_n)
+{
+	struct chunks_content *list = calloc(c->n_contents + 1, sizeof *list);
+	size_t n = 0;
+
+	for (size_t i = 0; list && i < c->n_contents; i++) {
+		struct content *k = &c->contents[i];
+
+		if (k->in_chunks)
+			list[n++] = (struct chunks_content){
+				.sha256 = k->output->sha256, .size = k->output->size, .content = k};
+	}
+	*ret_n = n;
+	return list;
+}
+
+static int secure_chunks(struct commit *c, struct error *err)
+{
+	const struct chunks_source source = {c, chunk_source_open, chunk_source_changed};
+	_cleanup_free_ struct chunks_content *list = NULL;
+	size_t n = 0;
+	int r = c->n_contents ? choose_chunks(c, err) : 0;
+
+	if (r < 0)
+		return r;
+	list = commit_chunks(c, &n);
+	return list ? chunks_put(c->l, list, n, &source, err) : error_memory(err);
+}
+
 int commit_secure(struct commit *c, struct error *err)
 {
 	int r = 0;
 
+	if (c->l->objects_inside && !c->l->backend->only_submits)
+		return secure_chunks(c, err);
 	for (size_t i = 0; i < c->n_contents && r == 0; i++)
 		if (c->contents[i].is_object || c->contents[i].output->size > c->l->blob_max)
 			r = secure_object(c, &c->contents[i], err);
@@ -194,6 +278,26 @@ static int commit_once(struct commit *c, struct error *err)
 	return r < 0 ? r : 0;
 }
 
+/* A commit that took so long that its contents were swept meanwhile puts them again. */
+static int secure_and_commit(struct commit *c, struct error *err)
+{
+	int rounds = COMMIT_TRIES, r;
+
+	do {
+		int tries = COMMIT_TRIES;
+
+		r = commit_secure(c, err);
+		if (r == 0)
+			r = commit_stage(c, err);
+		if (r < 0)
+			return r;
+		do
+			r = commit_once(c, err);
+		while (r == -EAGAIN && --tries > 0);
+	} while (r == -ESTALE && --rounds > 0);
+	return r;
+}
+
 int commit_within(struct ledger *l, const struct attempt *a, int *ret_number, struct error *err)
 {
 	_cleanup_(commit_done) struct commit c = {.l = l, .a = a};
@@ -219,16 +323,8 @@ int ledger_commit_rows(struct ledger *l, const struct attempt *a, content_open_f
 
 	if (r == 0)
 		r = dump_texts(&c, err);
-	if (r == 0)
-		r = commit_secure(&c, err);
-	if (r == 0)
-		r = commit_stage(&c, err);
 	if (r == 0) {
-		int tries = COMMIT_TRIES;
-
-		do
-			r = commit_once(&c, err);
-		while (r == -EAGAIN && --tries > 0);
+		r = secure_and_commit(&c, err);
 		/* The quick way does not always tell which row it was: once more, for the message. */
 		if (r == -EBADMSG && l->backend->failed_row == 0) {
 			c.staged = true;

@@ -5,12 +5,13 @@
 #define STORE_COMMIT_H
 
 #include "buffer.h"
-#include "store.h"
+#include "chunks.h"
 
 /* A content that this attempt refers to. */
 struct content {
 	const struct output *output;
 	bool is_object;
+	bool in_chunks; /* that is, in the database */
 };
 
 struct commit {
@@ -29,7 +30,8 @@ struct commit {
 
 void commit_done(struct commit *c);
 /* The contents that are to be stored; those that must be objects are made so, from here to objects_release() no sweep
- * can take them; the others are put into the database, within the transaction. */
+ * can take them; the others are put into the database, within the transaction. commit_blobs is -ESTALE if a sweep has taken
+ * one from the database all the same: to be secured again. */
 int commit_list(struct commit *c, const struct output *outputs, size_t n, struct error *err);
 int commit_secure(struct commit *c, struct error *err);
 /* stage.c: many of the latter are written beforehand, where there is one writer at a time. Before the transaction, after
@@ -40,6 +42,9 @@ int commit_blobs(struct commit *c, struct error *err);
 int commit_unstage(struct commit *c, struct error *err);
 /* Between rows_begin(TABLE_BLOB) and rows_end. */
 int commit_blob_add(struct commit *c, const struct content *content, struct error *err);
+/* What the database has of each of them; newly allocated. And those that are in chunks, NULL if memory is out. */
+int commit_blob_states(struct commit *c, enum blob_state **ret, struct error *err);
+struct chunks_content *commit_chunks(struct commit *c, size_t *ret_n);
 
 /* An attempt without outputs or rows, within a transaction that is open. */
 int commit_within(struct ledger *l, const struct attempt *a, int *ret_number, struct error *err);

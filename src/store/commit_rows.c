@@ -131,8 +131,7 @@ int commit_blob_add(struct commit *c, const struct content *content, struct erro
 	return rows_add(c, row, err);
 }
 
-/* Which contents the database has not got yet. */
-static int blob_states(struct commit *c, enum blob_state **ret, struct error *err)
+int commit_blob_states(struct commit *c, enum blob_state **ret, struct error *err)
 {
 	_cleanup_free_ uint8_t(*digests)[DIGEST_SIZE] = calloc(c->n_contents, DIGEST_SIZE);
 	_cleanup_free_ enum blob_state *states = calloc(c->n_contents, sizeof *states);
@@ -149,11 +148,23 @@ static int blob_states(struct commit *c, enum blob_state **ret, struct error *er
 	return r;
 }
 
+/* What was put before this transaction is still there, and stays. */
+static int hold_chunks(struct commit *c, struct error *err)
+{
+	_cleanup_free_ struct chunks_content *list = NULL;
+	size_t n = 0;
+
+	list = commit_chunks(c, &n);
+	return list ? chunks_hold(c->l, list, n, err) : error_memory(err);
+}
+
 int commit_blobs(struct commit *c, struct error *err)
 {
 	_cleanup_free_ enum blob_state *states = NULL;
-	int r = c->n_contents ? blob_states(c, &states, err) : 0;
+	int r = hold_chunks(c, err);
 
+	if (r == 0 && c->n_contents)
+		r = commit_blob_states(c, &states, err);
 	if (r < 0 || c->n_contents == 0)
 		return r;
 	r = rows_begin(c, TABLE_BLOB, err);

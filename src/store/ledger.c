@@ -1,10 +1,11 @@
-#include "store.h"
+#include "chunks.h"
 
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "queue_private.h"
+#include "text.h"
 #include "url.h"
 
 struct ledger *ledger_close(struct ledger *l)
@@ -163,6 +164,8 @@ int ledger_open(const char *url, unsigned flags, struct ledger **ret, struct err
 	if (!l)
 		return error_memory(err);
 	objects_init(&l->objects, TAKE_PTR(u.objects));
+	l->objects_inside = u.objects_inside;
+	l->objects_max = u.objects_inside ? u.objects_max : UINT64_MAX;
 	l->blob_max = u.blob_max;
 	l->shown = ledger_url_redacted(url);
 	if (!l->shown)
@@ -193,6 +196,16 @@ int ledger_may_commit(struct ledger *l, const char *id, struct error *err)
 uint64_t ledger_blob_max(const struct ledger *l)
 {
 	return l->blob_max;
+}
+
+uint64_t ledger_object_min(const struct ledger *l)
+{
+	return l->objects_inside ? UINT64_MAX : l->blob_max;
+}
+
+uint64_t ledger_content_max(const struct ledger *l)
+{
+	return l->objects_max > l->blob_max ? l->objects_max : l->blob_max;
 }
 
 static int take_state(void *arg, const struct value *row, struct error *err UNUSED)
@@ -239,7 +252,40 @@ int ledger_has_token(struct ledger *l, const char *token, int *ret_number, struc
 int ledger_put_object(struct ledger *l, int fd, uint64_t size, uint8_t ret_sha256[DIGEST_SIZE],
 		      struct error *err)
 {
+	if (l->objects_inside)
+		return error_set(err, ERROR_REFUSED,
+				 "the ledger %s takes contents when they are committed, and not before",
+				 l->backend->name);
 	return objects_put(&l->objects, fd, size, ret_sha256, err);
+}
+
+static int nowhere(const struct ledger *l, const uint8_t *sha256, struct error *err)
+{
+	char hex[DIGEST_TEXT_SIZE];
+	const char *path = l->objects.path;
+
+	hex_encode(sha256, DIGEST_SIZE, hex);
+	return error_set(
+		err, ERROR_NOT_FOUND,
+		"the object %s is missing from the ledger %s%s%s%s: an older fumehood may have left it on the "
+		"host that made it; read it there, or name its directory with objects=DIR",
+		hex, l->backend->name, path ? ", and from '" : "", path ? path : "", path ? "'" : "");
+}
+
+int ledger_copy_object(struct ledger *l, const uint8_t sha256[DIGEST_SIZE], uint64_t size, int fd,
+		       struct error *err)
+{
+	int r = l->objects_inside ? 0 : objects_has(&l->objects, sha256, size, err);
+
+	if (r < 0)
+		return r;
+	if (r == 0 && ledger_has_chunks(l)) {
+		r = chunks_copy(l, sha256, size, fd, err);
+		if (r != -ENOENT)
+			return r;
+	}
+	r = objects_copy(&l->objects, sha256, size, fd, err);
+	return r < 0 && err->kind == ERROR_NOT_FOUND && l->objects_inside ? nowhere(l, sha256, err) : r;
 }
 
 int ledger_pin(struct ledger *l, const struct attempt *a, struct error *err)
@@ -247,6 +293,8 @@ int ledger_pin(struct ledger *l, const struct attempt *a, struct error *err)
 	_cleanup_free_ uint8_t(*list)[DIGEST_SIZE] = NULL;
 	size_t n = 0;
 
+	if (l->objects_inside) /* they lie in the workspace until the commit */
+		return 0;
 	list = calloc(a->manifest.n_outputs + 1, DIGEST_SIZE);
 	if (!list)
 		return error_memory(err);
@@ -288,8 +336,17 @@ struct objects_owner ledger_owner(struct ledger *l)
 int ledger_sweep(struct ledger *l, uint64_t *ret_removed, struct error *err)
 {
 	struct objects_owner owner = ledger_owner(l);
+	uint64_t removed = 0;
+	int r = 0;
 
-	int r = objects_sweep(&l->objects, &owner, ret_removed, err);
-
-	return r < 0 ? r : ledger_sweep_staged(l, ret_removed, err);
+	/* A directory that is not the ledger's by name may be another's, too. */
+	if (!l->objects_inside)
+		r = objects_sweep(&l->objects, &owner, &removed, err);
+	if (r == 0 && ledger_has_chunks(l) && !l->backend->only_submits)
+		r = chunks_sweep(l, &removed, err);
+	if (r == 0)
+		r = ledger_sweep_staged(l, &removed, err);
+	if (r == 0)
+		*ret_removed = removed;
+	return r;
 }

@@ -28,8 +28,9 @@ enum ledger_flags {
 /* What a call returns when the ledger's schema is not the one that this fumehood needs: since it was opened, too. */
 enum { LEDGER_OTHER_SCHEMA = -EPROTO };
 
-/* "sqlite:PATH" or a bare path; "postgresql://…"; parameters of ours: objects=DIR, blob_max=SIZE, busy=TIME,
- * statement=TIME, filesystem=any (not after a bare path). One handle is for one thread. ERROR_NOT_FOUND: it is not there, and
+/* "sqlite:PATH" or a bare path; "postgresql://…"; parameters of ours: objects=DIR (or postgresql), objects_max=SIZE,
+ * blob_max=SIZE, busy=TIME, statement=TIME, filesystem=any (not after a bare path). One handle is for one thread.
+ * ERROR_NOT_FOUND: it is not there, and
  * LEDGER_CREATE was not given.
  * A schema that is older (without LEDGER_UPGRADE) or newer is refused, for reading too. Making and upgrading are one
  * transaction, which others wait for. Messages never contain a password. */
@@ -50,6 +51,10 @@ int ledger_url_same(const char *a, const char *b);
 /* What a user wrote: another scheme, or libpq's words with '=', would else become the name of a file. */
 int ledger_url_check(const char *url, struct error *err);
 
+/* Where its large contents are to be, "postgresql" or a directory, newly allocated; and how large one may be (UINT64_MAX: no
+ * bound). Nothing is opened. */
+int ledger_url_objects(const char *url, char **ret, uint64_t *ret_max, struct error *err);
+
 struct analysis_state {
 	bool known;
 	int last_attempt; /* 0: none */
@@ -61,8 +66,12 @@ int ledger_analysis(struct ledger *l, const char *id, struct analysis_state *ret
 /* Refused if whoever is connected may not: a submitter, a reader. */
 int ledger_may_commit(struct ledger *l, const char *id, struct error *err);
 
-/* Outputs up to this size live in the database, larger ones must already be in the object store. */
+/* Contents up to this size are part of their row. */
 uint64_t ledger_blob_max(const struct ledger *l);
+/* Outputs above this size are to be put into the object store before they are committed; UINT64_MAX: none is, since the
+ * database itself has them. And what no output may exceed. */
+uint64_t ledger_object_min(const struct ledger *l);
+uint64_t ledger_content_max(const struct ledger *l);
 
 /* Reads fd (positioned anywhere; read from 0 with pread) to its end, hashing; writes it as an object: temporary
  * file, fsync, rename, fsync of the directory. Existing content is not written again. */

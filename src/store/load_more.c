@@ -114,7 +114,7 @@ int ledger_copy_output(struct ledger *l, const struct output *o, int fd, struct 
 		r = error_set(err, ERROR_LEDGER, "its content is missing from the ledger %s",
 			      l->backend->name);
 	if (r == 0 && copy.is_object)
-		r = objects_copy(&l->objects, o->sha256, o->size, fd, err);
+		r = ledger_copy_object(l, o->sha256, o->size, fd, err);
 	if (r < 0)
 		error_prefix(err, r, "cannot get '%s'",
 			     text_escape_into(path, sizeof path, o->path, strlen(o->path)));

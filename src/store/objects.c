@@ -52,6 +52,8 @@ static int scratch_alloc(struct objects *o, struct error *err)
 
 int objects_open(struct objects *o, bool make, struct error *err)
 {
+	if (!o->path)
+		return 0;
 	if (o->dir < 0)
 		o->dir = open(o->path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	if (o->dir < 0 && errno == ENOENT) {
@@ -244,8 +246,7 @@ int objects_put(struct objects *o, int fd, uint64_t size, uint8_t ret_sha256[DIG
 	return 0;
 }
 
-/* -ENOENT, and no error set, if it is not there. */
-static int object_open(struct objects *o, const uint8_t sha256[DIGEST_SIZE], struct error *err)
+int objects_find(struct objects *o, const uint8_t sha256[DIGEST_SIZE], struct error *err)
 {
 	char path[3 + DIGEST_TEXT_SIZE], fan[3], name[DIGEST_TEXT_SIZE];
 	int r = objects_open(o, false, err);
@@ -262,7 +263,7 @@ static int object_open(struct objects *o, const uint8_t sha256[DIGEST_SIZE], str
 
 int objects_has(struct objects *o, const uint8_t sha256[DIGEST_SIZE], uint64_t size, struct error *err)
 {
-	_cleanup_close_ int fd = object_open(o, sha256, err);
+	_cleanup_close_ int fd = objects_find(o, sha256, err);
 	struct stat st;
 
 	if (fd < 0)
@@ -276,7 +277,7 @@ int objects_copy(struct objects *o, const uint8_t sha256[DIGEST_SIZE], uint64_t 
 		 struct error *err)
 {
 	char fan[3], name[DIGEST_TEXT_SIZE];
-	_cleanup_close_ int from = object_open(o, sha256, err);
+	_cleanup_close_ int from = objects_find(o, sha256, err);
 	uint8_t found[DIGEST_SIZE];
 	int r;
 

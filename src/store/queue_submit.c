@@ -12,6 +12,8 @@
 #include "commit.h"
 #include "text.h"
 
+enum { SECURE_TRIES = 5 };
+
 /* One of the batch. */
 struct entry {
 	const struct job *job;
@@ -402,12 +404,16 @@ int ledger_submit(struct ledger *l, const struct job *jobs, size_t n, unsigned f
 		r = sort_parents(&s, err);
 	if (r == 0)
 		r = list_inputs(&s, err);
-	if (r == 0)
+	for (int tries = SECURE_TRIES; r == 0 && tries > 0; tries--) {
 		r = commit_secure(&s.contents, err);
-	if (r == 0)
-		r = commit_stage(&s.contents, err);
-	if (r == 0)
-		r = queue_transaction(l, store, &s, err);
+		if (r == 0)
+			r = commit_stage(&s.contents, err);
+		if (r == 0)
+			r = queue_transaction(l, store, &s, err);
+		if (r != -ESTALE)
+			break;
+		r = tries > 1 ? 0 : r; /* what was put has been swept meanwhile */
+	}
 	if (!was_holding)
 		objects_release(&l->objects);
 	for (size_t i = 0; i < n && r == 0 && ret_new; i++)

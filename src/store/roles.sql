@@ -212,6 +212,8 @@ BEGIN
 			WHEN c.name = 'blob' THEN
 				'size = 0 OR EXISTS (SELECT 1 FROM fumehood.output o WHERE o.sha256 = blob.sha256)'
 			WHEN c.name = 'store' THEN 'true'
+			WHEN c.name IN ('object', 'object_chunk') THEN
+				format('EXISTS (SELECT 1 FROM fumehood.output o WHERE o.sha256 = %I.sha256)', c.name)
 			ELSE 'false' END;
 		EXECUTE format('ALTER TABLE fumehood.%I ENABLE ROW LEVEL SECURITY', c.name);
 		EXECUTE format('DROP POLICY IF EXISTS reader ON fumehood.%I', c.name);
@@ -232,11 +234,14 @@ GRANT EXECUTE ON FUNCTION fumehood.put_blob(bytea), fumehood.put_queue(jsonb), f
 
 -- What is committed is changed only where its rows are posted again. A worker submits under its own name, too. The row of
 -- schema_version is locked where claims take turns.
-GRANT INSERT ON fumehood.analysis, fumehood.attempt, fumehood.blob, fumehood.output, fumehood.rejected_output, fumehood.input,
+GRANT INSERT ON fumehood.analysis, fumehood.attempt, fumehood.blob, fumehood.object, fumehood.object_chunk, fumehood.output, fumehood.rejected_output, fumehood.input,
 	fumehood.query, fumehood.posted_chunk, fumehood.denial, fumehood.sample, fumehood.log, fumehood.event, fumehood.queue,
 	fumehood.queue_after, fumehood.queue_submitter TO fumehood_worker;
 GRANT UPDATE (fumehood) ON fumehood.schema_version TO fumehood_worker;
 GRANT UPDATE (id) ON fumehood.analysis TO fumehood_worker;
+-- To lock what it is about to refer to. Only what nobody refers to can be removed, by a function.
+GRANT UPDATE (put_at) ON fumehood.object TO fumehood_worker;
+GRANT EXECUTE ON FUNCTION fumehood.object_sweep(interval) TO fumehood_worker;
 GRANT UPDATE (verdict, status, reason) ON fumehood.attempt TO fumehood_worker;
 GRANT UPDATE (state, tries, due_at, attempt, token, worker, lease_until, lease_ms, cancelling, verdict, status, reason), DELETE
 	ON fumehood.queue TO fumehood_worker;

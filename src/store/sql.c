@@ -115,6 +115,20 @@ static const struct {
 	[SQL_BLOB_CONTENT] = {"SELECT content, size FROM @blob WHERE sha256 = $1"},
 	[SQL_BLOB_PAGE] =
 		{"SELECT sha256, size, content FROM @blob WHERE sha256 > $1 ORDER BY sha256 LIMIT $2"},
+	[SQL_OBJECT_PATIENTLY] = {NULL, "SELECT set_config('lock_timeout', '5min', true)"},
+	/* In the order of the digests, as everybody does. */
+	[SQL_OBJECT_ADD] = {NULL,
+			    "INSERT INTO @object(sha256) SELECT s FROM unnest($1::bytea[]) "
+			    "WITH ORDINALITY AS u(s, n) ORDER BY n ON CONFLICT DO NOTHING RETURNING sha256"},
+	[SQL_OBJECT_LOCK] =
+		{NULL, "SELECT sha256 FROM @object WHERE sha256 = ANY ($1) ORDER BY sha256 FOR KEY SHARE"},
+	[SQL_OBJECT_CHUNKS] = {NULL, "SELECT position, bytes FROM @object_chunk "
+				     "WHERE sha256 = $1 AND position >= $2 ORDER BY position LIMIT $3"},
+	[SQL_OBJECT_SWEEP] = {NULL, "SELECT @object_sweep(make_interval(secs => $1))"},
+	[SQL_OBJECT_ORPHANS] =
+		{NULL,
+		 "SELECT o.sha256 FROM @object o WHERE o.put_at < clock_timestamp() - make_interval(secs => $1) "
+		 "AND NOT EXISTS (SELECT 1 FROM @blob b WHERE b.sha256 = o.sha256) ORDER BY 1 LIMIT 1000"},
 	[SQL_LIST] =
 		{"SELECT " ATTEMPT_LIST ", ! FROM @attempt a "
 		 "WHERE number = (SELECT max(m.number) FROM @attempt m WHERE m.analysis_id = a.analysis_id) "
@@ -311,6 +325,7 @@ static const struct {
 const struct sql_table_info sql_tables[TABLE_COUNT] = {
 	[TABLE_ATTEMPT] = {"attempt", ATTEMPT_ALL, "tittiiizzzbottjtttjjjjjjIIz", true},
 	[TABLE_BLOB] = {"blob", "sha256, size, content", "bIb"},
+	[TABLE_CHUNK] = {"object_chunk", "sha256, position, bytes", "bib"},
 	[TABLE_OUTPUT] = {"output", "analysis_id, attempt, position, path, sha256, size, media_type",
 			  "tiibbIt"},
 	[TABLE_REJECTED] = {"rejected_output", "analysis_id, attempt, position, path, reason", "tiibt"},

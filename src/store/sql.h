@@ -36,17 +36,24 @@ enum sql {
 	SQL_CHANGES,	   /* → rows of the last statement that changed any */
 	SQL_BLOB_CONTENT,  /* sha256 → content, size */
 	SQL_BLOB_PAGE,	   /* sha256 after which, how many → sha256, size, content */
-	SQL_LIST,	   /* verdict, prefix, limit → attempt's columns */
-	SQL_ATTEMPT,	   /* id, number → attempt's columns */
-	SQL_ATTEMPTS,	   /* id → number, verdict, … */
-	SQL_OUTPUTS,	   /* id, number → path, sha256, size, media_type, is it an object? */
-	SQL_REJECTED,	   /* id, number → path, reason */
-	SQL_INPUTS,	   /* id, number → path, source, sha256, size, mode */
-	SQL_QUERIES,	   /* id, number → name, sql, sha256, size, row_count, started_at, duration_ms */
-	SQL_EVENTS,	   /* id, number → at, stage, text */
-	SQL_SAMPLES,	   /* id, number → at_ms, cpu_ms, memory_bytes, pids */
-	SQL_LOG,	   /* id, number, stream → head, tail, omitted */
-	SQL_COUNTS,	   /* → analyses, attempts, outputs, blobs, objects */
+	/* Objects in the database (PostgreSQL). */
+	SQL_OBJECT_PATIENTLY, /* until the end of the transaction somebody who puts the same is waited for */
+	SQL_OBJECT_ADD,	      /* sha256[] → those that were not there */
+	SQL_OBJECT_LOCK,    /* sha256[] → those that are there, and stay until the end of the transaction */
+	SQL_OBJECT_CHUNKS,  /* sha256, position from which, how many → position, bytes */
+	SQL_OBJECT_SWEEP,   /* seconds → how many were removed that are older, and that nobody refers to */
+	SQL_OBJECT_ORPHANS, /* seconds → sha256 */
+	SQL_LIST,	    /* verdict, prefix, limit → attempt's columns */
+	SQL_ATTEMPT,	    /* id, number → attempt's columns */
+	SQL_ATTEMPTS,	    /* id → number, verdict, … */
+	SQL_OUTPUTS,	    /* id, number → path, sha256, size, media_type, is it an object? */
+	SQL_REJECTED,	    /* id, number → path, reason */
+	SQL_INPUTS,	    /* id, number → path, source, sha256, size, mode */
+	SQL_QUERIES,	    /* id, number → name, sql, sha256, size, row_count, started_at, duration_ms */
+	SQL_EVENTS,	    /* id, number → at, stage, text */
+	SQL_SAMPLES,	    /* id, number → at_ms, cpu_ms, memory_bytes, pids */
+	SQL_LOG,	    /* id, number, stream → head, tail, omitted */
+	SQL_COUNTS,	    /* → analyses, attempts, outputs, blobs, objects */
 	SQL_POST_COLUMNS, /* table's name → column, class (see backend.h), its letter for a binary COPY, its type in words */
 	SQL_POST_SUM,	 /* id, number → rows posted, null: none */
 	SQL_POST_CHUNKS, /* id, number → target, row_count, fields */
@@ -105,6 +112,7 @@ enum sql {
 enum sql_table {
 	TABLE_ATTEMPT,
 	TABLE_BLOB,
+	TABLE_CHUNK, /* PostgreSQL, before the commit */
 	TABLE_OUTPUT,
 	TABLE_REJECTED,
 	TABLE_INPUT,

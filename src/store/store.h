@@ -11,7 +11,9 @@
 struct ledger {
 	struct backend *backend;
 	struct objects objects;
-	char *shown; /* the URL without a password */
+	bool objects_inside; /* contents are put into the database (chunks.h); objects is only to be read then */
+	uint64_t objects_max; /* how large they may be; UINT64_MAX: no bound */
+	char *shown;	      /* the URL without a password */
 	uint64_t blob_max;
 	int version;
 	struct claim_memory *claims; /* queue_claim.c; NULL: none */
@@ -25,6 +27,15 @@ int ledger_begin(struct ledger *l, struct error *err);
 
 /* stage.c: contents that somebody staged and did not come to commit. Adds to *removed. */
 int ledger_sweep_staged(struct ledger *l, uint64_t *removed, struct error *err);
+
+static inline bool ledger_has_chunks(const struct ledger *l)
+{
+	return l->backend->ops->dialect != SQL_SQLITE;
+}
+
+/* Writes an object, wherever it is, to fd (-1: nowhere), as objects_copy does. */
+int ledger_copy_object(struct ledger *l, const uint8_t sha256[DIGEST_SIZE], uint64_t size, int fd,
+		       struct error *err);
 
 /* What the object store asks the ledger. */
 struct objects_owner ledger_owner(struct ledger *l);

@@ -41,11 +41,22 @@ static int percent_decode(char *text)
 	return 0;
 }
 
+static const char objects_are_inside[] = "postgresql";
+
 static int parameter_objects(struct ledger_url *u, const char *value)
 {
 	free(u->objects);
+	u->objects = NULL;
+	u->objects_inside = strcmp(value, objects_are_inside) == 0;
+	if (u->objects_inside)
+		return u->is_postgres ? 0 : -EINVAL;
 	u->objects = strdup(value);
 	return u->objects && *value ? 0 : -EINVAL;
+}
+
+static int parameter_objects_max(struct ledger_url *u, const char *value)
+{
+	return size_parse(value, &u->objects_max) < 0 || u->objects_max > OBJECTS_MAX_MOST ? -EINVAL : 0;
 }
 
 static int parameter_blob_max(struct ledger_url *u, const char *value)
@@ -84,7 +95,8 @@ static const struct {
 	int (*take)(struct ledger_url *u, const char *value);
 	const char *example;
 } parameters[] = {
-	{"objects=", parameter_objects, "a directory"},
+	{"objects=", parameter_objects, "a directory, or of a PostgreSQL ledger the word postgresql"},
+	{"objects_max=", parameter_objects_max, "a size up to 1T, such as 1G"},
 	{"blob_max=", parameter_blob_max, "a size up to 16M, such as 64K"},
 	{"busy=", parameter_busy, "a time up to 1h, such as 20s"},
 	{"statement=", parameter_statement, "a time up to 24h, such as 1h"},
@@ -164,23 +176,26 @@ static bool path_has_query(const char *path)
 	return query && parameter_find(query + 1) >= 0;
 }
 
+/* A directory of this host's would not be there on another one that has the same server: who names none has his objects in
+ * the database. Before version 5 it was such a directory. */
 static int objects_default(struct ledger_url *u, struct error *err)
 {
 	const char *from = getenv("FUMEHOOD_OBJECTS"), *data = getenv("XDG_DATA_HOME"),
 		   *home = getenv("HOME");
-	int r;
+	int r = 0;
 
+	if (from && (*from == 0 || strcmp(from, objects_are_inside) == 0))
+		from = NULL;
+	if (u->is_postgres && !from)
+		u->objects_inside = true;
 	if (!u->is_postgres)
 		r = asprintf(&u->objects, "%s.objects", u->location);
-	else if (from && *from)
+	else if (from)
 		r = asprintf(&u->objects, "%s", from);
 	else if (data && *data == '/')
 		r = asprintf(&u->objects, "%s/fumehood/objects", data);
 	else if (home && *home == '/')
 		r = asprintf(&u->objects, "%s/.local/share/fumehood/objects", home);
-	else
-		return error_set(err, ERROR_USAGE,
-				 "there is no place for large outputs: set HOME or FUMEHOOD_OBJECTS");
 	if (r >= 0)
 		return 0;
 	u->objects = NULL;
@@ -191,6 +206,7 @@ int ledger_url_parse(const char *url, struct ledger_url *ret, struct error *err)
 {
 	_cleanup_ledger_url_ struct ledger_url u = {.is_postgres = is_postgres(url),
 						    .blob_max = BLOB_MAX_DEFAULT,
+						    .objects_max = OBJECTS_MAX_DEFAULT,
 						    .busy_ms = BUSY_DEFAULT_MS,
 						    .statement_ms = STATEMENT_DEFAULT_MS};
 	bool has_scheme = strncmp(url, "sqlite:", 7) == 0;
@@ -222,6 +238,18 @@ int ledger_url_parse(const char *url, struct ledger_url *ret, struct error *err)
 	*ret = u;
 	u = (struct ledger_url){0};
 	return 0;
+}
+
+int ledger_url_objects(const char *url, char **ret, uint64_t *ret_max, struct error *err)
+{
+	_cleanup_ledger_url_ struct ledger_url u = {0};
+	int r = ledger_url_parse(url, &u, err);
+
+	if (r < 0)
+		return r;
+	*ret = u.objects_inside ? strdup(objects_are_inside) : TAKE_PTR(u.objects);
+	*ret_max = u.objects_inside ? u.objects_max : UINT64_MAX;
+	return *ret ? 0 : error_memory(err);
 }
 
 /* A parameter's name as libpq reads it: decoded. Too long or senseless ones are no name that it knows. */
@@ -259,6 +287,7 @@ static bool is_no_place(const char *word)
 					    "busy",
 					    "statement",
 					    "blob_max",
+					    "objects_max",
 					    "connect_timeout",
 					    "application_name",
 					    "keepalives",

@@ -1,6 +1,7 @@
 /*
- * Where the ledger is: "sqlite:PATH", a bare path, or "postgresql://…". Our own parameters (objects=DIR, blob_max=SIZE,
- * busy=TIME, statement=TIME, filesystem=any) stand in the query part of the first and the last, and are taken out before the database sees the rest.
+ * Where the ledger is: "sqlite:PATH", a bare path, or "postgresql://…". Our own parameters (objects=DIR or
+ * objects=postgresql, objects_max=SIZE, blob_max=SIZE, busy=TIME, statement=TIME, filesystem=any) stand in the query part of the first
+ * and the last, and are taken out before the database sees the rest.
  */
 #ifndef STORE_URL_H
 #define STORE_URL_H
@@ -14,13 +15,19 @@ enum {
 	BLOB_MAX_DEFAULT = 64 * 1024,
 	BLOB_MAX_MOST = 16 * 1024 * 1024,
 	BUSY_DEFAULT_MS = 20000,
-	STATEMENT_DEFAULT_MS = 3600 * 1000
+	STATEMENT_DEFAULT_MS = 3600 * 1000,
+	OBJECTS_MAX_DEFAULT = 1024 * 1024 * 1024,
 };
+#define OBJECTS_MAX_MOST (1024ULL * OBJECTS_MAX_DEFAULT)
 
 struct ledger_url {
 	bool is_postgres;
 	char *location; /* a path, or a URL for libpq: with the password, never to be shown */
-	char *objects;	/* the directory of the object store */
+	/* The directory of the object store. Of one in the database: where an older fumehood put objects on this host, only to be
+	 * read; NULL if there can be none. */
+	char *objects;
+	bool objects_inside;  /* the database itself is the object store (chunks.h) */
+	uint64_t objects_max; /* how large a content it takes */
 	uint64_t blob_max;
 	uint64_t busy_ms;      /* how long to wait for others' locks */
 	bool any_filesystem;   /* SQLite: the user has said that no other machine opens it */

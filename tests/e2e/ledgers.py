@@ -60,12 +60,14 @@ class Postgres:
     """A database of its own on the server."""
     name = 'postgres'
 
-    def __init__(self, hood, server):
+    def __init__(self, hood, server, objects_inside=False):
         self.server = server
         self.database = 'd' + secrets.token_hex(4)
         self.psql(server.url, f'CREATE DATABASE {self.database}')
-        self.url = re.sub(r'/postgres$', f'/{self.database}', server.url) + f'?objects={hood.home}/objects'
-        self.plain = self.url.partition('?')[0]
+        self.url = re.sub(r'/postgres$', f'/{self.database}', server.url) 
+        self.plain = self.url
+        if not objects_inside:
+            self.url += f'?objects={hood.home}/objects'
         hood.env['FUMEHOOD_DB'] = self.url
         # One user, one role: what he submits his own worker runs with his own rights, because he says so.
         uid = hood.who.uid if hood.who.uid is not None else os.geteuid()

@@ -15,8 +15,9 @@ import ledgers
 from until import until
 
 SECRET = 'the content that only ada has'
-TABLES = ['analysis', 'attempt', 'blob', 'blob_put', 'denial', 'event', 'input', 'log', 'output', 'posted_chunk', 'query', 'queue',
-          'queue_after', 'queue_submitter', 'rejected_output', 'sample']
+LARGE = 4096 * SECRET  # for a row: it is in chunks
+TABLES = ['analysis', 'attempt', 'blob', 'blob_put', 'denial', 'event', 'input', 'log', 'object', 'object_chunk', 'output', 'posted_chunk',
+          'query', 'queue', 'queue_after', 'queue_submitter', 'rejected_output', 'sample']
 
 
 class Site:
@@ -24,7 +25,7 @@ class Site:
     PEOPLE = {'ada': 'submitter', 'bob': 'submitter', 'rita': 'reader', 'wanda': 'worker', 'olga': 'owner'}
 
     def __init__(self, hood, server):
-        self.hood, self.ledger = hood, ledgers.Postgres(hood, server)
+        self.hood, self.ledger = hood, ledgers.Postgres(hood, server, objects_inside=True)
         self.tag = secrets.token_hex(3)
         self.through = str  # or what makes a URL one of a pooler
         self.empty = hood.directory('empty')  # no data/ nor docs/ beside what is submitted
@@ -40,8 +41,7 @@ class Site:
         return self.through(re.sub(r'//owner:[^@]*@', f'//{self.name(who)}:pw@', self.ledger.plain))
 
     def cli(self, who, *words, **others):
-        url = f'{self.url(who)}?objects={self.hood.home}/objects'
-        return self.hood.cli(*words, env={'FUMEHOOD_DB': url}, cwd=self.empty, **others)
+        return self.hood.cli(*words, env={'FUMEHOOD_DB': self.url(who)}, cwd=self.empty, **others)
 
     def do(self, who, *words, **others):
         result = self.cli(who, *words, **others)
@@ -92,7 +92,8 @@ def site(hood, server):
 def lived(site):
     """ada has something in every table, in every state but running."""
     site.hood.write(site.empty / 'in.txt', SECRET)
-    site.do('ada', 'submit', 'ada-done', '--input', 'in.txt', '--', 'sh', '-c', 'cp in.txt out.txt; ln -s x link; echo said')
+    site.do('ada', 'submit', 'ada-done', '--input', 'in.txt', '--', 'sh', '-c',
+            'cp in.txt out.txt; ln -s x link; for i in $(seq 4096); do cat in.txt; done > large.txt; echo said')
     site.do('ada', 'submit', 'ada-failed', '--', 'sh', '-c', 'exit 3')
     site.do('wanda', 'worker', '--drain')
     site.do('ada', 'submit', 'ada-queued', '--', 'true')
@@ -215,6 +216,7 @@ def job(id, **more):
 
 
 DIGEST = hashlib.sha256(SECRET.encode()).hexdigest()
+LARGE_DIGEST = hashlib.sha256(LARGE.encode()).hexdigest()
 STOLEN = {'path': 'x', 'sha256': DIGEST, 'size': len(SECRET), 'mode': 420}
 FORBIDDEN = [
     # What is ada's content.
@@ -224,6 +226,11 @@ FORBIDDEN = [
     job('b', inputs={'deep': [[{'er': STOLEN}]]}),
     f"INSERT INTO fumehood.blob_put SELECT session_user, '\\x{DIGEST}'",
     f"UPDATE fumehood.blob_put SET owner = session_user WHERE sha256 = '\\x{DIGEST}'",
+    job('b', inputs=[{**STOLEN, 'sha256': LARGE_DIGEST, 'size': len(LARGE)}]),
+    'SET row_security = off; SELECT bytes FROM fumehood.object_chunk',
+    f"INSERT INTO fumehood.object VALUES ('\\x{LARGE_DIGEST}')", 'UPDATE fumehood.object SET put_at = now()',
+    f"INSERT INTO fumehood.object_chunk VALUES ('\\x{LARGE_DIGEST}', 99, 'x')", "UPDATE fumehood.object_chunk SET bytes = 'x'",
+    "SELECT fumehood.object_sweep('0 seconds')",
     'SET row_security = off; SELECT content FROM fumehood.blob',
     # What is ada's name.
     job('ada-queued'), job('ada-done'), job('ada-waiting'), job('ada-cancelled'),
@@ -279,6 +286,10 @@ FRUITLESS = [
     *(f'SELECT * FROM fumehood.{table}' for table in TABLES), 'SELECT * FROM fumehood.posted_row',
     *(f'COPY fumehood.{table} TO STDOUT' for table in TABLES),
     f"SELECT content FROM fumehood.blob WHERE sha256 = '\\x{DIGEST}'",
+    f"SELECT convert_from(bytes, 'UTF8') FROM fumehood.object_chunk WHERE sha256 = '\\x{LARGE_DIGEST}'",
+    "SELECT convert_from(bytes, 'UTF8') FROM fumehood.object JOIN fumehood.object_chunk USING (sha256)",
+    "SELECT 'ada has ' || count(*) FROM fumehood.object_chunk HAVING count(*) > 0",
+    "SELECT 'ada has ' || sha256::text FROM fumehood.object",
     f"SELECT content FROM fumehood.blob b JOIN (VALUES ('\\x{DIGEST}'::bytea)) v(d) ON v.d = b.sha256",
     "UPDATE fumehood.queue SET reason = 'mine' RETURNING id", 'SELECT id FROM fumehood.queue FOR UPDATE',
     "SELECT fumehood.queue_cancel('[\"ada-queued\", \"ada-waiting\"]', 'x')", "SELECT fumehood.queue_cancelling('ada-queued')",
@@ -306,12 +317,15 @@ def test_a_submitter_reaches_nothing_of_another(lived):
         assert SECRET not in said and re.search(REFUSALS, said), (text, said)
     for text in FRUITLESS:
         done, said = tried(lived, 'bob', text)
-        assert 'ada' not in str(said) and SECRET not in str(said) and DIGEST not in str(said), (text, said)
+        assert not [word for word in ('ada', SECRET, DIGEST, LARGE_DIGEST) if word in str(said)], (text, said)
     after = {table: lived.rows(table, without='bob') for table in TABLES}
     assert after == before
     forged = lived.ledger.sql("SELECT owner, state, token IS NULL, attempt FROM fumehood.queue WHERE id = 'bob-forged'")
     assert forged == [f"{lived.name('bob')}|queued|t|0"]
     # The same, of what is its own, is allowed: the attempts above were not refused for another reason.
+    assert tried(lived, 'ada', 'SELECT position FROM fumehood.object_chunk')[1] == ['0']
+    for who in ('ada', 'rita', 'wanda', 'olga'):
+        assert lived.do(who, 'get', 'ada-done', 'large.txt', '-o', '-').out == LARGE
     assert tried(lived, 'bob', "SELECT fumehood.put_blob('mine')")[0]
     mine = {**STOLEN, 'sha256': hashlib.sha256(b'mine').hexdigest(), 'size': 4}
     assert tried(lived, 'bob', job('b1', inputs=[mine]))[0] and tried(lived, 'bob', job('b2', state='waiting'))[0]
@@ -340,6 +354,8 @@ def test_a_worker_and_a_reader_have_their_limits(lived):
             'SET ROLE fumehood_worker; UPDATE fumehood.attempt SET owner = session_user', 'SET ROLE fumehood_worker; DELETE FROM fumehood.blob',
             "SET ROLE fumehood_worker; UPDATE fumehood.blob SET content = ''", "SET ROLE fumehood_worker; UPDATE fumehood.log SET head = ''",
             'SET ROLE fumehood_worker; UPDATE fumehood.attempt SET exit_code = 0', 'SET ROLE fumehood_worker; DELETE FROM fumehood.output',
+            'SET ROLE fumehood_worker; DELETE FROM fumehood.object', 'SET ROLE fumehood_worker; DELETE FROM fumehood.object_chunk',
+            "SET ROLE fumehood_worker; UPDATE fumehood.object_chunk SET bytes = ''", "SET ROLE fumehood_worker; UPDATE fumehood.object SET sha256 = sha256",
             "SET ROLE fumehood_worker; UPDATE fumehood.queue SET request = '{}'", 'SET ROLE fumehood_worker; DELETE FROM fumehood.analysis',
             'SET ROLE fumehood_worker; DROP TABLE fumehood.queue', 'SET ROLE fumehood_worker; CREATE TABLE fumehood.mine(x int)',
             'SET ROLE fumehood_worker; INSERT INTO fumehood.blob_put SELECT session_user, sha256 FROM fumehood.blob',
@@ -353,6 +369,9 @@ def test_a_worker_and_a_reader_have_their_limits(lived):
     for text in (job('r'), "SELECT fumehood.put_blob('x')", "SELECT fumehood.queue_cancel('[\"ada-queued\"]', 'x')",
                  "SELECT fumehood.queue_again('ada-failed', 'queued')", 'SET ROLE fumehood_worker', 'SET ROLE fumehood_owner'):
         assert not lived.sql('rita', text)[0], text
+    assert not lived.sql('rita', "SELECT fumehood.object_sweep('0 seconds')")[0]
+    # Of what is referred to, a sweep takes nothing, however eager.
+    assert lived.sql('wanda', "SET ROLE fumehood_worker; SELECT fumehood.object_sweep('0 seconds')") == (True, ['0'])
     assert {table: lived.rows(table) for table in TABLES} == before
 
 

@@ -12,6 +12,7 @@ static const struct collect_rules everything = {
 	.max_bytes = 1 << 20,
 	.max_files = 1000000,
 	.object_min = UINT64_MAX,
+	.content_max = UINT64_MAX,
 	.owner = (uid_t)-1,
 };
 
