@@ -91,5 +91,5 @@ void disk_mount(const struct spec_mount *m)
 	descriptor_send(REPORT_DISK, (int)fd);
 	SYS1(__NR_close, fd);
 	if (await_control() != CONTROL_GO)
-		fail("fill the workspace", NULL, -125 /* ECANCELED */);
+		fail("fill the workspace", NULL, -ECANCELED);
 }

@@ -19,7 +19,7 @@ long open_how(int dirfd, const char *path, uint64_t flags, uint64_t resolve)
 
 	do
 		fd = SYS4(__NR_openat2, dirfd, path, &how, sizeof how);
-	while (fd == -11 /* EAGAIN: a rename elsewhere */ || fd == -4);
+	while (fd == -EAGAIN /* a rename elsewhere */ || fd == -EINTR);
 	return fd;
 }
 
@@ -47,7 +47,7 @@ static void directories_walk(const char *path)
 		while (rest[n] && rest[n] != '/')
 			n++;
 		if (n >= sizeof name)
-			fail("make a directory for", path, -36 /* ENAMETOOLONG */);
+			fail("make a directory for", path, -ENAMETOOLONG);
 		memcpy(name, rest, n);
 		name[n] = 0;
 		rest += n;
@@ -73,7 +73,7 @@ void directories_make(const char *path, int whole)
 	while (!whole && n && path[n - 1] != '/')
 		n--;
 	if (n >= sizeof directory)
-		fail("make a directory for", path, -36);
+		fail("make a directory for", path, -ENAMETOOLONG);
 	memcpy(directory, path, n);
 	directory[n] = 0;
 	fd = open_inside(directory, O_PATH | O_DIRECTORY); /* most are there */

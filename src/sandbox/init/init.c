@@ -113,7 +113,7 @@ char await_control(void)
 
 	do
 		n = SYS3(__NR_read, INIT_FD_CONTROL, &c, 1);
-	while (n == -4 /* EINTR */);
+	while (n == -EINTR);
 	if (n != 1)
 		die(1);
 	return c;

@@ -11,6 +11,8 @@
 #ifndef INIT_INIT_H
 #define INIT_INIT_H
 
+#include <linux/errno.h>
+
 #include "spec.h"
 #include "sys.h"
 

@@ -26,7 +26,7 @@ static int parents[MOUNTS_MAX]; /* of a single file that wants an overlay: its d
 
 static void fail_replaced(const char *path)
 {
-	fail("use a path that was replaced by another file a moment ago:", path, -116 /* ESTALE */);
+	fail("use a path that was replaced by another file a moment ago:", path, -ESTALE);
 }
 
 /* The directory is found by its name, a second time: it counts only if that very file lies in it. Whoever may rename
@@ -41,7 +41,7 @@ static int parent_open(const char *path, const struct stat *file)
 	while (n > 1 && path[n - 1] != '/')
 		n--;
 	if (n >= sizeof directory)
-		fail("open the directory of", path, -36 /* ENAMETOOLONG */);
+		fail("open the directory of", path, -ENAMETOOLONG);
 	memcpy(directory, path, n);
 	directory[n] = 0;
 	fd = open_how(AT_FDCWD, directory, O_PATH, RESOLVE_NO_SYMLINKS | RESOLVE_NO_MAGICLINKS);
@@ -60,7 +60,7 @@ static void sources_open(void)
 	const struct spec_mount *m = spec_at(spec->mounts);
 
 	if (spec->n_mounts > MOUNTS_MAX)
-		fail("mount more than 900 things", NULL, -7);
+		fail("mount more than 900 things", NULL, -E2BIG);
 	for (uint32_t i = 0; i < spec->n_mounts; i++) {
 		const char *source = spec_string(m[i].source);
 		struct stat st;
@@ -179,7 +179,7 @@ static void device_mount(const struct spec_mount *m, int source)
 		relative++;
 	r = SYS2(__NR_fstat, source, &st);
 	if (r < 0 || (st.st_mode & S_IFMT) != S_IFCHR)
-		fail("use as a device", target, r < 0 ? r : -19);
+		fail("use as a device", target, r < 0 ? r : -ENODEV);
 	if (!spec->userns_first && SYS4(__NR_mknodat, root, relative, S_IFCHR | 0666, st.st_rdev) == 0) {
 		SYS4(__NR_fchmodat, root, relative, 0666, 0);
 		return;

@@ -131,7 +131,7 @@ void identity_assume(void)
 		if (r < 0)
 			fail("make a user namespace", NULL, r);
 		if (ask(REPORT_NEED_MAP, 0, 0) != CONTROL_GO)
-			fail("get an identity in the user namespace", NULL, -1);
+			fail("get an identity in the user namespace", NULL, -EPERM);
 	}
 	/* Without a user namespace, leaving uid 0 would take away now what the last steps still need. */
 	SYS5(__NR_prctl, PR_SET_KEEPCAPS, 1, 0, 0, 0);
