@@ -9,8 +9,10 @@
 #include "program.h"
 #include "rights.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <fnmatch.h>
 #include <limits.h>
 #include <stdio.h>
 #include <string.h>
@@ -139,6 +141,38 @@ static int add_system(struct layers *l, const char *path, struct error *err)
 	return r <= 0 ? r : layers_show(l, path, path, &(struct reader){.kind = READER_ANYBODY}, err);
 }
 
+static int has_version(const struct dirent *e)
+{
+	static const char *const patterns[] = {"python3.*", "ImageMagick-*", "java-*-openjdk"};
+
+	for (size_t i = 0; i < ARRAY_SIZE(patterns); i++)
+		if (fnmatch(patterns[i], e->d_name, FNM_PERIOD) == 0)
+			return 1;
+	return 0;
+}
+
+/* Settings of programs that have their version in the name, which differs from host to host; in the order of names. */
+static int add_versioned(struct layers *l, struct error *err)
+{
+	struct dirent **found = NULL;
+	int n = scandir("/etc", &found, has_version, alphasort), r = 0;
+
+	if (n < 0 && (is_absent(errno) || errno == EACCES))
+		return 0;
+	if (n < 0)
+		return errno == ENOMEM ? error_memory(err) : error_system(err, errno, "cannot list '/etc'");
+	for (int i = 0; i < n; i++) {
+		char path[PATH_MAX];
+
+		snprintf(path, sizeof path, "/etc/%s", found[i]->d_name);
+		if (r == 0)
+			r = add_system(l, path, err);
+		free(found[i]);
+	}
+	free(found);
+	return r;
+}
+
 static int add_system_directories(struct layers *l, struct error *err)
 {
 	static const char *const directories[] = {
@@ -154,9 +188,6 @@ static int add_system_directories(struct layers *l, struct error *err)
 		"/etc/fonts",
 		"/etc/R",
 		"/etc/python3",
-		"/etc/python3.11",
-		"/etc/ImageMagick-6",
-		"/etc/java-17-openjdk",
 		"/etc/OpenCL",
 		"/etc/ssl/certs",
 		"/etc/ld.so.conf.d",
@@ -176,6 +207,8 @@ static int add_system_directories(struct layers *l, struct error *err)
 
 	for (size_t i = 0; r == 0 && i < ARRAY_SIZE(directories); i++)
 		r = add_system(l, directories[i], err);
+	if (r == 0)
+		r = add_versioned(l, err);
 	for (size_t i = 0; r == 0 && i < ARRAY_SIZE(copies); i++)
 		r = add_copy(l->plan, copies[i], err);
 	return r;

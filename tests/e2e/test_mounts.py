@@ -278,3 +278,11 @@ def test_what_is_not_held_is_said(hood):
     found = hood.cli('doctor', '--json').json
     devices = [item for item in found['items'] if item['name'] == 'devices']
     assert [item['ok'] for item in devices] == [hood.who.is_root], found
+
+
+def test_settings_of_any_version_of_a_program_are_seen(hood, host):
+    """Debian puts a version into some names of /etc: that of this host is not that of the next."""
+    names = ['python3.99', 'ImageMagick-9', 'java-99-openjdk']
+    host.do('mount -t tmpfs t docs && mkdir docs/up docs/work && mount -t overlay -o lowerdir=/etc,upperdir=docs/up,workdir=docs/work e /etc\n'
+            + '\n'.join(f'mkdir /etc/{name}; echo {name} >/etc/{name}/settings' for name in [*names, 'python3-secret', 'javax-99-openjdk']))
+    assert seen(hood, 'cat /etc/python3*/settings /etc/Image*/settings /etc/java*/settings').split() == names
