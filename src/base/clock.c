@@ -39,18 +39,3 @@ void clock_format(int64_t utc_ns, char out[CLOCK_TEXT_SIZE])
 	n = strftime(out, CLOCK_TEXT_SIZE, "%Y-%m-%dT%H:%M:%S", &tm);
 	snprintf(out + n, CLOCK_TEXT_SIZE - n, ".%06dZ", (int)(rest / 1000));
 }
-
-int clock_parse(const char *text, int64_t *ret)
-{
-	struct tm tm = {0};
-	int micro = 0, used = 0;
-
-	if (sscanf(text, "%4d-%2d-%2dT%2d:%2d:%2d.%6dZ%n", &tm.tm_year, &tm.tm_mon, &tm.tm_mday, &tm.tm_hour,
-		   &tm.tm_min, &tm.tm_sec, &micro, &used) != 7 ||
-	    text[used] || used != 27)
-		return -EINVAL;
-	tm.tm_year -= 1900;
-	tm.tm_mon -= 1;
-	*ret = (int64_t)timegm(&tm) * (int64_t)NSEC_PER_SEC + (int64_t)micro * 1000;
-	return 0;
-}

@@ -13,7 +13,5 @@ int64_t clock_utc(void);  /* CLOCK_REALTIME, ns */
 enum { CLOCK_TEXT_SIZE = 32 };
 /* "2026-11-15T02:34:08.123456Z" */
 void clock_format(int64_t utc_ns, char out[CLOCK_TEXT_SIZE]);
-/* The reverse, strict. 0 or -EINVAL. */
-int clock_parse(const char *text, int64_t *ret);
 
 #endif

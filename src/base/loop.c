@@ -150,11 +150,6 @@ void loop_remove(struct source *s)
 	s->removed = true;
 }
 
-int loop_fd(const struct loop *loop)
-{
-	return loop->epoll;
-}
-
 static int dispatch(struct source *s, uint32_t events, struct error *err)
 {
 	uint64_t times;
