@@ -219,15 +219,16 @@ static void database_make(struct ground *g)
 }
 
 /* postgresql://USER@HOST/DATABASE?… with our database instead, and our own parameters. */
-static void database_url(struct ground *g, const char *busy)
+static void database_url(struct ground *g, const char *busy, bool inside)
 {
 	const char *rest = strstr(g->db, "//"), *slash = rest ? strchr(rest + 2, '/') : NULL;
 	const char *question = strchr(g->db, '?');
 
 	if (!slash || (question && question < slash))
 		give_up("'%s' names no database", g->db);
-	snprintf(g->url, sizeof g->url, "%.*s/%s?%s%sobjects=%s/objects&busy=%s", (int)(slash - g->db), g->db,
-		 g->tag, question ? question + 1 : "", question ? "&" : "", g->dir, busy);
+	snprintf(g->url, sizeof g->url, "%.*s/%s?%s%sobjects=%s%s&busy=%s", (int)(slash - g->db), g->db,
+		 g->tag, question ? question + 1 : "", question ? "&" : "", inside ? "postgresql" : g->dir,
+		 inside ? "" : "/objects", busy);
 }
 
 void ground_make(struct ground *g, const struct wish *wish, int index)
@@ -247,7 +248,7 @@ void ground_make(struct ground *g, const struct wish *wish, int index)
 	directory(g, g->dir, "ledger", 0700);
 	directory(g, g->dir, "out", 0700);
 	if (wish->db)
-		database_url(g, wish->busy);
+		database_url(g, wish->busy, wish->inside);
 	else
 		snprintf(g->url, sizeof g->url, "sqlite:%s/ledger/ledger.db?objects=%s/objects", g->dir,
 			 g->dir);

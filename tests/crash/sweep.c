@@ -33,6 +33,7 @@ static const char usage[] =
 	"        --fresh          each run finds no ledger (SQLite)\n"
 	"        --disk           the workspace is a file system of its own\n"
 	"        --pending        kill: the object store is out of reach until the run has ended\n"
+	"        --inside         PostgreSQL is the object store, too\n"
 	"        --post           there is a post-process, and its rows go with the outputs\n"
 	"        --db URL  --user UID  --workers N  --verbose\n";
 
@@ -169,6 +170,7 @@ static const struct row {
 	{"disk", FLAG, TO(wish.own_disk)}, {"post", FLAG, TO(wish.post)},
 	{"by-run", FLAG, TO(by_run)},	   {"verbose", FLAG, TO(verbose)},
 	{"removals", FLAG, TO(removals)},  {"pending", FLAG, TO(wish.blocked)},
+	{"inside", FLAG, TO(wish.inside)},
 };
 
 static void option_set(struct options *o, const struct row *row, const char *value)

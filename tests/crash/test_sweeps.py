@@ -11,6 +11,11 @@ def test_a_run_killed_at_any_call_is_whole_lost_or_nothing(sweep):
     sweep('kill')
 
 
+@sample(postgresql=(23, 8))
+def test_a_run_whose_contents_go_into_the_database_killed_at_any_call(sweep):
+    sweep('kill', '--inside')
+
+
 @sample(sqlite=(17, 3))
 def test_the_very_first_run_may_be_killed_at_any_call(sweep):
     sweep('kill', '--fresh')
