@@ -1,6 +1,7 @@
 /*
  * The few calls that we make to systemd, over its private socket as systemctl does: no bus daemon is needed. libsystemd
- * is loaded when the first call is made; hosts without systemd, and runs that do not need it, never do.
+ * is loaded when the first call is made; hosts without systemd, and runs that do not need it, never do. Its header gives the
+ * types; every call goes through the table below, as libpq's do.
  *
  * A connection lives for one call: systemd would otherwise fill it with signals for as long as the analysis runs.
  */
@@ -12,6 +13,7 @@
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
+#include <systemd/sd-bus.h>
 
 #define LIBSYSTEMD   "libsystemd.so.0"
 #define DESTINATION  "org.freedesktop.systemd1"
@@ -21,147 +23,122 @@
 /* A unit that is more than a scope may take as long as systemd itself would wait for it. */
 enum { BUS_TIMEOUT_MS = 90000, START_TIMEOUT_MS = 90000 };
 
-/* As sd-bus.h has them; the header is not needed to build. */
-struct bus_error {
-	const char *name, *message;
-	int need_free;
-};
-typedef int (*bus_handler)(void *message, void *arg, struct bus_error *err);
-
-struct sd_bus_api {
-	int (*new)(void **bus);
-	int (*set_address)(void *bus, const char *address);
-	int (*start)(void *bus);
-	void *(*flush_close_unref)(void *bus);
-	int (*match_signal)(void *bus, void **slot, const char *sender, const char *path,
-			    const char *interface, const char *member, bus_handler handler, void *arg);
-	int (*process)(void *bus, void **message);
-	int (*wait)(void *bus, uint64_t usec);
-	int (*call)(void *bus, void *message, uint64_t usec, struct bus_error *err, void **reply);
-	int (*message_new_method_call)(void *bus, void **message, const char *destination, const char *path,
-				       const char *interface, const char *member);
-	int (*message_append)(void *message, const char *types, ...);
-	int (*message_read)(void *message, const char *types, ...);
-	void *(*message_unref)(void *message);
-	void (*error_free)(struct bus_error *err);
-};
-
-static const struct {
-	const char *name;
-	size_t offset;
-} symbols[] = {
-	{"sd_bus_new", offsetof(struct sd_bus_api, new)},
-	{"sd_bus_set_address", offsetof(struct sd_bus_api, set_address)},
-	{"sd_bus_start", offsetof(struct sd_bus_api, start)},
-	{"sd_bus_flush_close_unref", offsetof(struct sd_bus_api, flush_close_unref)},
-	{"sd_bus_match_signal", offsetof(struct sd_bus_api, match_signal)},
-	{"sd_bus_process", offsetof(struct sd_bus_api, process)},
-	{"sd_bus_wait", offsetof(struct sd_bus_api, wait)},
-	{"sd_bus_call", offsetof(struct sd_bus_api, call)},
-	{"sd_bus_message_new_method_call", offsetof(struct sd_bus_api, message_new_method_call)},
-	{"sd_bus_message_append", offsetof(struct sd_bus_api, message_append)},
-	{"sd_bus_message_read", offsetof(struct sd_bus_api, message_read)},
-	{"sd_bus_message_unref", offsetof(struct sd_bus_api, message_unref)},
-	{"sd_bus_error_free", offsetof(struct sd_bus_api, error_free)},
-};
+#define BUS_FUNCTIONS(X)                  \
+	X(sd_bus_new)                     \
+	X(sd_bus_set_address)             \
+	X(sd_bus_start)                   \
+	X(sd_bus_flush_close_unref)       \
+	X(sd_bus_match_signal)            \
+	X(sd_bus_process)                 \
+	X(sd_bus_wait)                    \
+	X(sd_bus_call)                    \
+	X(sd_bus_message_new_method_call) \
+	X(sd_bus_message_append)          \
+	X(sd_bus_message_read)            \
+	X(sd_bus_message_unref)           \
+	X(sd_bus_error_free)
 
 struct bus {
-	struct sd_bus_api sd;
-	void *connection;
+	sd_bus *connection;
 	/* The job that is awaited, and how it ended. */
 	char job[128];
 	char result[32];
+#define BUS_MEMBER(function) __typeof__(function) *function;
+	BUS_FUNCTIONS(BUS_MEMBER)
+#undef BUS_MEMBER
 };
 
-static int api_load(struct sd_bus_api *sd, struct error *err)
+static int bus_load(struct bus *b, struct error *err)
 {
 	void *library = dlopen(LIBSYSTEMD, RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE);
+	const char *missing = NULL;
 
 	if (!library)
 		return error_set(err, ERROR_REFUSED,
 				 "only systemd may make cgroups here, and " LIBSYSTEMD
 				 ", which speaks to it, cannot be loaded; install libsystemd0");
-	for (size_t i = 0; i < ARRAY_SIZE(symbols); i++) {
-		void *found = dlsym(library, symbols[i].name);
-
-		if (!found) {
-			dlclose(library);
-			return error_set(err, ERROR_REFUSED, LIBSYSTEMD " is too old: it has no %s",
-					 symbols[i].name);
-		}
-		memcpy((char *)sd + symbols[i].offset, &found, sizeof found);
-	}
+#define BUS_FIND(function)                                  \
+	*(void **)&b->function = dlsym(library, #function); \
+	if (!b->function)                                   \
+		missing = #function;
+	BUS_FUNCTIONS(BUS_FIND)
+#undef BUS_FIND
 	dlclose(library); /* stays mapped: RTLD_NODELETE */
+	if (missing)
+		return error_set(err, ERROR_REFUSED, LIBSYSTEMD " is too old: it has no %s", missing);
 	return 0;
 }
 
 static void bus_done(struct bus *b)
 {
 	if (b->connection)
-		b->sd.flush_close_unref(b->connection);
+		b->sd_bus_flush_close_unref(b->connection);
 }
 #define _cleanup_bus_ _cleanup_(bus_done)
 
 static int bus_init(struct bus *b, bool user, struct error *err)
 {
 	char socket[CGROUP_PATH_ROOM], address[CGROUP_PATH_ROOM + 16];
-	int r = api_load(&b->sd, err);
+	int r = bus_load(b, err);
 
 	if (r < 0)
 		return r;
 	cgroup_systemd_socket(user, socket);
 	snprintf(address, sizeof address, "unix:path=%s", socket);
-	r = b->sd.new(&b->connection);
+	r = b->sd_bus_new(&b->connection);
 	if (r >= 0)
-		r = b->sd.set_address(b->connection, address);
+		r = b->sd_bus_set_address(b->connection, address);
 	if (r >= 0)
-		r = b->sd.start(b->connection);
+		r = b->sd_bus_start(b->connection);
 	return r < 0 ? error_system(err, -r, "cannot reach systemd at '%s'", socket) : 0;
 }
 
-static int bus_message(struct bus *b, const char *method, void **ret, struct error *err)
+static int bus_message(struct bus *b, const char *method, sd_bus_message **ret, struct error *err)
 {
-	int r = b->sd.message_new_method_call(b->connection, ret, DESTINATION, MANAGER_PATH, MANAGER, method);
+	int r = b->sd_bus_message_new_method_call(b->connection, ret, DESTINATION, MANAGER_PATH, MANAGER,
+						  method);
 
 	return r < 0 ? error_system(err, -r, "cannot speak to systemd") : 0;
 }
 
 /* Sends and frees the message. The reply may be NULL where nobody wants it. -ENXIO: there is no such unit. */
-static int bus_call(struct bus *b, void *message, const char *method, void **reply, struct error *err)
+static int bus_call(struct bus *b, sd_bus_message *message, const char *method, sd_bus_message **reply,
+		    struct error *err)
 {
-	struct bus_error said = {0};
-	int r = b->sd.call(b->connection, message, BUS_TIMEOUT_MS * 1000ULL, &said, reply);
+	sd_bus_error said = SD_BUS_ERROR_NULL;
+	int r = b->sd_bus_call(b->connection, message, BUS_TIMEOUT_MS * 1000ULL, &said, reply);
 	bool no_unit = said.name && strcmp(said.name, NO_SUCH_UNIT) == 0;
 	char shown[256];
 
-	b->sd.message_unref(message);
+	b->sd_bus_message_unref(message);
 	if (r < 0 && said.message)
 		r = error_set(err, ERROR_REFUSED, "systemd refuses %s: %s", method,
 			      text_escape_into(shown, sizeof shown, said.message, strlen(said.message)));
 	else if (r < 0)
 		r = error_system(err, -r, "systemd does not answer to %s", method);
-	b->sd.error_free(&said);
+	b->sd_bus_error_free(&said);
 	return no_unit ? -ENXIO : r < 0 ? r : 0;
 }
 
 /* --- jobs --- */
 
-static int on_job_removed(void *message, void *arg, struct bus_error *err UNUSED)
+static int on_job_removed(sd_bus_message *message, void *arg, sd_bus_error *err UNUSED)
 {
 	const char *job, *unit, *result;
 	struct bus *b = arg;
 	uint32_t id;
 
-	if (b->sd.message_read(message, "uoss", &id, &job, &unit, &result) >= 0 && strcmp(job, b->job) == 0)
+	if (b->sd_bus_message_read(message, "uoss", &id, &job, &unit, &result) >= 0 &&
+	    strcmp(job, b->job) == 0)
 		snprintf(b->result, sizeof b->result, "%s", result);
 	return 0;
 }
 
 static int jobs_watch(struct bus *b, struct error *err)
 {
-	void *message;
-	int r = b->sd.match_signal(b->connection, NULL, NULL, MANAGER_PATH, MANAGER, "JobRemoved",
-				   on_job_removed, b);
+	sd_bus_message *message;
+	int r = b->sd_bus_match_signal(b->connection, NULL, NULL, MANAGER_PATH, MANAGER, "JobRemoved",
+				       on_job_removed, b);
 
 	if (r < 0)
 		return error_system(err, -r, "cannot listen to systemd");
@@ -174,7 +151,7 @@ static int job_await(struct bus *b, const char *unit, struct error *err)
 	uint64_t deadline = clock_now() + START_TIMEOUT_MS * NSEC_PER_MSEC, now;
 
 	while (!b->result[0]) {
-		int r = b->sd.process(b->connection, NULL);
+		int r = b->sd_bus_process(b->connection, NULL);
 
 		if (r > 0)
 			continue;
@@ -182,7 +159,7 @@ static int job_await(struct bus *b, const char *unit, struct error *err)
 		if (r == 0 && now >= deadline)
 			r = -ETIMEDOUT;
 		if (r == 0)
-			r = b->sd.wait(b->connection, (deadline - now) / 1000);
+			r = b->sd_bus_wait(b->connection, (deadline - now) / 1000);
 		if (r < 0 && r != -EINTR)
 			return error_system(err, -r, "systemd does not finish with '%s'", unit);
 	}
@@ -193,17 +170,18 @@ static int job_await(struct bus *b, const char *unit, struct error *err)
 }
 
 /* Sends a message whose reply is a job, and awaits that. */
-static int job_run(struct bus *b, void *message, const char *method, const char *unit, struct error *err)
+static int job_run(struct bus *b, sd_bus_message *message, const char *method, const char *unit,
+		   struct error *err)
 {
 	const char *job = NULL;
-	void *reply = NULL;
+	sd_bus_message *reply = NULL;
 	int r = bus_call(b, message, method, &reply, err);
 
 	if (r < 0)
 		return r;
-	r = b->sd.message_read(reply, "o", &job);
+	r = b->sd_bus_message_read(reply, "o", &job);
 	snprintf(b->job, sizeof b->job, "%s", job ? job : "");
-	b->sd.message_unref(reply);
+	b->sd_bus_message_unref(reply);
 	return r < 0 ? error_system(err, -r, "cannot read systemd's answer") : job_await(b, unit, err);
 }
 
@@ -212,7 +190,7 @@ static int job_run(struct bus *b, void *message, const char *method, const char 
 int cgroup_bus_scope_start(bool user, const char *unit, const char *slice, pid_t pid, struct error *err)
 {
 	_cleanup_bus_ struct bus b = {0};
-	void *message;
+	sd_bus_message *message;
 	int r = bus_init(&b, user, err);
 
 	if (r == 0)
@@ -221,12 +199,12 @@ int cgroup_bus_scope_start(bool user, const char *unit, const char *slice, pid_t
 		r = bus_message(&b, "StartTransientUnit", &message, err);
 	if (r < 0)
 		return r;
-	r = b.sd.message_append(message, "ssa(sv)a(sa(sv))", unit, "fail", 6, "Description", "s",
-				"an analysis of fumehood", "Slice", "s", slice, "Delegate", "b", 1,
-				"CollectMode", "s", "inactive-or-failed", "TimeoutStopUSec", "t",
-				(uint64_t)2000000, "PIDs", "au", 1, (uint32_t)pid, 0);
+	r = b.sd_bus_message_append(message, "ssa(sv)a(sa(sv))", unit, "fail", 6, "Description", "s",
+				    "an analysis of fumehood", "Slice", "s", slice, "Delegate", "b", 1,
+				    "CollectMode", "s", "inactive-or-failed", "TimeoutStopUSec", "t",
+				    (uint64_t)2000000, "PIDs", "au", 1, (uint32_t)pid, 0);
 	if (r < 0) {
-		b.sd.message_unref(message);
+		b.sd_bus_message_unref(message);
 		return error_system(err, -r, "cannot write to systemd");
 	}
 	return job_run(&b, message, "a scope", unit, err);
@@ -235,16 +213,16 @@ int cgroup_bus_scope_start(bool user, const char *unit, const char *slice, pid_t
 int cgroup_bus_attach(bool user, const char *unit, const char *subcgroup, pid_t pid, struct error *err)
 {
 	_cleanup_bus_ struct bus b = {0};
-	void *message;
+	sd_bus_message *message;
 	int r = bus_init(&b, user, err);
 
 	if (r == 0)
 		r = bus_message(&b, "AttachProcessesToUnit", &message, err);
 	if (r < 0)
 		return r;
-	r = b.sd.message_append(message, "ssau", unit, subcgroup, 1, (uint32_t)pid);
+	r = b.sd_bus_message_append(message, "ssau", unit, subcgroup, 1, (uint32_t)pid);
 	if (r < 0) {
-		b.sd.message_unref(message);
+		b.sd_bus_message_unref(message);
 		return error_system(err, -r, "cannot write to systemd");
 	}
 	return bus_call(&b, message, "a process in the scope", NULL, err);
@@ -253,7 +231,7 @@ int cgroup_bus_attach(bool user, const char *unit, const char *subcgroup, pid_t 
 static int unit_job(bool user, const char *method, const char *unit, struct error *err)
 {
 	_cleanup_bus_ struct bus b = {0};
-	void *message;
+	sd_bus_message *message;
 	int r = bus_init(&b, user, err);
 
 	if (r == 0)
@@ -262,9 +240,9 @@ static int unit_job(bool user, const char *method, const char *unit, struct erro
 		r = bus_message(&b, method, &message, err);
 	if (r < 0)
 		return r;
-	r = b.sd.message_append(message, "ss", unit, "replace");
+	r = b.sd_bus_message_append(message, "ss", unit, "replace");
 	if (r < 0) {
-		b.sd.message_unref(message);
+		b.sd_bus_message_unref(message);
 		return error_system(err, -r, "cannot write to systemd");
 	}
 	return job_run(&b, message, method, unit, err);
@@ -290,7 +268,7 @@ int cgroup_bus_unit_stop(bool user, const char *unit, struct error *err)
 int cgroup_bus_reload(bool user, struct error *err)
 {
 	_cleanup_bus_ struct bus b = {0};
-	void *message = NULL;
+	sd_bus_message *message = NULL;
 	int r = bus_init(&b, user, err);
 
 	if (r == 0)
