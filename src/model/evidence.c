@@ -16,6 +16,7 @@ static const struct member evidence_members[] = {
 	MEMBER(struct evidence, disk_hits, MEMBER_COUNT),
 	MEMBER(struct evidence, output_missing, MEMBER_BOOL),
 	MEMBER(struct evidence, post_process_failed, MEMBER_BOOL),
+	MEMBER(struct evidence, unwatched, MEMBER_BOOL),
 };
 
 json_t *evidence_to_json(const struct evidence *e)

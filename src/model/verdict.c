@@ -69,6 +69,8 @@ enum verdict verdict_decide(const struct evidence *e)
 		return VERDICT_OUT_OF_DISK;
 	if (e->cancel_signal)
 		return VERDICT_CANCELLED;
+	if (e->unwatched)
+		return VERDICT_LOST;
 	if (!e->started || e->exit_code != 0 || e->signal)
 		return decide_failure(e);
 	if (e->output_missing)

@@ -46,6 +46,7 @@ struct evidence {
 	int64_t disk_hits; /* ENOSPC was certain: the file system is full at the end, 0/1; -1 unknown */
 	bool output_missing;
 	bool post_process_failed;
+	bool unwatched; /* we failed while it ran, and ended it */
 };
 
 /* Inverse, for whoever decides later. */

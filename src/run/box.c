@@ -292,8 +292,7 @@ int box_watch(struct box *b, struct error *err)
 	else
 		r = watch(b, err);
 	sandbox_reap(b->sandbox);
-	if (r == 0)
-		box_measure_last(b);
+	box_measure_last(b);
 	return r;
 }
 

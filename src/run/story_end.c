@@ -140,6 +140,7 @@ static int stage_finish(struct story *s, struct error *err)
 		return error_memory(err);
 	if (a->verdict == VERDICT_SUCCEEDED && into_warn(s->plan, a, err) < 0)
 		return -ENOMEM;
+	free(a->reason);
 	a->reason = text.size ? buffer_take(&text) : NULL;
 	if (attempt_event(a, "finished", "%s%s%s", verdict_name(a->verdict), a->reason ? ": " : "",
 			  a->reason ? a->reason : "") < 0)

@@ -48,6 +48,8 @@ int story_reason(const struct story *s, struct buffer *b)
 		return reason_missing(s, b);
 	case VERDICT_POST_PROCESS_FAILED:
 		return buffer_printf(b, "post-process: %s", s->post.reason);
+	case VERDICT_LOST:
+		return buffer_puts(b, s->attempt->reason ? s->attempt->reason : "");
 	default:
 		return end_reason(&end, b);
 	}

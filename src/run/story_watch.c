@@ -105,6 +105,22 @@ static void note_logs(struct story *s)
 					   stream_name(i), strerror(errnums[i]));
 }
 
+/* What a failure of ours has ended is lost, and says so; of what had ended by itself nothing is missing. */
+static int note_unwatched(struct story *s, struct error *err)
+{
+	struct attempt *a = s->attempt;
+
+	if (s->evidence.unwatched) {
+		if (asprintf(&a->reason, "it could not be watched any longer, and was ended: %.600s",
+			     err->message) < 0)
+			a->reason = NULL;
+		if (!a->reason || attempt_set_error(a, err) < 0)
+			return error_memory(err);
+	}
+	*err = (struct error){.stage = err->stage};
+	return 0;
+}
+
 int story_watch(struct story *s, struct error *err)
 {
 	struct supervise_result *result = &s->box.result;
@@ -120,6 +136,8 @@ int story_watch(struct story *s, struct error *err)
 	memcpy(a->logs, result->logs, sizeof a->logs);
 	memset(result->logs, 0, sizeof result->logs);
 	a->ended = clock_utc();
+	if (r < 0)
+		r = note_unwatched(s, err);
 	/* It has run: nothing of it is given up for a line in its receipt. */
 	note_logs(s);
 	if (r == 0)

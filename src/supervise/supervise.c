@@ -470,8 +470,8 @@ int supervise(const struct supervise_job *job, struct supervise_result *ret, str
 	if (r < 0) {
 		job->kill(job->arg);
 		pidfd_wait(job->pidfd, -1);
-		return r;
 	}
 	finish(&w);
-	return 0;
+	ret->evidence.unwatched = r < 0 && !w.last.ended;
+	return r;
 }

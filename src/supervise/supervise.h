@@ -61,7 +61,8 @@ struct supervise_result {
 
 void supervise_result_done(struct supervise_result *r);
 
-/* Returns when all of it is dead and every byte of output is read. Negative: our own failure; all is dead too. */
+/* Returns when all of it is dead and every byte of output is read. Negative: our own failure; all is dead then too, *ret has
+ * what is known, and its evidence says unwatched unless the command had ended by itself. */
 int supervise(const struct supervise_job *job, struct supervise_result *ret, struct error *err);
 
 #endif

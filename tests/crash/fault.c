@@ -61,6 +61,8 @@ enum expected answer_judge(const struct ground *g, const struct tracee *t, struc
 	message = json ? text_of(json_object_get(json, "error"), "message") : err.data ? err.data : "";
 	if (WEXITSTATUS(t->status) == 0 || json_is_true(json_object_get(json, "pending")))
 		expected = EXPECT_SUCCEEDED;
+	else if (strcmp(text_of(json, "verdict"), "lost") == 0) /* we could not watch it, and have said so */
+		expected = EXPECT_LOST;
 	else if (json)
 		expected = EXPECT_REFUSED;
 	if (WEXITSTATUS(t->status) == 125 && !is_sentence(message))
@@ -69,6 +71,12 @@ enum expected answer_judge(const struct ground *g, const struct tracee *t, struc
 	count(WEXITSTATUS(t->status) == 0 ? &totals->succeeded : &totals->refused, 1);
 	json_decref(json);
 	return expected;
+}
+
+/* Of the loop around a command that runs: what fails there ends it, and is recorded. */
+static bool is_watching(const char *call)
+{
+	return strncmp(call, "epoll_", 6) == 0 || strncmp(call, "timerfd_", 8) == 0;
 }
 
 /* Fails the k-th call that can. False: there was none. */
@@ -102,6 +110,8 @@ static bool fault_step(struct ground *g, const struct options *o, const struct f
 	expected = answer_judge(g, &t, &p);
 	if (ended && expected != EXPECT_SUCCEEDED && expected != EXPECT_POST_FAILED)
 		problem(&p, "its command had ended, and it is neither committed nor pending");
+	if (is_watching(call) && expected == EXPECT_REFUSED)
+		problem(&p, "its command was running, and nobody says what became of it");
 	recover(g, &p);
 	remains_check(g, false, &p);
 	ledger_check(g, id, expected, 0, &p);
@@ -131,3 +141,83 @@ static void fault_summary(const struct options *o)
 }
 
 const struct mode mode_fault = {"fault", "1s", fault_work, fault_summary};
+
+/* ---- the same for gc ---- */
+
+/* It did all, or says in one sentence what it could not. */
+static void gc_judge(const struct tracee *t, struct problems *p)
+{
+	_cleanup_buffer_ struct buffer out = {0}, err = {0};
+	const char *message;
+	json_t *json;
+
+	memory_file_read(t->out, &out);
+	memory_file_read(t->err, &err);
+	json = out.data ? json_loadb(out.data, out.size, 0, NULL) : NULL;
+	message = json ? text_of(json_object_get(json, "error"), "message") : err.data ? err.data : "";
+	if (t->hung)
+		problem(p, "gc hangs");
+	else if (!WIFEXITED(t->status) || (WEXITSTATUS(t->status) != 0 && WEXITSTATUS(t->status) != 125))
+		problem(p, "gc ended with status %#x: %s", (unsigned)t->status, err.data ? err.data : "");
+	else if (WEXITSTATUS(t->status) == 125 && !is_sentence(message))
+		problem(p, "gc failed without one clear sentence: '%s', '%s'", message,
+			err.data ? err.data : "");
+	else
+		count(WEXITSTATUS(t->status) == 0 ? &totals->succeeded : &totals->refused, 1);
+	json_decref(json);
+}
+
+/* Fails the k-th call of gc that can, over a dead run of each kind; the next gc finishes what it left. False: there was none. */
+static bool fault_gc_step(struct ground *g, const struct options *o, const struct fault *f, int k)
+{
+	const char *argv[] = {g->binary, "gc", "--json", NULL};
+	struct problems p = {0};
+	char label[32], call[600] = "";
+	struct tracee t;
+	struct dead dead;
+	bool make;
+	int n = 0;
+
+	ground_reset_ledger(g, o->fresh);
+	snprintf(label, sizeof label, "%s-%d", f->name, k);
+	dead_leave(g, label, &dead);
+	tracee_start(&t, g, argv);
+	while ((n < k || o->lasting) && tracee_next(&t)) {
+		if ((o->removals && !call_removes(&t)) || !fault_applies(f, &t, &make) || ++n < k)
+			continue;
+		if (n == k)
+			call_describe(&t, call, sizeof call);
+		tracee_fail(&t, f->error, make);
+	}
+	tracee_finish(&t);
+	if (n >= k) {
+		count(&totals->steps, 1);
+		gc_judge(&t, &p);
+	}
+	dead_check(g, &dead, &p);
+	step_report(&p, "%s: %s at the %d. call of gc that can: %s", dead.finished, f->name, k, call);
+	if (o->verbose)
+		printf("%s\t%d\t%s\t%#x\n", f->name, k, call, (unsigned)t.status);
+	tracee_done(&t);
+	return n >= k;
+}
+
+static void fault_gc_work(struct ground *g, const struct options *o, int index)
+{
+	for (int i = 0; i < n_faults; i++) {
+		int k = o->offset + 1 + index * o->every;
+
+		if (o->error && faults[i].error != o->error)
+			continue;
+		while (fault_gc_step(g, o, &faults[i], k))
+			k += o->workers * o->every;
+	}
+}
+
+static void fault_gc_summary(const struct options *o)
+{
+	printf("%d faults injected into gc%s: it did all in spite of %d, and said what it could not for %d\n",
+	       totals->steps, o->lasting ? ", each lasting" : "", totals->succeeded, totals->refused);
+}
+
+const struct mode mode_fault_gc = {"fault-gc", "1s", fault_gc_work, fault_gc_summary};

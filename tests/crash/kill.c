@@ -131,22 +131,39 @@ static void run_leave(struct ground *g, const char *id, const char *file)
 	tracee_done(&t);
 }
 
-/* Kills gc at its call k, over a run of each kind: with its verdict on disk, with its end, in the middle of its command. False: it had ended before. */
+void dead_leave(struct ground *g, const char *label, struct dead *ret)
+{
+	snprintf(ret->finished, sizeof ret->finished, "%s-%s-finished", g->tag, label);
+	snprintf(ret->ended, sizeof ret->ended, "%s-%s-ended", g->tag, label);
+	snprintf(ret->begun, sizeof ret->begun, "%s-%s-begun", g->tag, label);
+	run_leave(g, ret->finished, "finished.json");
+	run_leave(g, ret->ended, "ended");
+	run_leave(g, ret->begun, "stdout");
+}
+
+void dead_check(struct ground *g, const struct dead *d, struct problems *p)
+{
+	recover(g, p);
+	remains_check(g, true, p);
+	ledger_check(g, d->finished, EXPECT_SUCCEEDED, 0, p);
+	ledger_check(g, d->ended, EXPECT_SUCCEEDED, 0, p);
+	ledger_check(g, d->begun, EXPECT_LOST, 0, p);
+	store_check(g, p);
+}
+
+/* Kills gc at its call k. False: it had ended before. */
 static bool kill_gc_step(struct ground *g, const struct options *o, int k)
 {
 	const char *argv[] = {g->binary, "gc", "--json", NULL};
 	struct problems p = {0};
-	char finished[64], ended[64], begun[64], call[600];
+	char label[32], call[600];
 	struct tracee t;
+	struct dead dead;
 	int n = 0;
 
 	ground_reset_ledger(g, o->fresh);
-	snprintf(finished, sizeof finished, "%s-%d-finished", g->tag, k);
-	snprintf(ended, sizeof ended, "%s-%d-ended", g->tag, k);
-	snprintf(begun, sizeof begun, "%s-%d-begun", g->tag, k);
-	run_leave(g, finished, "finished.json");
-	run_leave(g, ended, "ended");
-	run_leave(g, begun, "stdout");
+	snprintf(label, sizeof label, "%d", k);
+	dead_leave(g, label, &dead);
 	tracee_start(&t, g, argv);
 	while (n < k && tracee_next(&t))
 		n++;
@@ -157,13 +174,8 @@ static bool kill_gc_step(struct ground *g, const struct options *o, int k)
 		tracee_kill(&t);
 		count(&totals->steps, 1);
 	}
-	recover(g, &p);
-	remains_check(g, true, &p);
-	ledger_check(g, finished, EXPECT_SUCCEEDED, 0, &p);
-	ledger_check(g, ended, EXPECT_SUCCEEDED, 0, &p);
-	ledger_check(g, begun, EXPECT_LOST, 0, &p);
-	store_check(g, &p);
-	step_report(&p, "%s: gc killed at call %d: %s", finished, k, call);
+	dead_check(g, &dead, &p);
+	step_report(&p, "%s: gc killed at call %d: %s", dead.finished, k, call);
 	tracee_done(&t);
 	return n == k;
 }

@@ -21,6 +21,7 @@ static const char usage[] =
 	"  kill      SIGKILL at the first, second, third … system call of a run after main, then gc\n"
 	"  kill-gc   the same of gc itself, over what dead runs left\n"
 	"  fault     the first, second, third … call that can fails with ENOSPC, EIO, EINTR, ENOMEM\n"
+	"  fault-gc  the same of gc itself, over what dead runs left\n"
 	"  storm     many runs at once, all killed at once\n"
 	"  server    something is done to the database server at the first, second … call of a commit\n"
 	"kill:   --by-run         the next run of the same id recovers, not gc\n"
@@ -37,7 +38,8 @@ static const char usage[] =
 	"        --post           there is a post-process, and its rows go with the outputs\n"
 	"        --db URL  --user UID  --workers N  --verbose\n";
 
-static const struct mode *const modes[] = {&mode_kill, &mode_kill_gc, &mode_fault, &mode_storm, &mode_server};
+static const struct mode *const modes[] = {&mode_kill,	   &mode_kill_gc, &mode_fault,
+					   &mode_fault_gc, &mode_storm,	  &mode_server};
 
 struct totals *totals;
 static pid_t workers[WORKERS_MAX];

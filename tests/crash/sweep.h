@@ -37,6 +37,14 @@ void step_report(struct problems *p, const char *format, ...) PRINTF_LIKE(2, 3);
 struct tracee;
 enum expected answer_judge(const struct ground *g, const struct tracee *t, struct problems *p);
 
+/* What gc is given: a dead run of each kind, with its verdict on disk, with its end, in the middle of its command. */
+struct dead {
+	char finished[64], ended[64], begun[64];
+};
+void dead_leave(struct ground *g, const char *label, struct dead *ret);
+/* Another gc finishes them, whatever became of the first. */
+void dead_check(struct ground *g, const struct dead *d, struct problems *p);
+
 struct mode {
 	const char *name;
 	const char *busy; /* see struct wish */
@@ -44,6 +52,6 @@ struct mode {
 	void (*work)(struct ground *g, const struct options *o, int index);
 	void (*summary)(const struct options *o);
 };
-extern const struct mode mode_kill, mode_kill_gc, mode_fault, mode_storm, mode_server;
+extern const struct mode mode_kill, mode_kill_gc, mode_fault, mode_fault_gc, mode_storm, mode_server;
 
 #endif

@@ -46,6 +46,11 @@ def test_gc_killed_at_any_call_can_be_repeated(sweep):
     sweep('kill-gc')
 
 
+@sample(sqlite=(61, 7), postgresql=None)
+def test_a_call_of_gc_that_fails_leaves_what_the_next_one_finishes(sweep):
+    sweep('fault-gc')
+
+
 @sample(sqlite=(11, 6), postgresql=(17, 5))
 def test_rows_and_outputs_of_a_killed_run_are_there_together_or_not_at_all(sweep):
     sweep('kill', '--post')

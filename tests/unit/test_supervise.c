@@ -108,11 +108,8 @@ static int teardown(void **state)
 	return 0;
 }
 
-/* The child runs body; the parent supervises it to its end. */
-static const struct evidence *run(struct job *j, void (*body)(int report))
+static void start(struct job *j, void (*body)(int report))
 {
-	struct error err = ERROR_INIT;
-
 	j->pid = fork();
 	if (j->pid == 0) {
 		body(j->report[1]);
@@ -120,6 +117,14 @@ static const struct evidence *run(struct job *j, void (*body)(int report))
 	}
 	j->job.pidfd = (int)syscall(SYS_pidfd_open, j->pid, 0);
 	j->report[1] = fd_close(j->report[1]);
+}
+
+/* The child runs body; the parent supervises it to its end. */
+static const struct evidence *run(struct job *j, void (*body)(int report))
+{
+	struct error err = ERROR_INIT;
+
+	start(j, body);
 	assert_int_equal(supervise(&j->job, &j->result, &err), 0);
 	return &j->result.evidence;
 }
@@ -277,6 +282,22 @@ static void test_when_pid_1_does_not_keep_the_time_the_supervisor_does(void **st
 
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 
+/* epoll takes no plain file: a failure of ours while the command runs. */
+static void test_what_we_fail_to_watch_is_ended_and_says_so(void **state)
+{
+	struct job *j = *state;
+	struct error why = ERROR_INIT;
+
+	j->job.cancel_fd = j->job.log_fd[0];
+	start(j, sleeps);
+	assert_true(supervise(&j->job, &j->result, &why) < 0);
+	assert_true(why.message[0]);
+	assert_int_equal(j->killed, 1);
+	assert_true(j->result.evidence.unwatched);
+	assert_int_equal(verdict_decide(&j->result.evidence), VERDICT_LOST);
+	assert_true(j->result.usage.wall_ms >= 0);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -288,6 +309,7 @@ int main(void)
 		TEST(test_three_looks_in_a_row_that_did_not_see_all_count_as_over_the_limit),
 		TEST(test_a_disk_that_holds_its_limit_is_looked_at_often_when_nearly_full_and_ends_nothing),
 		TEST(test_a_cancelled_one_is_asked_once_and_then_ended),
+		TEST(test_what_we_fail_to_watch_is_ended_and_says_so),
 		TEST(test_when_pid_1_does_not_keep_the_time_the_supervisor_does),
 	};
 
