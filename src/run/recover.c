@@ -112,6 +112,16 @@ static int rows_recover(const struct workspace *w, struct attempt *a, struct spo
 	return a->reason ? 0 : error_memory(err);
 }
 
+/* Of what is committed, or never will be: a sweep cannot know that of a token that the ledger has not. */
+static void drop_pins(struct ledger *l, const struct workspace *w)
+{
+	struct attempt a;
+
+	attempt_init(&a);
+	memcpy(a.token, w->record.token, sizeof a.token);
+	ledger_unpin(l, &a);
+}
+
 /* A job that had not been started is for anybody else. */
 static int job_give_back(struct recovery *rec, const struct record *r, struct error *err)
 {
@@ -160,6 +170,7 @@ static int damaged_recover(struct recovery *rec, struct workspace *w, struct err
 		r = attempt_commit(ledger, &a, w->fd, NULL, err);
 	if (r < 0 && err->kind != ERROR_LEASE)
 		return r;
+	drop_pins(ledger, w);
 	rec->report.lost += r == 0;
 	if (renameat(w->run_fd, FINISHED_NAME, w->run_fd, FINISHED_DAMAGED) < 0)
 		return error_system(err, errno, "cannot set '%s' aside", FINISHED_NAME);
@@ -312,7 +323,7 @@ static int give_up(struct recovery *rec, struct ledger *l, struct workspace *w, 
 		return r;
 	rec->report.given_up += r == 0;
 	*err = (struct error){.stage = err->stage};
-	ledger_unpin(l, &a);
+	drop_pins(l, w);
 	return 1;
 }
 
@@ -338,8 +349,7 @@ static int attempt_recover(struct recovery *rec, struct workspace *w, struct rem
 	if (r == 0)
 		r = ledger_has_token(ledger, w->record.token, &number, err);
 	if (r == 1) {
-		memcpy(a.token, w->record.token, sizeof a.token);
-		ledger_unpin(ledger, &a);
+		drop_pins(ledger, w);
 		return 0;
 	}
 	if (r == 0) {
@@ -358,6 +368,7 @@ static int attempt_recover(struct recovery *rec, struct workspace *w, struct rem
 	if (r >= 0)
 		r = attempt_commit(ledger, &a, remains->fd, rows, err);
 	if (r < 0 && err->kind == ERROR_LEASE) { /* another worker has it: this one never happened */
+		drop_pins(ledger, w);
 		*err = (struct error){0};
 		return 0;
 	}

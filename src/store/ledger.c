@@ -307,6 +307,7 @@ int ledger_pin(struct ledger *l, const struct attempt *a, struct error *err)
 void ledger_unpin(struct ledger *l, const struct attempt *a)
 {
 	objects_unpin(&l->objects, a->token);
+	objects_release(&l->objects);
 }
 
 static int referred(void *arg, const uint8_t (*sha256)[DIGEST_SIZE], size_t n, bool *ret, struct error *err)

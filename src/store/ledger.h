@@ -81,7 +81,7 @@ int ledger_put_object(struct ledger *l, int fd, uint64_t size, uint8_t ret_sha25
 /* Keeps the objects that a finished attempt refers to from every sweep until it is committed, over the end of this
  * process: to be called before its verdict is written to disk. Costs nothing where there are none. */
 int ledger_pin(struct ledger *l, const struct attempt *a, struct error *err);
-/* The attempt will never be committed after all. */
+/* The attempt is committed, or never will be: its objects are kept from no sweep any more. */
 void ledger_unpin(struct ledger *l, const struct attempt *a);
 
 /* Opens the content of an output that is not an object (or whose object is gone); the ledger verifies size and digest while it reads. The

@@ -117,9 +117,10 @@ int objects_pin(struct objects *o, const char *token, const uint8_t (*sha256)[DI
 void objects_unpin(struct objects *o, const char *token)
 {
 	char path[sizeof "pins/" + TOKEN_SIZE];
+	struct error ignored = ERROR_INIT;
 
 	snprintf(path, sizeof path, "pins/%s", token);
-	if (o->dir >= 0)
+	if (objects_open(o, false, &ignored) == 1)
 		unlinkat(o->dir, path, 0);
 }
 

@@ -18,6 +18,7 @@ import json
 import os
 import random
 import shlex
+import shutil
 import signal
 import subprocess
 import time
@@ -30,6 +31,7 @@ HERE, THERE = '10.0.0.1', '10.0.0.2'  # in namespaces of their own: nobody else'
 LEASE = 2  # seconds
 WORKERS = 3
 SIZES = {'ledger': 96, 'wal': 48, 'objects': 64, 'state': 24, 'tmp': 48}  # MiB
+INODES = 6000
 NOBODY = 65534
 FILLER = 'filler'
 
@@ -102,6 +104,51 @@ class Server:
         children = subprocess.run(['ps', '-o', 'pid=', '--ppid', str(main)], stdout=subprocess.PIPE, text=True).stdout.split()
         return [*map(int, children), main]
 
+    def stand_by(self):
+        """Back from a backup, it follows a primary that is not there: whoever only reads is served."""
+        self.stop(signal.SIGINT)
+        (self.site.path('ledger') / 'data/standby.signal').touch()
+        self.start()
+
+    def promote(self):
+        self.stop(signal.SIGINT)
+        (self.site.path('ledger') / 'data/standby.signal').unlink()
+        self.start()
+
+    def remember(self):
+        """As it is now, on another machine."""
+        self.stop(signal.SIGINT)
+        for name in ('ledger', 'wal'):
+            self.site.inside('cp', '-a', self.site.places[name], self.site.hood.base / f'{name}.other')
+        self.start()
+
+    def fail_over(self):
+        """The other machine takes its place, and never heard of what has happened since."""
+        self.kill()
+        for name in ('ledger', 'wal'):
+            self.site.inside('sh', '-c', 'rm -rf "$1"/* && cp -a "$0"/. "$1" && rm -rf "$0"', self.site.hood.base / f'{name}.other',
+                             self.site.places[name])
+        (self.site.path('ledger') / 'data/postmaster.pid').unlink(missing_ok=True)
+        self.start()
+
+    def refuse_writes(self, refuse=True):
+        self.admin('SET default_transaction_read_only = off',
+                   f"ALTER SYSTEM SET default_transaction_read_only = {'on' if refuse else 'off'}", 'SELECT pg_reload_conf()')
+
+    def shut_the_door(self, to):
+        """Nobody new comes in, and nobody stays: no more connections, or another password."""
+        self.admin({'connections': 'ALTER DATABASE postgres ALLOW_CONNECTIONS false', 'password': "ALTER ROLE owner PASSWORD 'new'"}[to],
+                   "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = 'fumehood'")
+
+    def open_the_door(self, to):
+        self.admin({'connections': 'ALTER DATABASE postgres ALLOW_CONNECTIONS true', 'password': "ALTER ROLE owner PASSWORD 's3cret'"}[to],
+                   password='new' if to == 'password' else 's3cret')
+
+    def admin(self, *commands, password='s3cret'):
+        words = [word for command in commands for word in ('-c', command)]
+        self.site.inside('psql', '-XqAt', '-v', 'ON_ERROR_STOP=1', '-d', f'postgresql://owner:{password}@{THERE}:5432/template1', *words,
+                         stdout=subprocess.DEVNULL)
+
     def send(self, number):
         for pid in self.everybody():
             try:
@@ -153,7 +200,7 @@ class Site:
         self.pid = self.holder.pid
         for name, place in self.places.items():
             place.mkdir()
-            self.inside('mount', '-t', 'tmpfs', '-o', f'size={SIZES[name]}M,mode=0700', 'none', place)
+            self.inside('mount', '-t', 'tmpfs', '-o', f'size={SIZES[name]}M,nr_inodes={INODES},mode=0700', 'none', place)
         if self.kind == 'postgresql':
             self.far = self.hold('unshare', '--net')
             self.inside('ip', 'link', 'add', 'near', 'type', 'veth', 'peer', 'name', 'far', 'netns', self.far.pid)
@@ -171,7 +218,8 @@ class Site:
 
     def furnish(self):
         uid = self.hood.who.uid if self.hood.who.uid is not None else os.geteuid()
-        user = [] if self.hood.who.uid is None else ['setpriv', f'--reuid={uid}', f'--regid={uid}', '--clear-groups']
+        # Even if these tests are killed nobody stays.
+        user = ['setpriv', '--pdeathsig', 'KILL', *([] if self.hood.who.uid is None else [f'--reuid={uid}', f'--regid={uid}', '--clear-groups'])]
         words = ['nsenter', f'--mount=/proc/{self.pid}/ns/mnt', f'--net=/proc/{self.pid}/ns/net', 'sh', '-c', 'cd "$0" && exec "$@"']
         wrapper = self.hood.base / 'inside'
         wrapper.write_text(f'#!/bin/sh\nexec {shlex.join(words)} "$PWD" {shlex.join([*user, str(self.binary)])} "$@"\n')
@@ -267,6 +315,22 @@ queue: {{users: {{owner: {uid}}}}}
         if self.server and name in ('ledger', 'wal'):
             self.server.start()  # a log without room ends it
 
+    def fill_inodes(self, name):
+        place = self.path(name) / FILLER
+        place.mkdir()
+        try:
+            for n in range(INODES):
+                (place / str(n)).touch()
+        except OSError as e:
+            assert e.errno == errno.ENOSPC
+        else:
+            raise AssertionError('there are more inodes than there should be')
+
+    def free_inodes(self, name):
+        shutil.rmtree(self.path(name) / FILLER)
+        if self.server and name in ('ledger', 'wal'):
+            self.server.start()
+
     def cut(self, cut=True):
         """Packets go to nobody, either way, and nobody says so."""
         for pid, name, address in ((self.pid, 'near', THERE), (self.far.pid, 'far', HERE)):
@@ -281,6 +345,11 @@ queue: {{users: {{owner: {uid}}}}}
             'fast': lambda: (lambda: self.server.stop(signal.SIGINT), self.server.start),
             'freeze': lambda: (self.server.freeze, self.server.thaw),
             'drop': lambda: (self.cut, lambda: self.cut(False)),
+            'standby': lambda: (self.server.stand_by, self.server.promote),
+            'readonly': lambda: (self.server.refuse_writes, lambda: self.server.refuse_writes(False)),
+            'shut': lambda: (lambda: self.server.shut_the_door(which), lambda: self.server.open_the_door(which)),
+            'failover': lambda: (self.server.remember, self.server.fail_over),
+            'inodes': lambda: (lambda: self.fill_inodes(which), lambda: self.free_inodes(which)),
             'full': lambda: (lambda: self.fill(which), lambda: self.free(which)),
             'worker': lambda: (lambda: self.kill_worker(int(which)), lambda: self.start(int(which))),
             'clock': lambda: (lambda: self.jump(which), lambda: None),
@@ -455,12 +524,13 @@ class Work:
 
 
 def plan(seed, kinds, rounds, lengths):
-    """What befalls them, when it is left to chance."""
+    """What befalls them, when it is left to chance. Clocks are wrong by seconds or by a day: a time of day that somebody wrote
+    who was an hour ahead is believed, and waited for."""
     dice = random.Random(seed)
     for _ in range(rounds):
         kind = dice.choice(kinds)
         if kind == 'clock':
-            kind = f'clock:{dice.randrange(WORKERS)}={dice.choice([-1, 1]) * dice.choice([3, 7, 90, 5000, 90000])}'
+            kind = f'clock:{dice.randrange(WORKERS)}={dice.choice([-1, 1]) * dice.choice([3, 7, 20, 90000])}'
         elif kind == 'worker':
             kind = f'worker:{dice.randrange(WORKERS)}'
         yield kind, dice.choice(lengths) * LEASE

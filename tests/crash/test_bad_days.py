@@ -77,6 +77,27 @@ def test_a_server_that_goes_and_comes_back(day):
 
 
 @whole
+def test_a_server_that_answers_and_serves_nobody(day):
+    day('postgresql', each(['standby', 'readonly', 'shut:connections', 'shut:password']))
+
+
+@whole
+def test_a_server_that_forgot_the_last_seconds(day):
+    """As after a failover to one that was behind: what it does not know any more is done again, once."""
+    day('postgresql', [('failover', seconds) for seconds in (0.5, 2, 1, 5, 3, 8, 1, 0.2)])
+
+
+@whole
+def test_disks_without_inodes(day):
+    day('postgresql', each([f'inodes:{name}' for name in ('ledger', 'wal', 'objects', 'state', 'tmp')]))
+
+
+@whole
+def test_disks_without_inodes_on_sqlite(day):
+    day('sqlite', each([f'inodes:{name}' for name in ('ledger', 'objects', 'state', 'tmp')]))
+
+
+@whole
 def test_disks_that_fill_one_after_the_other(day):
     day('postgresql', each(DISKS))
 
@@ -98,6 +119,7 @@ def test_clocks_that_jump_on_sqlite(day):
 
 def any_day(day, kind, kinds, rounds):
     misfortunes = [*plan(SEED, kinds, rounds, [1 / 6, 0.7, 1.5, 4] if ALL else [1 / 6, 0.5])]
+    print(f'FUMEHOOD_SEED={SEED}')
     day(kind, misfortunes, killed='worker' in kinds, note=f', FUMEHOOD_SEED={SEED}')
 
 
@@ -113,7 +135,12 @@ def test_anything_at_any_time_and_workers_are_killed(day):
 
 @somebody
 def test_anything_at_any_time_on_sqlite(day):
-    any_day(day, 'sqlite', DISKS_SQLITE + ['clock'] * 3 + ['worker'] * 2, 30 if ALL else 6)
+    any_day(day, 'sqlite', DISKS_SQLITE + ['clock'] * 3, 30 if ALL else 6)
+
+
+@whole
+def test_anything_at_any_time_on_sqlite_and_workers_are_killed(day):
+    any_day(day, 'sqlite', DISKS_SQLITE + ['worker'] * 3, 30)
 
 
 # A cable that is cut.

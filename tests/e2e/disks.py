@@ -75,6 +75,10 @@ class Disks:
     def inside(self, *words):
         subprocess.run(['nsenter', f'--mount=/proc/{self.process.pid}/ns/mnt', *map(str, words)], check=True)
 
+    def tries(self, *words):
+        return subprocess.run(['nsenter', f'--mount=/proc/{self.process.pid}/ns/mnt', *map(str, words)],
+                              stderr=subprocess.DEVNULL).returncode == 0
+
     def left(self):
         """What must not be there when all is done."""
         runs = self.path('state') / 'runs'

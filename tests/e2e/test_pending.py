@@ -1,13 +1,16 @@
 """Results survive us: once a command has ended, whatever fails on our side leaves it pending, never gone."""
 import itertools
 import json
+import os
 import random
 import re
+import shutil
 import signal
 import subprocess
 
 import pytest
 
+import bygone
 from disks import Disks
 from until import until
 
@@ -370,6 +373,33 @@ def test_a_pending_one_whose_worker_does_not_return_is_lost_and_its_late_commit_
     assert d.left() == []
 
 
+def test_objects_of_one_that_the_ledger_forgot_are_kept_for_nobody(hood, disks):
+    """It had its verdict and its objects, only the commit was left to do; then the ledger was restored from a backup."""
+    d = disks(objects=8, state=8, tmp=8)
+    path, user = hood.home / 'share/fumehood/ledger.db', []
+    if hood.who.uid is not None:
+        user = ['setpriv', f'--reuid={hood.who.uid}', f'--regid={hood.who.uid}', '--clear-groups']
+    hood.env['FUMEHOOD_DB'] += '&busy=100ms'
+    hood.succeed('db', 'init')
+    id, = submit(hood, 'sleep 2; ' + MAKE)
+    subprocess.run([*user, 'sqlite3', '-bail', path, f'.backup {path}.backup'], check=True)
+    w = worker(hood)
+    assert until(lambda: shown(hood, id)['state'] == 'running')
+    other = subprocess.Popen([*user, 'sqlite3', '-bail', path], stdin=subprocess.PIPE, text=True)
+    other.stdin.write('.timeout 20000\nBEGIN IMMEDIATE;\n')
+    other.stdin.flush()
+    assert until(lambda: list((d.path('objects') / 'pins').glob('*')))
+    assert until(lambda: pending(hood) == {id})
+    stop(w, signal.SIGKILL)
+    other.communicate('ROLLBACK;\n')
+    subprocess.run([*user, 'sqlite3', '-bail', path, f'.restore {path}.backup'], check=True)
+    assert hood.succeed('gc').err == ''
+    assert d.left() == [] and list(d.path('objects').glob('??/*')) == []
+    hood.succeed('worker', '--drain')
+    is_whole(hood, id)
+    assert d.left() == [] and len(list(d.path('objects').glob('??/*'))) == 1
+
+
 def test_a_worker_killed_in_a_post_process_of_the_submitters_own(hood, disks):
     """The next worker runs it again, with the files that lie in the ledger and the submitter's rights."""
     d = disks(ledger=8, objects=8, state=8, tmp=8)
@@ -416,4 +446,65 @@ def test_disks_that_fill_one_after_the_other_and_at_random(hood, disks):
         assert verdicts in (['succeeded'], ['failed']), verdicts
         if verdicts == ['succeeded']:
             assert {o['path']: o['size'] for o in found['outputs']} == {'large': 300000, 'small': 6}
+    assert d.left() == []
+
+
+# The ledger itself.
+
+@pytest.mark.parametrize('version', bygone.VERSIONS)
+def test_an_upgrade_that_has_no_room_changes_nothing(hood, disks, version):
+    """With every page more that is free it comes further; until there is room enough it leaves what was there."""
+    d = disks(ledger=4, objects=8, state=8, tmp=8)
+    url = hood.env['FUMEHOOD_DB']
+    old = bygone.Bygone(hood, version).sqlite()
+    hood.env['FUMEHOOD_DB'] = url
+    here = d.path('ledger')
+    shutil.copytree(f'{old}.objects', d.path('objects'), dirs_exist_ok=True)
+    if hood.who.uid:
+        subprocess.run(['chown', '-R', f'{hood.who.uid}:{hood.who.uid}', d.path('objects')], check=True)
+
+    def put_back():
+        for path in here.glob('ledger.db*'):
+            path.unlink()
+        shutil.copy(old, here / 'ledger.db')
+        if hood.who.uid:
+            os.chown(here / 'ledger.db', hood.who.uid, hood.who.uid)
+
+    refused = 0
+    for pages in itertools.count():
+        d.free('ledger')
+        put_back()
+        d.fill('ledger')
+        os.truncate(here / 'filler', (here / 'filler').stat().st_size // 4096 * 4096 - 4096 * pages * pages)
+        result = hood.cli('db', 'upgrade')
+        d.free('ledger')
+        status = hood.succeed('db', 'status', '--json').json if result.status == 0 else None
+        if status:
+            break
+        refused += 1
+        assert result.status == 125 and 'space' in result.err and len(result.err.splitlines()) == 1, result
+        assert hood.cli('ls').status == 125
+        hood.succeed('db', 'upgrade')
+        assert hood.succeed('db', 'check', '--json').json['problems'] == []
+    assert refused >= 3 and status['version'] == status['wanted']
+
+
+@pytest.mark.parametrize('place', ['state', 'tmp', 'objects'])
+def test_a_place_of_the_workers_that_became_read_only(hood, disks, place):
+    """It is in the way on this host, now: waited for, said in `show`, and no refusal."""
+    d = disks(ledger=8, objects=8, state=8, tmp=8)
+    id, = submit(hood)
+    if place == 'state':  # without which no worker begins
+        w = worker(hood)
+        assert hood.cli('wait', id).status == 0
+    assert until(lambda: d.tries('mount', '-o', 'remount,ro', d.places[place]))  # its last file may just be closed
+    if place == 'state':
+        id, = submit(hood)
+    else:
+        w = worker(hood)
+    assert until(lambda: pending(hood) == {id} or 'ead-only' in (shown(hood, id)['queue']['reason'] or ''))
+    d.inside('mount', '-o', 'remount,rw', d.places[place])
+    assert hood.cli('wait', id).status == 0
+    stop(w)
+    is_whole(hood, id)
     assert d.left() == []
