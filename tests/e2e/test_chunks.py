@@ -216,6 +216,19 @@ def test_a_connection_that_is_cut_at_any_stage_is_made_again(hood, inside, stage
     assert digest_of(hood, id) == hashlib.sha256(same(4 * MB)).hexdigest()
 
 
+@pytest.mark.only('root')
+def test_what_lay_on_a_disk_of_its_own_and_could_not_be_committed_is_later(hood, inside):
+    """No object store takes it before the commit: it goes to the host's directory."""
+    other, id = Session(inside, 'LOCK TABLE fumehood.attempt IN EXCLUSIVE MODE'), hood.id()
+    result = hood.run(SAME.format(4 * MB), '--disk', '64M', '--db', f'{inside.plain}?busy=300ms', id=id)
+    assert result.status == 125 and not result.json['committed'], result
+    other.end()
+    hood.succeed('gc')
+    assert hood.verdict(id) == 'succeeded'
+    assert digest_of(hood, id) == hashlib.sha256(same(4 * MB)).hexdigest()
+    assert_sound(hood)
+
+
 def age(ledger):
     ledger.sql("UPDATE fumehood.object SET put_at = put_at - interval '1 day'")
 
