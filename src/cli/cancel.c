@@ -32,41 +32,61 @@ static const char *what_was_done(const char *was)
 	return "was pending, and is given up: its outputs are thrown away, and it is recorded as cancelled";
 }
 
-static int cancel_one(struct cli *cli, struct hood *hood, const char *id, json_t *answers, struct error *err)
-{
-	const char *was;
-	int r = hood_cancel(hood, id, &was, err);
+struct telling {
+	const struct cli *cli;
+	struct hood *hood;
+	json_t *pending; /* {id: true}: what could not be finished here */
+	json_t *answers;
+	struct error first; /* of those that are not there */
+	int r;
+};
 
-	if (r < 0)
-		return r;
-	if (cli->json)
-		return json_array_append_new(answers, json_pack("{s:s, s:s}", "id", id, "was", was)) < 0
-			       ? error_memory(err)
-			       : 0;
-	if (!cli->quiet)
+static int note_pending(void *pending, const struct live *live)
+{
+	return live->pending ? json_object_set_new(pending, live->id, json_true()) : 0;
+}
+
+/* What is not in the queue, or has left something here, is a matter for the hood. */
+static void on_cancelled(void *arg, const char *id, bool found, enum job_state before)
+{
+	const char *was = job_state_name(before), *here = was;
+	struct error why = ERROR_INIT;
+	struct telling *t = arg;
+
+	if ((!found || json_object_get(t->pending, id)) && hood_cancel(t->hood, id, &here, &why) < 0) {
+		if (t->r == 0)
+			t->first = why;
+		t->r = -1;
+		return;
+	}
+	was = !found || strcmp(here, "pending") == 0 ? here : was;
+	if (t->cli->json)
+		json_array_append_new(t->answers, json_pack("{s:s, s:s}", "id", id, "was", was));
+	else if (!t->cli->quiet)
 		printf("%s %s\n", id, what_was_done(was));
-	return 0;
 }
 
 /* Those that are there are cancelled whatever the others are. */
-static int cancel_all(struct cli *cli, struct hood *hood, char *const *ids, struct error *err)
+static int cancel_all(struct cli *cli, struct hood *hood, struct ledger *l, char *const *ids,
+		      struct error *err)
 {
-	json_t *answers = json_array(), *object;
-	struct error first = ERROR_INIT;
-	int r = 0;
+	json_auto_t *pending = json_object();
+	struct telling t = {
+		.cli = cli, .hood = hood, .pending = pending, .answers = json_array(), .first = ERROR_INIT};
+	json_t *object;
+	int r = hood_live_each(hood, note_pending, pending, err);
 
-	for (size_t i = 0; ids[i]; i++) {
-		struct error why = ERROR_INIT;
-
-		if (cancel_one(cli, hood, ids[i], answers, &why) < 0 && r == 0) {
-			first = why;
-			r = -1;
-		}
+	if (r < 0 && err->kind == ERROR_NONE)
+		r = error_memory(err);
+	if (r == 0)
+		r = ledger_cancel_many(l, ids, on_cancelled, &t, err);
+	if (r == 0 && t.r < 0) {
+		*err = t.first;
+		r = t.r;
 	}
-	object = json_pack("{s:o}", "analyses", answers);
+	object = json_pack("{s:o}", "analyses", t.answers);
 	if (r < 0 || !cli->json) {
 		json_decref(object);
-		*err = first;
 		return r;
 	}
 	return cli_print_json(cli, object, err);
@@ -88,7 +108,7 @@ static int cancel_main(struct cli *cli, int argc, char **argv, struct error *err
 		r = cli_ledger(hood, &ledger, err);
 	if (r == 0)
 		r = queue_ids(cli, ledger, o.words, o.n_words, false, &ids, err);
-	return r < 0 ? r : cancel_all(cli, hood, ids, err);
+	return r < 0 ? r : cancel_all(cli, hood, ledger, ids, err);
 }
 
 const struct command command_cancel = {

@@ -159,16 +159,6 @@ static int add_one(struct submission *to, const struct request *r, struct error 
 	return k < 0 ? k : submission_add(to, r, err);
 }
 
-static int add_task(const struct submit *s, struct submission *to, unsigned task, struct error *err)
-{
-	_cleanup_request_ struct request r;
-	int k;
-
-	request_init(&r);
-	k = request_inherit(&r, &s->request) < 0 ? error_memory(err) : request_set_task(&r, task, err);
-	return k < 0 ? k : add_one(to, &r, err);
-}
-
 static int add_array(struct submit *s, struct submission *to, struct error *err)
 {
 	int r = 0;
@@ -180,9 +170,7 @@ static int add_array(struct submit *s, struct submission *to, struct error *err)
 		if (r == 0 && !(s->request.id = strdup(id)))
 			r = error_memory(err);
 	}
-	for (unsigned task = s->first; r == 0 && task <= s->last; task++)
-		r = add_task(s, to, task, err);
-	return r;
+	return r < 0 ? r : submission_add_array(to, &s->request, s->first, s->last, err);
 }
 
 static bool is_blank(const char *line)
@@ -237,7 +225,7 @@ static int add_lines(const struct submit *s, struct submission *to, struct error
 
 /* ---- the answer ---- */
 
-static json_t *answer_json(const struct submission *from)
+static json_t *answer_json(struct submission *from)
 {
 	json_t *ids = json_array(), *object;
 	size_t n = submission_count(from), n_new = 0;
@@ -252,13 +240,13 @@ static json_t *answer_json(const struct submission *from)
 	return object;
 }
 
-static void print_ids(const struct cli *cli, const struct submission *from)
+static void print_ids(const struct cli *cli, struct submission *from)
 {
 	size_t n = submission_count(from);
 
 	if (n > 1 && cli->out.is_tty) {
-		printf("%zu analyses are queued: %s … %s\n", n, submission_id(from, 0),
-		       submission_id(from, n - 1));
+		printf("%zu analyses are queued: %s … ", n, submission_id(from, 0));
+		printf("%s\n", submission_id(from, n - 1));
 		return;
 	}
 	for (size_t i = 0; i < n; i++)
@@ -266,7 +254,7 @@ static void print_ids(const struct cli *cli, const struct submission *from)
 	fflush(stdout);
 }
 
-static int wait_for_them(struct cli *cli, struct hood *h, const struct submission *s, json_t *json,
+static int wait_for_them(struct cli *cli, struct hood *h, struct submission *s, json_t *json,
 			 struct error *err)
 {
 	_cleanup_strv_ char **ids = calloc(submission_count(s) + 1, sizeof *ids);
@@ -285,7 +273,7 @@ static int wait_for_them(struct cli *cli, struct hood *h, const struct submissio
 	return wait_and_tell(cli, ledger, ids, json, err);
 }
 
-static int answer(struct cli *cli, struct hood *h, const struct submit *s, const struct submission *made,
+static int answer(struct cli *cli, struct hood *h, const struct submit *s, struct submission *made,
 		  struct error *err)
 {
 	json_t *json = cli->json ? answer_json(made) : NULL;

@@ -46,7 +46,7 @@ static int add(struct submission *s, const fh_request *request, struct error *er
 	return r < 0 ? r : submission_add(s, &complete, err);
 }
 
-static json_t *submission_json(const struct submission *s)
+static json_t *submission_json(struct submission *s)
 {
 	json_t *list = json_array();
 

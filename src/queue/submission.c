@@ -1,11 +1,14 @@
 #include "submission.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <pwd.h>
 #include <stdio.h>
 #include <string.h>
 
+#include "buffer.h"
 #include "file.h"
 #include "text.h"
 
@@ -25,8 +28,10 @@ struct submission {
 	size_t n, room;
 	struct content *sources;
 	size_t n_sources;
-	json_t *by_path; /* {path: index into sources}; paths are bytes */
-	json_t *ids;	 /* of all jobs: an id twice is a mistake */
+	json_t *by_path;	/* {path: index into sources}; paths are bytes */
+	json_t *ids;		/* of all jobs: an id twice is a mistake */
+	struct job_array array; /* of jobs[0], unless array.job is NULL */
+	char id[ID_ROOM];	/* what was asked for last */
 };
 
 int submitter_default(char *out, size_t room, struct error *err)
@@ -234,6 +239,159 @@ int submission_add(struct submission *s, const struct request *request, struct e
 	return add(s, request, NULL, err);
 }
 
+/* ---- arrays ---- */
+
+/* A number that no array reaches, to be found again where the task's belongs. */
+#define TASK_MARK "3999999989"
+static const unsigned task_mark = 3999999989;
+static const char task_word[] = "{task}";
+
+static bool has_word(char *const *list)
+{
+	for (; list && *list; list++)
+		if (strstr(*list, task_word))
+			return true;
+	return false;
+}
+
+/* What the tasks differ in is only text: no file that is looked for, nobody that they come after. */
+static bool is_plain(const struct request *r)
+{
+	json_auto_t *json = request_to_json(r);
+	_cleanup_free_ char *text = json ? json_dumps(json, JSON_COMPACT) : NULL;
+
+	if (!text || strstr(text, TASK_MARK) || has_word(r->after) || !r->command || !r->command[0] ||
+	    strstr(r->command[0], task_word) || (r->id && strstr(r->id, task_word) != strrchr(r->id, '{')))
+		return false;
+	for (size_t i = 0; i < r->n_inputs; i++)
+		if (strstr(r->inputs[i].from, task_word) ||
+		    (r->inputs[i].to && strstr(r->inputs[i].to, task_word)))
+			return false;
+	return true;
+}
+
+/* "NAME" may be the beginning of what a word becomes: as far as its first {task} they agree, and a digit follows; or, if
+ * there is none before the first '/', they are the same so far. */
+static bool may_begin(const char *name, const char *word)
+{
+	size_t part = strcspn(word, "/"), n = strlen(name);
+	const char *mark = strstr(word, task_word);
+
+	if (!mark || mark >= word + part)
+		return part == n && strncmp(name, word, n) == 0;
+	part = (size_t)(mark - word);
+	return n > part && strncmp(name, word, part) == 0 && name[part] >= '0' && name[part] <= '9';
+}
+
+static bool may_be_here(const char *directory, const char *word)
+{
+	DIR *dir = opendir(directory);
+	const struct dirent *e;
+	bool found = !dir;
+
+	while (!found && (e = readdir(dir)))
+		found = may_begin(e->d_name, word);
+	if (dir)
+		closedir(dir);
+	return found;
+}
+
+static bool is_there(const char *directory, const char *word, unsigned task)
+{
+	_cleanup_buffer_ struct buffer path = {0};
+	const char *at;
+
+	if (buffer_printf(&path, "%s/", directory) < 0)
+		return true;
+	for (; (at = strstr(word, task_word)); word = at + strlen(task_word))
+		if (buffer_append(&path, word, (size_t)(at - word)) < 0 ||
+		    buffer_printf(&path, "%u", task) < 0)
+			return true;
+	return buffer_puts(&path, word) < 0 ||
+	       faccessat(AT_FDCWD, path.data, F_OK, AT_SYMLINK_NOFOLLOW) == 0 || errno != ENOENT;
+}
+
+/* A word of the command with {task} in it may name a file below the current directory, which would be staged. One look
+ * at the directory mostly tells that it does not. */
+static bool names_file(const char *directory, const char *word, unsigned first, unsigned last)
+{
+	while (strncmp(word, "./", 2) == 0)
+		word += 2;
+	if (!may_be_here(directory, word))
+		return false;
+	for (unsigned task = first; task <= last; task++)
+		if (is_there(directory, word, task))
+			return true;
+	return false;
+}
+
+static bool names_files(const struct request *r, unsigned first, unsigned last)
+{
+	for (size_t i = 1; !r->no_stage && r->command[i]; i++) {
+		const char *word = r->command[i];
+
+		/* No name is as long as that. */
+		if (strstr(word, task_word) && *word != '/' && *word != '-' && strlen(word) <= 2 * NAME_MAX &&
+		    names_file(r->directory ? r->directory : ".", word, first, last))
+			return true;
+	}
+	return false;
+}
+
+static int add_task(struct submission *s, const struct request *request, unsigned task, struct error *err)
+{
+	_cleanup_request_ struct request r;
+	int k;
+
+	request_init(&r);
+	k = request_inherit(&r, request) < 0 ? error_memory(err) : request_set_task(&r, task, err);
+	if (k == 0)
+		k = request_check(&r, err);
+	return k < 0 ? k : add(s, &r, NULL, err);
+}
+
+/* The last one has the longest words. */
+static int check_task(const struct request *request, unsigned task, struct error *err)
+{
+	_cleanup_request_ struct request r;
+	int k;
+
+	request_init(&r);
+	k = request_inherit(&r, request) < 0 ? error_memory(err) : request_set_task(&r, task, err);
+	return k < 0 ? k : request_check(&r, err);
+}
+
+/* The mark may be longer than any task: then it is done one by one, which says what is too long, if it is. */
+static int add_pattern(struct submission *s, const struct request *request, unsigned first, unsigned last,
+		       struct error *err)
+{
+	struct error ignored = ERROR_INIT;
+	int r = check_task(request, first, err);
+
+	if (r == 0)
+		r = check_task(request, last, err);
+	if (r < 0)
+		return r;
+	if (!is_plain(request) || names_files(request, first, last) ||
+	    add_task(s, request, task_mark, &ignored) < 0)
+		return 0;
+	s->array = (struct job_array){
+		.job = &s->jobs[0], .name = request->id, .mark = TASK_MARK, .first = first, .last = last};
+	return 1;
+}
+
+int submission_add_array(struct submission *s, const struct request *request, unsigned first, unsigned last,
+			 struct error *err)
+{
+	int r = add_pattern(s, request, first, last, err);
+
+	if (r != 0)
+		return r < 0 ? r : 0;
+	for (unsigned task = first; r == 0 && task <= last; task++)
+		r = add_task(s, request, task, err);
+	return r;
+}
+
 static int open_content(void *arg UNUSED, const struct output *o, struct error *err)
 {
 	return source_open(o->path, 0, 0, err);
@@ -246,20 +404,25 @@ int submission_commit(struct submission *s, unsigned flags, struct error *err)
 
 	if (r < 0)
 		return r;
-	s->is_new = calloc(s->n + 1, sizeof *s->is_new);
+	s->is_new = calloc(submission_count(s) + 1, sizeof *s->is_new);
 	if (!s->is_new)
 		return error_memory(err);
+	if (s->array.job)
+		return ledger_submit_array(ledger, &s->array, flags, open_content, s, s->is_new, err);
 	return ledger_submit(ledger, s->jobs, s->n, flags, open_content, s, s->is_new, err);
 }
 
 size_t submission_count(const struct submission *s)
 {
-	return s->n;
+	return s->array.job ? job_array_count(&s->array) : s->n;
 }
 
-const char *submission_id(const struct submission *s, size_t i)
+const char *submission_id(struct submission *s, size_t i)
 {
-	return s->jobs[i].id;
+	if (!s->array.job)
+		return s->jobs[i].id;
+	job_array_id(&s->array, i, s->id);
+	return s->id;
 }
 
 bool submission_is_new(const struct submission *s, size_t i)

@@ -24,6 +24,9 @@ DEFINE_CLEANUP(struct submission *, submission_close);
 
 /* request has been checked. Its id is made up if it has none. */
 int submission_add(struct submission *s, const struct request *request, struct error *err);
+/* One for each number from first to last, as request_set_task() makes them. Alone in its submission. */
+int submission_add_array(struct submission *s, const struct request *request, unsigned first, unsigned last,
+			 struct error *err);
 /* flags as for ledger_submit. */
 int submission_commit(struct submission *s, unsigned flags, struct error *err);
 
@@ -32,7 +35,7 @@ int submission_commit(struct submission *s, unsigned flags, struct error *err);
 int submission_retry(struct hood *h, const char *submitter, const char *id, struct error *err);
 
 size_t submission_count(const struct submission *s);
-const char *submission_id(const struct submission *s, size_t i);
+const char *submission_id(struct submission *s, size_t i);    /* until the next call */
 bool submission_is_new(const struct submission *s, size_t i); /* after the commit */
 
 #endif

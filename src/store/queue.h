@@ -29,9 +29,27 @@ enum submit_flags { SUBMIT_IF_ABSENT = 1 /* a known id is the same analysis */ }
 int ledger_submit(struct ledger *l, const struct job *jobs, size_t n, unsigned flags, content_open_fn open,
 		  void *arg, bool *ret_new, struct error *err);
 
+/* An array: one for each number from first to last. All is as in job, but that mark, a number that occurs nowhere else,
+ * stands in its id and its request where the task's number belongs. job's after is the same for all. */
+struct job_array {
+	const struct job *job;
+	const char *name; /* for messages */
+	const char *mark;
+	unsigned first, last;
+};
+size_t job_array_count(const struct job_array *a);
+void job_array_id(const struct job_array *a, size_t i, char out[ID_ROOM]); /* of its i-th task */
+/* The same as ledger_submit() for every task; ret_new has room for each. Their rows are never all in memory. */
+int ledger_submit_array(struct ledger *l, const struct job_array *a, unsigned flags, content_open_fn open,
+			void *arg, bool *ret_new, struct error *err);
+
 /* Waiting or queued: cancelled at once, and with it whatever waits for it. Running: the worker is told. Ended already:
  * nothing. *ret_state is the state before. ERROR_NOT_FOUND: not a queued analysis. */
 int ledger_cancel(struct ledger *l, const char *id, enum job_state *ret_state, struct error *err);
+/* The same for many, each of them there once: some thousands to a transaction. fn is called for each, in their order, once its
+ * transaction is done. */
+typedef void (*cancelled_fn)(void *arg, const char *id, bool found, enum job_state before);
+int ledger_cancel_many(struct ledger *l, char *const *ids, cancelled_fn fn, void *arg, struct error *err);
 /* Finished without success, or cancelled: queued again, from its stored request. Else refused. */
 int ledger_retry(struct ledger *l, const char *id, struct error *err);
 

@@ -83,7 +83,7 @@ int queue_settle(struct ledger *l, const struct queue_row *row, const struct att
 /* Its token is in the ledger already: 0 if we have put it there, ERROR_LEASE if it was given up as lost. */
 int queue_committed(struct ledger *l, const struct attempt *a, struct error *err);
 
-/* Cancels whoever waits for id, and who waits for those. */
-int queue_cancel_after(struct ledger *l, const char *id, const char *reason, struct error *err);
+/* Cancels whoever waits for one of ids, and who waits for those. */
+int queue_cancel_after(struct ledger *l, char *const *ids, size_t n, const char *reason, struct error *err);
 
 #endif

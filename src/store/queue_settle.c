@@ -78,12 +78,14 @@ int queue_committed(struct ledger *l, const struct attempt *a, struct error *err
 	return r;
 }
 
-int queue_cancel_after(struct ledger *l, const char *id, const char *reason, struct error *err)
+int queue_cancel_after(struct ledger *l, char *const *ids, size_t n, const char *reason, struct error *err)
 {
 	_cleanup_ids_ struct ids level = {0};
 	struct value why = value_text(reason);
-	int r = ids_add(&level, id, err);
+	int r = 0;
 
+	for (size_t i = 0; i < n && r == 0; i++)
+		r = ids_add(&level, ids[i], err);
 	while (r == 0 && level.count) {
 		_cleanup_ids_ struct ids next = {0};
 
@@ -131,7 +133,7 @@ static int end_after(struct ledger *l, const struct attempt *a, struct error *er
 	if (a->verdict == VERDICT_SUCCEEDED)
 		return release_after(l, a->id, err);
 	snprintf(reason, sizeof reason, "'%s' did not succeed", a->id);
-	return queue_cancel_after(l, a->id, reason, err);
+	return queue_cancel_after(l, (char *const[]){(char *)a->id}, 1, reason, err);
 }
 
 int queue_settle(struct ledger *l, const struct queue_row *row, const struct attempt *a, int number,
@@ -181,7 +183,7 @@ static int cancel_now(struct ledger *l, const char *id, struct error *err)
 	int r = queue_run_ids(l, SQL_QUEUE_CANCEL, one, 1, &why, NULL, NULL, err);
 
 	snprintf(reason, sizeof reason, "'%s' was cancelled", id);
-	return r < 0 ? r : queue_cancel_after(l, id, reason, err);
+	return r < 0 ? r : queue_cancel_after(l, one, 1, reason, err);
 }
 
 static int cancel(struct ledger *l, void *arg, struct error *err)

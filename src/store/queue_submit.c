@@ -4,36 +4,13 @@
  *
  * Who they come after is locked until the end: one that ends meanwhile either has ended when we look, or finds them.
  */
-#include "queue_private.h"
-
 #include <errno.h>
 #include <string.h>
 
-#include "commit.h"
+#include "queue_submit.h"
 #include "text.h"
 
 enum { SECURE_TRIES = 5 };
-
-/* One of the batch. */
-struct entry {
-	const struct job *job;
-	size_t position;
-	bool is_new;   /* to be stored */
-	bool replaces; /* one that has ended */
-};
-
-struct submit {
-	struct ledger *l;
-	unsigned flags;
-	size_t n;
-	struct entry *entries; /* in their order */
-	struct entry **by_id;  /* the same, sorted */
-	struct known *parents; /* sorted, distinct */
-	size_t n_parents;
-	struct output *outputs; /* the inputs, as what is to be stored */
-	struct commit contents;
-	int64_t stamp; /* when; the same for every try */
-};
 
 static void submit_done(struct submit *s)
 {
@@ -150,8 +127,7 @@ static int list_inputs(struct submit *s, struct error *err)
 
 /* ---- what the ledger knows ---- */
 
-/* Is it to be stored? */
-static int decide_entry(const struct submit *s, struct entry *e, const struct known *k, struct error *err)
+int submit_decide(const struct submit *s, struct entry *e, const struct known *k, struct error *err)
 {
 	e->is_new = e->replaces = false;
 	if (k->standing == STANDING_UNKNOWN) {
@@ -194,9 +170,25 @@ static int decide(struct submit *s, struct error *err)
 		if (list[i].is_mine)
 			r = e->is_new = true;
 		else if (r == 0)
-			r = decide_entry(s, e, &list[i], err);
+			r = submit_decide(s, e, &list[i], err);
 	}
 	return r;
+}
+
+int submit_check_parent(const char *id, const struct known *parent, struct error *err)
+{
+	switch (parent->standing) {
+	case STANDING_ACTIVE:
+		return 0;
+	case STANDING_SUCCEEDED:
+		return 1;
+	case STANDING_ENDED:
+		return error_set(err, ERROR_REFUSED, "cannot submit '%s' after '%s', which did not succeed",
+				 id, parent->id);
+	default:
+		return error_set(err, ERROR_REFUSED, "cannot submit '%s' after '%s', which nobody knows", id,
+				 parent->id);
+	}
 }
 
 /* Is it met already? 1, 0, negative. */
@@ -213,18 +205,7 @@ static int check_after(const struct submit *s, const struct entry *e, const char
 			err, ERROR_REFUSED,
 			"cannot submit '%s' after '%s', which comes later in the same list: put it first",
 			e->job->id, after);
-	switch (k->standing) {
-	case STANDING_ACTIVE:
-		return 0;
-	case STANDING_SUCCEEDED:
-		return 1;
-	case STANDING_ENDED:
-		return error_set(err, ERROR_REFUSED, "cannot submit '%s' after '%s', which did not succeed",
-				 e->job->id, after);
-	default:
-		return error_set(err, ERROR_REFUSED, "cannot submit '%s' after '%s', which nobody knows",
-				 e->job->id, after);
-	}
+	return submit_check_parent(e->job->id, k, err);
 }
 
 /* ---- storing ---- */
@@ -254,7 +235,7 @@ static const char *submitter_of(const struct job *j)
 	return j->submitter ? j->submitter : "";
 }
 
-static int add_submitters(const struct submit *s, struct error *err)
+int submit_add_names(const struct submit *s, struct error *err)
 {
 	_cleanup_strv_ char **seen = NULL;
 	const char *last = NULL;
@@ -279,6 +260,30 @@ static int add_submitters(const struct submit *s, struct error *err)
 	return r;
 }
 
+int submit_add_job(struct submit *s, const struct job *j, const char *id, enum job_state state,
+		   const char *request, const char *inputs, struct error *err)
+{
+	const struct value row[] = {
+		value_text(id),
+		value_text(job_state_name(state)),
+		value_text(submitter_of(j)),
+		value_integer(j->priority),
+		value_integer(j->retries),
+		value_integer(j->retry_on),
+		value_bool(j->again),
+		value_integer(0),
+		value_json(request),
+		value_json(inputs),
+		value_integer((int64_t)j->memory_bytes),
+		value_integer((int64_t)j->cpus_milli),
+		value_time(s->stamp),
+		value_integer(0),
+		value_bool(false),
+	};
+
+	return s->l->backend->ops->rows_add(s->l->backend, row, err);
+}
+
 static int add_job(struct submit *s, const struct entry *e, struct error *err)
 {
 	const struct job *j = e->job;
@@ -298,26 +303,7 @@ static int add_job(struct submit *s, const struct entry *e, struct error *err)
 		if (met == 0)
 			state = JOB_WAITING;
 	}
-
-	const struct value row[] = {
-		value_text(j->id),
-		value_text(job_state_name(state)),
-		value_text(submitter_of(j)),
-		value_integer(j->priority),
-		value_integer(j->retries),
-		value_integer(j->retry_on),
-		value_bool(j->again),
-		value_integer(0),
-		value_json(request),
-		value_json(inputs),
-		value_integer((int64_t)j->memory_bytes),
-		value_integer((int64_t)j->cpus_milli),
-		value_time(s->stamp),
-		value_integer(0),
-		value_bool(false),
-	};
-
-	return s->l->backend->ops->rows_add(s->l->backend, row, err);
+	return submit_add_job(s, j, j->id, state, request, inputs, err);
 }
 
 static int add_jobs(struct submit *s, struct error *err)
@@ -370,11 +356,14 @@ static int add_afters(struct submit *s, struct error *err)
 static int store(struct ledger *l, void *arg, struct error *err)
 {
 	static int (*const steps[])(const struct submit *, struct error *) = {forget_replaced,
-									      add_submitters};
+									      submit_add_names};
 	struct submit *s = arg;
-	int r = decide(s, err);
+	int r;
 
 	claim_memory_forget(l);
+	if (s->array)
+		return submit_store_array(s, err);
+	r = decide(s, err);
 	/* Only what is found by a later try can be ours. */
 	if (r == 0 && s->stamp == 0)
 		r = queue_now(l, &s->stamp, err);
@@ -392,31 +381,52 @@ static int store(struct ledger *l, void *arg, struct error *err)
 	return r != 0 ? r : queue_ring(l, err);
 }
 
-int ledger_submit(struct ledger *l, const struct job *jobs, size_t n, unsigned flags, content_open_fn open,
-		  void *arg, bool *ret_new, struct error *err)
+static int submit(struct submit *s, const struct job *jobs, struct error *err)
 {
-	_cleanup_(submit_done) struct submit s = {
-		.l = l, .flags = flags, .n = n, .contents = {.l = l, .open = open, .arg = arg}};
+	struct ledger *l = s->l;
 	bool was_holding = l->objects.holding;
-	int r = sort_entries(&s, jobs, err);
+	int r = sort_entries(s, jobs, err);
 
 	if (r == 0)
-		r = sort_parents(&s, err);
+		r = sort_parents(s, err);
 	if (r == 0)
-		r = list_inputs(&s, err);
+		r = list_inputs(s, err);
 	for (int tries = SECURE_TRIES; r == 0 && tries > 0; tries--) {
-		r = commit_secure(&s.contents, err);
+		r = commit_secure(&s->contents, err);
 		if (r == 0)
-			r = commit_stage(&s.contents, err);
+			r = commit_stage(&s->contents, err);
 		if (r == 0)
-			r = queue_transaction(l, store, &s, err);
+			r = queue_transaction(l, store, s, err);
 		if (r != -ESTALE)
 			break;
 		r = tries > 1 ? 0 : r; /* what was put has been swept meanwhile */
 	}
 	if (!was_holding)
 		objects_release(&l->objects);
+	return r;
+}
+
+int ledger_submit(struct ledger *l, const struct job *jobs, size_t n, unsigned flags, content_open_fn open,
+		  void *arg, bool *ret_new, struct error *err)
+{
+	_cleanup_(submit_done) struct submit s = {
+		.l = l, .flags = flags, .n = n, .contents = {.l = l, .open = open, .arg = arg}};
+	int r = submit(&s, jobs, err);
+
 	for (size_t i = 0; i < n && r == 0 && ret_new; i++)
 		ret_new[i] = s.entries[i].is_new;
 	return r;
+}
+
+int ledger_submit_array(struct ledger *l, const struct job_array *a, unsigned flags, content_open_fn open,
+			void *arg, bool *ret_new, struct error *err)
+{
+	_cleanup_(submit_done) struct submit s = {.l = l,
+						  .flags = flags,
+						  .n = 1,
+						  .contents = {.l = l, .open = open, .arg = arg},
+						  .array = a,
+						  .fresh = ret_new};
+
+	return submit(&s, a->job, err);
 }

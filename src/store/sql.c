@@ -72,10 +72,8 @@
 #define FIRST_OF(column, where) "(SELECT min(" column ") FROM @queue WHERE " where ")"
 #define FIRST_LEASE		FIRST_OF("lease_until", "state = 'running'")
 #define FIRST_DUE		FIRST_OF("due_at", "state = 'waiting' AND due_at IS NOT NULL")
-#define ARRAY_PAGE(table)                                                      \
-	"SELECT id FROM (SELECT id FROM @" table " WHERE id > $1 AND id < $2 " \
-	"ORDER BY id LIMIT $3) AS " table "_page"
-#define LOCK_IF_THERE "ON CONFLICT (id) DO UPDATE SET id = excluded.id"
+#define ARRAY_IDS(table)	"SELECT id FROM @" table " WHERE id > $1 AND id < $2"
+#define LOCK_IF_THERE		"ON CONFLICT (id) DO UPDATE SET id = excluded.id"
 #define ROWS_OF(columns, table) \
 	"SELECT " columns " FROM @" table " WHERE analysis_id = $1 AND attempt = $2 ORDER BY position"
 
@@ -313,8 +311,11 @@ static const struct {
 		{"SELECT a.analysis_id, a.number, a.verdict, a.status, a.reason, ! FROM @attempt a "
 		 "WHERE a.analysis_id # AND a.number = "
 		 "(SELECT max(m.number) FROM @attempt m WHERE m.analysis_id = a.analysis_id)"},
-	[SQL_ARRAY_QUEUED] = {ARRAY_PAGE("queue") " ORDER BY id"},
-	[SQL_ARRAY_KNOWN] = {ARRAY_PAGE("queue") " UNION " ARRAY_PAGE("analysis") " ORDER BY id LIMIT $3"},
+	[SQL_RANGE_KNOWN] = {"SELECT EXISTS (SELECT 1 FROM @queue WHERE id >= $1 AND id <= $2), "
+			     "EXISTS (SELECT 1 FROM @analysis WHERE id >= $1 AND id <= $2), "
+			     "EXISTS (SELECT 1 FROM @queue_after WHERE id >= $1 AND id <= $2)"},
+	[SQL_ARRAY_QUEUED] = {ARRAY_IDS("queue")},
+	[SQL_ARRAY_KNOWN] = {ARRAY_IDS("queue") " UNION " ARRAY_IDS("analysis")},
 	[SQL_QUEUE_JOB] = {"SELECT " QUEUE_ALL " FROM @queue q WHERE q.id = $1"},
 	[SQL_QUEUE_COUNTS] = {"SELECT state, count(*) FROM @queue GROUP BY state"},
 	[SQL_QUEUE_COUNTS_SOME] =

@@ -100,10 +100,11 @@ enum sql {
 	SQL_QUEUE_LIST,	  /* state, prefix, limit → see queue_read.c */
 	SQL_QUEUE_LOOK,	  /* ids → the same */
 	SQL_ENDED_LOOK,	  /* ids → id, number, verdict, status, reason, owner: of the latest attempt */
-	SQL_ARRAY_QUEUED, /* after this id, before that, how many → id: in the queue */
-	SQL_ARRAY_KNOWN,  /* the same → id: in the queue or with attempts */
-	SQL_QUEUE_JOB,	  /* id → queue's columns */
-	SQL_QUEUE_COUNTS, /* → state, how many */
+	SQL_RANGE_KNOWN, /* id, id → is one from here to there in the queue, has one attempts, came one after something? */
+	SQL_ARRAY_QUEUED,      /* after this id, before that → id: in the queue */
+	SQL_ARRAY_KNOWN,       /* the same → id: in the queue or with attempts */
+	SQL_QUEUE_JOB,	       /* id → queue's columns */
+	SQL_QUEUE_COUNTS,      /* → state, how many */
 	SQL_QUEUE_COUNTS_SOME, /* id after which, how many → state, how many of those, the last of their ids */
 	SQL_COUNT,
 };

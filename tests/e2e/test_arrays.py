@@ -1,0 +1,95 @@
+"""Arrays of many tasks: what they cost the command and the ledger. The million itself is bench/arrays."""
+import json
+import re
+
+import pytest
+
+from test_queue import attempts, drain, shown, state, submit
+
+MANY = 20000
+MEMORY = 32 << 10  # KiB, for any number of tasks: they are never all in memory
+
+
+def costs(hood, *arguments):
+    """Runs it; its answer, and the most memory that it had in KiB."""
+    hood.write('measure.py', 'import resource, subprocess, sys\n'
+               'done = subprocess.run(sys.argv[1:], stdout=subprocess.PIPE)\n'
+               'sys.stdout.buffer.write(done.stdout)\n'
+               'print(resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss)\n'
+               'sys.exit(done.returncode)\n')
+    command, hood.binary = hood.binary, '/usr/bin/python3'
+    try:
+        result = hood.succeed('measure.py', command, *arguments)
+    finally:
+        hood.binary = command
+    lines = result.out.splitlines()
+    return lines[:-1], int(lines[-1])
+
+
+def transactions(ledger):
+    """That were committed; what is counted late is asked for first."""
+    ledger.sql('SELECT pg_stat_force_next_flush()')
+    return int(ledger.sql('SELECT xact_commit FROM pg_stat_database WHERE datname = current_database()')[0])
+
+
+def queued(ledger, what='count(*)'):
+    return ledger.sql(f"SELECT {what} FROM {ledger.table('queue')}")
+
+
+def test_a_large_array_costs_little_memory_and_few_transactions(hood, ledger):
+    id = hood.id()
+    out, memory = costs(hood, 'submit', id, '--array', f'1-{MANY}', '--input', 'api.py', '--', 'sh', '-c', 'echo {task}')
+    assert out == [f'{id}.{n}' for n in range(1, MANY + 1)] and memory < MEMORY, memory
+    assert queued(ledger, 'count(DISTINCT id), min(length(id)), count(DISTINCT inputs)') == [f'{MANY}|{len(id) + 2}|1']
+    request = shown(hood, f'{id}.777')['request']
+    assert request['command'][2] == 'echo 777' and request['env'] == ['FUMEHOOD_TASK=777'] and request['id'] == f'{id}.777'
+    before = transactions(ledger) if ledger.name == 'postgres' else 0
+    out, memory = costs(hood, 'cancel', id)
+    assert len(out) == MANY and out[9] == f'{id}.10 is cancelled'
+    if ledger.name == 'postgres':
+        assert transactions(ledger) - before < 60
+    assert queued(ledger, 'count(*), min(state), max(state)') == [f'{MANY}|cancelled|cancelled']
+    result = hood.cli('wait', id)
+    assert result.status == 143 and f'0 succeeded, {MANY} did not' in result.err, result.err[-300:]
+
+
+def test_tasks_that_are_known_are_refused_or_the_same_as_of_many_lines(hood, ledger):
+    id, after = hood.id(), submit(hood, 'true')
+    hood.succeed('submit', id, '--array', '3-4', '--after', after, '--', 'true')
+    result = hood.cli('submit', id, '--array', '1-9', '--', 'true')
+    assert result.status == 125 and re.search(rf"'{id}\.[34]': it is in the queue already", result.err), result
+    result = hood.succeed('submit', id, '--array', '1-9', '--if-absent', '--json', '--', 'true')
+    assert result.json['new'] == 7 and result.json['ids'][3] == f'{id}.4'
+    hood.succeed('cancel', f'{id}.3', f'{id}.4')
+    result = hood.cli('submit', id, '--array', '3-4', '--', 'true')
+    assert result.status == 125 and '--again' in result.err, result
+    hood.succeed('submit', id, '--array', '3-4', '--again', '--', 'true')
+    drain(hood)
+    assert hood.succeed('wait', id).status == 0 and shown(hood, f'{id}.4')['queue']['after'] == []
+
+
+def test_tasks_that_differ_in_more_than_text_are_looked_at_one_by_one(hood, ledger):
+    id, first = hood.id(), hood.id()
+    for n in 1, 2, 3:
+        hood.write(f'part-{n}.txt', f'part {n}\n')
+    hood.succeed('submit', id, '--array', '1-3', '--', 'cat', 'part-{task}.txt')
+    hood.succeed('submit', first, '--array', '1-2', '--after', f'{id}.{{task}}', '--', 'sh', '-c', 'echo {task}')
+    assert shown(hood, f'{first}.2')['queue']['after'] == [f'{id}.2']
+    drain(hood)
+    assert [hood.log(f'{id}.{n}') for n in (1, 2, 3)] == ['part 1\n', 'part 2\n', 'part 3\n']
+    assert hood.log(f'{first}.2') == '2\n'
+    odd = hood.id()
+    hood.succeed('submit', f'{odd}-{{task}}-of-{{task}}', '--array', '7-8', '--output', 'x{task}', '--', 'sh', '-c', 'echo {task} >x{task}')
+    hood.succeed('submit', f'{odd}-{{task}}-end', '--array', '7-8', '--', 'sh', '-c', 'echo 3999999989 {task}')
+    drain(hood)
+    assert hood.succeed('get', f'{odd}-8-of-8', 'x8', '-o', '-').out == '8\n' and hood.log(f'{odd}-7-end') == '3999999989 7\n'
+
+
+def test_what_waits_for_many_that_are_cancelled_says_so(hood, ledger):
+    id, few = hood.id(), hood.id()
+    hood.succeed('submit', id, '--array', '1-200', '--', 'true')
+    hood.succeed('submit', few, '--array', '1-200', '--after', f'{id}.{{task}}', '--', 'true')
+    last = submit(hood, 'true', '--after', f'{few}.200')
+    hood.succeed('cancel', id)
+    assert state(hood, last) == 'cancelled' and 'comes after was cancelled' in shown(hood, last)['queue']['reason']
+    assert set(queued(ledger, 'DISTINCT state')) == {'cancelled'}
