@@ -58,10 +58,24 @@ enum standing { STANDING_UNKNOWN, STANDING_SUCCEEDED, STANDING_ENDED, STANDING_A
 struct known {
 	const char *id;
 	enum standing standing;
-	bool is_mine; /* in the queue since stamp: from an earlier try of ours */
+	bool is_mine;	       /* in the queue since stamp: from an earlier try of ours */
+	char witness[ID_ROOM]; /* of an array that has not ended: array_witness(); else "" */
 };
 int known_compare(const void *a, const void *b);
 int queue_know(struct ledger *l, struct known *list, size_t n, int64_t stamp, struct error *err);
+
+/* "sweep" for "sweep.17"; false: of no array. */
+bool array_of(const char *id, char out[ID_ROOM]);
+/* Of all its tasks: one that did not succeed is STANDING_ENDED, else one that has not ended STANDING_ACTIVE. */
+int array_standing(struct ledger *l, const char *name, enum standing *ret, struct error *err);
+/* Who comes after an array waits for its name, and beside that for one task that has not ended, its witness. Only when
+ * that one has succeeded is another looked for, always further down in the order of ids: what is above has ended. So the end of
+ * a task costs the same however many there are, and all the looking together is one walk through them. The witness is
+ * locked: one that is ending at this moment has either ended then, or will find who waits for it. "": none. */
+int array_witness(struct ledger *l, const char *name, const char *below, char ret[ID_ROOM],
+		  struct error *err);
+/* id has succeeded: those whose witness it was get another, or have waited enough. */
+int array_pass_on(struct ledger *l, const char *id, struct error *err);
 
 /* A row of queue's columns. ret is initialized, and the caller's to be done in any case. */
 int queue_job_load(struct job *ret, const struct value *row, struct error *err);

@@ -113,7 +113,13 @@ static int loading_row(void *arg, const struct value *row, struct error *err)
 static int loading_after(void *arg, const struct value *row, struct error *err)
 {
 	struct loading *loading = arg;
+	char array[ID_ROOM];
 
+	/* They come in their order, an array before its tasks: one of those is its witness, and not shown. */
+	if (row[0].kind == VALUE_TEXT && array_of(row[0].data, array))
+		for (char **a = loading->job.after; a && *a; a++)
+			if (strcmp(*a, array) == 0)
+				return 0;
 	if (row[0].kind == VALUE_TEXT && strv_append(&loading->job.after, row[0].data) < 0)
 		return error_memory(err);
 	return 0;

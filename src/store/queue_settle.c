@@ -78,6 +78,22 @@ int queue_committed(struct ledger *l, const struct attempt *a, struct error *err
 	return r;
 }
 
+/* Who comes after an array comes after each of its tasks. */
+static int add_arrays(struct ids *ids, struct error *err)
+{
+	char name[ID_ROOM], last[ID_ROOM] = "";
+	size_t n = ids->count;
+	int r = 0;
+
+	for (size_t i = 0; i < n && r == 0; i++) {
+		if (!array_of(ids->list[i], name) || strcmp(name, last) == 0)
+			continue;
+		memcpy(last, name, sizeof last);
+		r = ids_add(ids, name, err);
+	}
+	return r;
+}
+
 int queue_cancel_after(struct ledger *l, char *const *ids, size_t n, const char *reason, struct error *err)
 {
 	_cleanup_ids_ struct ids level = {0};
@@ -88,6 +104,10 @@ int queue_cancel_after(struct ledger *l, char *const *ids, size_t n, const char 
 		r = ids_add(&level, ids[i], err);
 	while (r == 0 && level.count) {
 		_cleanup_ids_ struct ids next = {0};
+
+		r = add_arrays(&level, err);
+		if (r < 0)
+			break;
 
 		r = queue_run_ids(l, SQL_AFTER_WAITING, level.list, level.count, NULL, ids_take, &next, err);
 		if (r == 0)
@@ -107,6 +127,8 @@ static int release_after(struct ledger *l, const char *id, struct error *err)
 	char *const parent[] = {(char *)id};
 	int r = queue_run_ids(l, SQL_AFTER_WAITING, parent, 1, NULL, ids_take, &waiting, err);
 
+	if (r == 0 && waiting.count)
+		r = array_pass_on(l, id, err);
 	if (r == 0 && waiting.count)
 		r = ledger_run(l, SQL_AFTER_READY, &key, 1, NULL, NULL, err);
 	return r < 0 ? r : ledger_run(l, SQL_AFTER_MET, &key, 1, NULL, NULL, err);
@@ -294,6 +316,14 @@ static int retry_state(struct ledger *l, const char *id, enum job_state *ret, st
 		r = queue_know(l, known, unmet.count, 0, err); /* they came in their order */
 	*ret = JOB_QUEUED;
 	for (size_t i = 0; r == 0 && i < unmet.count; i++) {
+		if (known[i].standing == STANDING_UNKNOWN) {
+			r = array_standing(l, known[i].id, &known[i].standing, err);
+			if (r == 0 && known[i].standing == STANDING_ACTIVE)
+				r = error_set(
+					err, ERROR_REFUSED,
+					"cannot try '%s' again: it comes after the array '%s', which has not ended yet",
+					id, known[i].id);
+		}
 		if (known[i].standing == STANDING_ACTIVE)
 			*ret = JOB_WAITING;
 		if (known[i].standing == STANDING_ENDED || known[i].standing == STANDING_UNKNOWN)
@@ -306,7 +336,10 @@ static int retry_state(struct ledger *l, const char *id, enum job_state *ret, st
 				known[i].id);
 	}
 	/* One that has succeeded, and whose row was removed, will not say so again. */
-	return r < 0 ? r : ledger_run(l, SQL_AFTER_RECALL, &key, 1, NULL, NULL, err);
+	if (r == 0)
+		r = ledger_run(l, *ret == JOB_QUEUED ? SQL_AFTER_ALL_MET : SQL_AFTER_RECALL, &key, 1, NULL,
+			       NULL, err);
+	return r;
 }
 
 static int retry(struct ledger *l, void *arg, struct error *err)

@@ -175,6 +175,28 @@ static int decide(struct submit *s, struct error *err)
 	return r;
 }
 
+/* A name that nobody has may be that of an array. */
+int submit_know_parents(struct submit *s, struct error *err)
+{
+	int r = queue_know(s->l, s->parents, s->n_parents, s->stamp, err);
+
+	for (size_t i = 0; i < s->n_parents && r == 0; i++) {
+		struct known *k = &s->parents[i];
+
+		*k->witness = 0;
+		if (k->standing == STANDING_UNKNOWN && !entry_find(s, k->id))
+			r = array_standing(s->l, k->id, &k->standing, err);
+		else
+			continue;
+		if (r == 0 && k->standing == STANDING_ACTIVE)
+			r = array_witness(s->l, k->id, NULL, k->witness, err);
+		/* The last has ended in between: how, is looked at once more. */
+		if (r == 0 && k->standing == STANDING_ACTIVE && !*k->witness)
+			r = array_standing(s->l, k->id, &k->standing, err);
+	}
+	return r;
+}
+
 int submit_check_parent(const char *id, const struct known *parent, struct error *err)
 {
 	switch (parent->standing) {
@@ -325,6 +347,25 @@ static bool named_before(char *const *after, size_t i)
 	return false;
 }
 
+/* Unless it is named itself. */
+int submit_add_witness(struct submit *s, const char *id, char *const *after, const char *array,
+		       struct error *err)
+{
+	const struct known key = {.id = array};
+	const struct known *k = bsearch(&key, s->parents, s->n_parents, sizeof key, known_compare);
+	struct value row[3];
+
+	if (!k || !*k->witness)
+		return 0;
+	for (; after && *after; after++)
+		if (strcmp(*after, k->witness) == 0)
+			return 0;
+	row[0] = value_text(id);
+	row[1] = value_text(k->witness);
+	row[2] = value_bool(false);
+	return s->l->backend->ops->rows_add(s->l->backend, row, err);
+}
+
 static int add_after(struct submit *s, const struct entry *e, struct error *err)
 {
 	int r = 0;
@@ -338,6 +379,8 @@ static int add_after(struct submit *s, const struct entry *e, struct error *err)
 
 		if (!named_before(e->job->after, i))
 			r = s->l->backend->ops->rows_add(s->l->backend, row, err);
+		if (r == 0 && !named_before(e->job->after, i))
+			r = submit_add_witness(s, e->job->id, e->job->after, e->job->after[i], err);
 	}
 	return r;
 }
@@ -369,7 +412,7 @@ static int store(struct ledger *l, void *arg, struct error *err)
 		r = queue_now(l, &s->stamp, err);
 	s->stamp = s->stamp / 1000 * 1000;
 	if (r == 0)
-		r = queue_know(l, s->parents, s->n_parents, s->stamp, err);
+		r = submit_know_parents(s, err);
 	for (size_t i = 0; i < ARRAY_SIZE(steps) && r == 0; i++)
 		r = steps[i](s, err);
 	if (r == 0)

@@ -35,6 +35,10 @@ struct submit {
 int submit_decide(const struct submit *s, struct entry *e, const struct known *k, struct error *err);
 /* A parent that is not in the same list. Is it met already? 1, 0, negative. */
 int submit_check_parent(const char *id, const struct known *parent, struct error *err);
+int submit_know_parents(struct submit *s, struct error *err);
+/* One that comes after an array waits for its witness too, if it has one. after: all that it comes after. */
+int submit_add_witness(struct submit *s, const char *id, char *const *after, const char *array,
+		       struct error *err);
 int submit_add_names(const struct submit *s, struct error *err); /* of submitters */
 int submit_add_job(struct submit *s, const struct job *j, const char *id, enum job_state state,
 		   const char *request, const char *inputs, struct error *err);

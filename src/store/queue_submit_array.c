@@ -165,7 +165,7 @@ static int forget_after(const struct submit *s, struct error *err)
 /* The state that all of them begin in. */
 static int look_at_parents(struct submit *s, enum job_state *ret, struct error *err)
 {
-	int r = queue_know(s->l, s->parents, s->n_parents, 0, err);
+	int r = submit_know_parents(s, err);
 
 	*ret = JOB_QUEUED;
 	for (size_t i = 0; i < s->n_parents && r == 0; i++) {
@@ -221,6 +221,8 @@ static int add_parents(struct submit *s, struct error *err)
 			};
 
 			r = b->ops->rows_add(b, row, err);
+			if (r == 0)
+				r = submit_add_witness(s, id, s->array->job->after, s->parents[k].id, err);
 		}
 	}
 	return r < 0 ? r : b->ops->rows_end(b, err);

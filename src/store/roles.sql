@@ -127,7 +127,11 @@ BEGIN
 		WHERE NOT EXISTS (SELECT 1 FROM fumehood.queue q
 			WHERE q.id = p->>'id' AND q.owner = me AND q.state IN ('waiting', 'queued'))
 		OR NOT (EXISTS (SELECT 1 FROM fumehood.queue q WHERE q.id = p->>'after' AND q.owner = me)
-			OR EXISTS (SELECT 1 FROM fumehood.analysis a WHERE a.id = p->>'after' AND a.owner = me))) THEN
+			OR EXISTS (SELECT 1 FROM fumehood.analysis a WHERE a.id = p->>'after' AND a.owner = me)
+			OR EXISTS (SELECT 1 FROM fumehood.queue q WHERE q.id > (p->>'after') || '.'
+				AND q.id < (p->>'after') || '/' AND q.owner = me)
+			OR EXISTS (SELECT 1 FROM fumehood.analysis a WHERE a.id > (p->>'after') || '.'
+				AND a.id < (p->>'after') || '/' AND a.owner = me))) THEN
 		RAISE EXCEPTION USING ERRCODE = 'FH003', MESSAGE = 'one comes after another, which nobody knows';
 	END IF;
 	INSERT INTO fumehood.queue_after(id, after, met)
@@ -152,12 +156,13 @@ END $$;
 CREATE OR REPLACE FUNCTION fumehood.queue_again(which text, wanted text) RETURNS void
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
+	-- Who may start at once has waited for all; that is its submitter's to say, who might have named nobody.
 	UPDATE fumehood.queue_after a SET met = true WHERE a.id = which AND NOT a.met
 		AND EXISTS (SELECT 1 FROM fumehood.queue q WHERE q.id = which AND q.owner = session_user::text
 			AND q.state IN ('finished', 'cancelled'))
-		AND NOT EXISTS (SELECT 1 FROM fumehood.queue q WHERE q.id = a.after)
+		AND (wanted = 'queued' OR (NOT EXISTS (SELECT 1 FROM fumehood.queue q WHERE q.id = a.after)
 		AND (SELECT t.verdict = 'succeeded' AND t.owner = session_user::text FROM fumehood.attempt t
-			WHERE t.analysis_id = a.after ORDER BY t.number DESC LIMIT 1);
+			WHERE t.analysis_id = a.after ORDER BY t.number DESC LIMIT 1)));
 	UPDATE fumehood.queue SET state = CASE wanted WHEN 'waiting' THEN 'waiting' ELSE 'queued' END, tries = 0,
 			cancelling = false, verdict = NULL, status = NULL, reason = NULL, due_at = NULL, worker = NULL,
 			token = NULL

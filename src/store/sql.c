@@ -72,8 +72,24 @@
 #define FIRST_OF(column, where) "(SELECT min(" column ") FROM @queue WHERE " where ")"
 #define FIRST_LEASE		FIRST_OF("lease_until", "state = 'running'")
 #define FIRST_DUE		FIRST_OF("due_at", "state = 'waiting' AND due_at IS NOT NULL")
-#define ARRAY_IDS(table)	"SELECT id FROM @" table " WHERE id > $1 AND id < $2"
-#define LOCK_IF_THERE		"ON CONFLICT (id) DO UPDATE SET id = excluded.id"
+/* A task's id: digits follow the dot. */
+#define TASK(id) \
+	id " > $1 AND " id " < $2 AND ltrim(substr(" id ", length(CAST($1 AS TEXT)) + 1), '0123456789') = ''"
+#define ARRAY_STANDING                                                                                                       \
+	"SELECT CAST(sum(n) AS BIGINT), CAST(sum(active) AS BIGINT), CAST(sum(good) AS BIGINT) FROM (SELECT count(*) AS n, " \
+	"sum(CASE WHEN q.state IN ('waiting', 'queued', 'running') THEN 1 ELSE 0 END) AS active, "                           \
+	"sum(CASE WHEN q.state = 'finished' AND q.verdict = 'succeeded' THEN 1 ELSE 0 END) AS good "                         \
+	"FROM @queue q WHERE " TASK(                                                                                         \
+		"q.id") " UNION ALL "                                                                                        \
+			"SELECT count(*), 0, sum(CASE WHEN (SELECT t.verdict FROM @attempt t WHERE t.analysis_id = a.id "    \
+			"ORDER BY t.number DESC LIMIT 1) = 'succeeded' THEN 1 ELSE 0 END) FROM @analysis a "                 \
+			"WHERE " TASK(                                                                                       \
+				"a.id") " AND NOT EXISTS (SELECT 1 FROM @queue q WHERE q.id = a.id)) AS both_of_them"
+#define ARRAY_WITNESS                            \
+	"SELECT q.id FROM @queue q WHERE " TASK( \
+		"q.id") " AND q.state IN ('waiting', 'queued', 'running') ORDER BY q.id DESC LIMIT 1^"
+#define ARRAY_IDS(table) "SELECT id FROM @" table " WHERE id > $1 AND id < $2"
+#define LOCK_IF_THERE	 "ON CONFLICT (id) DO UPDATE SET id = excluded.id"
 #define ROWS_OF(columns, table) \
 	"SELECT " columns " FROM @" table " WHERE analysis_id = $1 AND attempt = $2 ORDER BY position"
 
@@ -300,6 +316,17 @@ static const struct {
 		 "(SELECT 1 FROM @queue q WHERE q.id = after) AND (SELECT t.verdict = 'succeeded' "
 		 "FROM @attempt t WHERE t.analysis_id = after ORDER BY t.number DESC LIMIT 1)",
 		 NULL, "SELECT $1::text"}, /* goes with trying it again */
+	[SQL_AFTER_ALL_MET] = {"UPDATE @queue_after SET met = true WHERE id = $1 AND NOT met", NULL,
+			       "SELECT $1::text"},
+	[SQL_ARRAY_STANDING] = {ARRAY_STANDING},
+	[SQL_ARRAY_WITNESS] = {ARRAY_WITNESS},
+	[SQL_ARRAY_PASS] =
+		{"INSERT INTO @queue_after(id, after, met) SELECT a.id, $3, false FROM @queue_after a "
+		 "WHERE a.after = $1 AND NOT a.met AND EXISTS (SELECT 1 FROM @queue_after b "
+		 "WHERE b.id = a.id AND b.after = $2 AND NOT b.met) "
+		 "ON CONFLICT (id, after) DO UPDATE SET met = false"},
+	[SQL_ARRAY_MET] = {"UPDATE @queue_after SET met = true WHERE after = $2 AND NOT met AND id IN "
+			   "(SELECT a.id FROM @queue_after a WHERE a.after = $1 AND NOT a.met)"},
 	[SQL_AFTER] = {"SELECT after, met FROM @queue_after WHERE id = $1 ORDER BY after"},
 	[SQL_QUEUE_LIST] =
 		{"SELECT " QUEUE_SHOWN " FROM @queue "

@@ -95,11 +95,16 @@ enum sql {
 	SQL_AFTER_WAITING,    /* ids → id: of those who wait for one of them; locks them */
 	SQL_AFTER_READY,      /* id: queues who has waited for nobody else */
 	SQL_AFTER_MET,	      /* id */
-	SQL_AFTER_RECALL, /* id: what it waits for and the queue does not know is met if it has succeeded */
-	SQL_AFTER,	  /* id → after, met */
-	SQL_QUEUE_LIST,	  /* state, prefix, limit → see queue_read.c */
-	SQL_QUEUE_LOOK,	  /* ids → the same */
-	SQL_ENDED_LOOK,	  /* ids → id, number, verdict, status, reason, owner: of the latest attempt */
+	SQL_AFTER_RECALL,  /* id: what it waits for and the queue does not know is met if it has succeeded */
+	SQL_AFTER_ALL_MET, /* id */
+	SQL_ARRAY_STANDING, /* after this id, before that → how many tasks there are, have not ended, have succeeded */
+	SQL_ARRAY_WITNESS, /* the same → the last of them that has not ended; locks it */
+	SQL_ARRAY_PASS, /* task, array, task: who waits for the array and the first of them waits for the second */
+	SQL_ARRAY_MET,	/* task, array: who waits for both does not wait for the array any more */
+	SQL_AFTER,	/* id → after, met */
+	SQL_QUEUE_LIST, /* state, prefix, limit → see queue_read.c */
+	SQL_QUEUE_LOOK, /* ids → the same */
+	SQL_ENDED_LOOK, /* ids → id, number, verdict, status, reason, owner: of the latest attempt */
 	SQL_RANGE_KNOWN, /* id, id → is one from here to there in the queue, has one attempts, came one after something? */
 	SQL_ARRAY_QUEUED,      /* after this id, before that → id: in the queue */
 	SQL_ARRAY_KNOWN,       /* the same → id: in the queue or with attempts */

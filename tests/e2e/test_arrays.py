@@ -93,3 +93,65 @@ def test_what_waits_for_many_that_are_cancelled_says_so(hood, ledger):
     hood.succeed('cancel', id)
     assert state(hood, last) == 'cancelled' and 'comes after was cancelled' in shown(hood, last)['queue']['reason']
     assert set(queued(ledger, 'DISTINCT state')) == {'cancelled'}
+
+
+def test_what_comes_after_an_array_starts_when_all_of_it_has_succeeded(hood, ledger):
+    id = hood.id()
+    hood.succeed('submit', id, '--array', '8-31', '--', 'true')
+    last, own = submit(hood, 'echo last', '--after', id), f'{id}.final'
+    submit(hood, 'echo own', '--after', id, '--after', f'{id}.31', id=own)  # its name is no task's
+    assert state(hood, last) == 'waiting' and shown(hood, last)['queue']['after'] == [id]
+    early = submit(hood, 'true', '--priority', '9', '--after', f'{id}.9')
+    drain(hood)
+    assert hood.log(last) == 'last\n' and hood.log(own) == 'own\n' and attempts(hood, early) == ['succeeded']
+    ends = [shown(hood, f'{id}.{n}')['ended'] for n in range(8, 32)]
+    assert shown(hood, last)['started'] >= max(ends) and shown(hood, own)['started'] >= max(ends)
+    ledger.sql(f"DELETE FROM {ledger.table('queue')} WHERE state = 'finished'")
+    assert state(hood, submit(hood, 'true', '--after', id)) == 'queued'
+
+
+def test_what_comes_after_an_array_is_cancelled_by_the_first_that_fails(hood, ledger):
+    id, many = hood.id(), hood.id()
+    hood.succeed('submit', id, '--array', '1-9', '--', 'sh', '-c', 'test {task} != 5')
+    last = submit(hood, 'true', '--after', id)
+    hood.succeed('submit', many, '--array', '1-50', '--after', id, '--', 'true')
+    drain(hood)
+    assert state(hood, last) == 'cancelled' and f"'{id}.5' did not succeed" in shown(hood, last)['queue']['reason']
+    assert state(hood, f'{many}.50') == 'cancelled'
+    for words in (['submit', hood.id(), '--after', id, '--', 'true'], ['retry', last]):
+        result = hood.cli(*words)
+        assert result.status == 125 and f"'{id}', which did not succeed" in result.err, result
+    result = hood.cli('submit', hood.id(), '--after', f'{id}x', '--', 'true')
+    assert result.status == 125 and 'nobody knows' in result.err, result
+    hood.succeed('submit', f'{id}.5', '--again', '--', 'true')
+    assert 'not ended yet' in hood.cli('retry', last).err
+    drain(hood)
+    hood.succeed('retry', last)
+    drain(hood)
+    assert attempts(hood, last) == ['succeeded']
+
+
+def test_cancelling_an_array_or_one_of_it_cancels_what_comes_after_all(hood, ledger):
+    id, other = hood.id(), hood.id()
+    hood.succeed('submit', id, '--array', '1-3', '--', 'true')
+    hood.succeed('submit', other, '--array', '1-3', '--', 'true')
+    first, second = submit(hood, 'true', '--after', id), submit(hood, 'true', '--after', other)
+    hood.succeed('cancel', f'{id}.2')
+    hood.succeed('cancel', other)
+    assert state(hood, first) == 'cancelled' and state(hood, second) == 'cancelled'
+
+
+def test_the_end_of_a_task_looks_at_no_other_unless_it_is_the_witness(hood, ledger):
+    """All but a few of many have succeeded; what waits for all of them moves from one that has not to the next, downwards."""
+    id, queue, after = hood.id(), ledger.table('queue'), ledger.table('queue_after')
+    hood.succeed('submit', id, '--array', f'1-{MANY}', '--', 'true')
+    last = submit(hood, 'true', '--after', id)
+    assert ledger.sql(f"SELECT after FROM {after} WHERE id = '{last}' AND NOT met ORDER BY after") == [id, f'{id}.9999']
+    ledger.sql(f"UPDATE {queue} SET state = 'finished', verdict = 'succeeded' WHERE id LIKE '{id}.%' "
+               f"AND id NOT IN ('{id}.7', '{id}.500', '{id}.9999')")
+    drain(hood)
+    assert attempts(hood, last) == ['succeeded']
+    assert ledger.sql(f"SELECT after FROM {after} WHERE id = '{last}' AND met ORDER BY after") == [
+        id, *sorted(f'{id}.{n}' for n in (7, 500, 9999)
+                    if shown(hood, f'{id}.{n}')['attempts'] and f'{id}.{n}' in
+                    ledger.sql(f"SELECT after FROM {after} WHERE id = '{last}'"))]
