@@ -48,7 +48,7 @@ int ledger_array_tasks(struct ledger *l, const char *array, bool and_ledger, tas
 		       struct error *err)
 {
 	struct listing listing = {.fn = fn, .arg = arg};
-	struct array_range range;
+	struct array_range range = {0};
 	struct value params[2];
 	int r = id_check(array, err);
 
@@ -79,7 +79,7 @@ static int take_standing(void *arg, const struct value *row, struct error *err U
 
 int array_standing(struct ledger *l, const char *name, enum standing *ret, struct error *err)
 {
-	struct array_range range;
+	struct array_range range = {0};
 
 	array_range_of(name, &range);
 	return ledger_run(l, SQL_ARRAY_STANDING,
@@ -95,7 +95,7 @@ static int take_id(void *arg, const struct value *row, struct error *err UNUSED)
 
 int array_witness(struct ledger *l, const char *name, const char *below, char ret[ID_ROOM], struct error *err)
 {
-	struct array_range range;
+	struct array_range range = {0};
 
 	*ret = 0;
 	array_range_of(name, &range);
