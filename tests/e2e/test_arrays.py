@@ -1,4 +1,4 @@
-"""Arrays of many tasks: what they cost the command and the ledger. The million itself is bench/arrays."""
+"""Arrays of many tasks: what they cost the command and the ledger, and who comes after all of them."""
 import json
 import re
 
