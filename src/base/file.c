@@ -277,6 +277,32 @@ int file_replace(int dirfd, const char *name, const void *data, size_t size, mod
 	return file_replace_with(dirfd, name, write_content, &(struct content){data, size}, mode, sync, err);
 }
 
+int dir_make_own(int dirfd, const char *name, mode_t mode)
+{
+	if (mkdirat(dirfd, name, mode) < 0)
+		return -errno;
+	if (fchmodat(dirfd, name, mode, 0) < 0) {
+		int r = -errno;
+
+		unlinkat(dirfd, name, AT_REMOVEDIR);
+		return r;
+	}
+	return 0;
+}
+
+int file_open_own(int dirfd, const char *name, int flags)
+{
+	_cleanup_close_ int fd = openat(dirfd, name, flags | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600);
+	struct stat st;
+
+	if (fd < 0 || fstat(fd, &st) < 0)
+		return -errno;
+	/* Only what the umask took: who finds more than 0600 has a stranger's file to refuse. */
+	if ((st.st_mode & 0600) != 0600 && fchmod(fd, (st.st_mode & 07777) | 0600) < 0)
+		return -errno;
+	return TAKE_FD(fd);
+}
+
 int dir_make_private(const char *path, struct error *err)
 {
 	_cleanup_free_ char *copy = strdup(path);

@@ -51,6 +51,11 @@ typedef int (*file_fill_fn)(void *arg, int fd);
 int file_replace_with(int dirfd, const char *name, file_fill_fn fill, void *arg, mode_t mode, bool sync,
 		      struct error *err);
 
+/* What we make for ourselves, and open again later: mkdirat, and openat with flags, O_CREAT and 0600, of which no umask
+ * takes anything away. 0 or the descriptor; -errno, so -EEXIST for a directory that was there. */
+int dir_make_own(int dirfd, const char *name, mode_t mode);
+int file_open_own(int dirfd, const char *name, int flags);
+
 /* mkdir -p for our own directories (state, ledger): made 0700 whatever the umask; existing ones are kept. */
 int dir_make_private(const char *path, struct error *err);
 

@@ -25,9 +25,9 @@ static int open_streams(struct box *b, struct error *err)
 		char name[32];
 
 		snprintf(name, sizeof name, "%s%s", b->order.log_prefix, stream_name(i));
-		b->log[i] = openat(run_fd, name, O_RDWR | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, 0600);
+		b->log[i] = file_open_own(run_fd, name, O_RDWR | O_TRUNC);
 		if (b->log[i] < 0)
-			return error_system(err, errno, "cannot create the log '%s'", name);
+			return error_system(err, -b->log[i], "cannot create the log '%s'", name);
 		if (pipe2(b->out[i], O_CLOEXEC) < 0)
 			return error_system(err, errno, "cannot make a pipe");
 		fcntl(b->out[i][0], F_SETFL, O_NONBLOCK);

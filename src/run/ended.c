@@ -61,8 +61,8 @@ int ended_reserve(struct workspace *w, const struct attempt *a, struct error *er
 	json_decref(json);
 	if (known == 0)
 		return error_memory(err);
-	fd = openat(w->run_fd, room_name, O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, 0600);
-	r = fd < 0 ? -errno : take_room(fd, 2 * (off_t)known + LEARNED_ROOM + PENDING_ROOM);
+	fd = file_open_own(w->run_fd, room_name, O_WRONLY | O_TRUNC);
+	r = fd < 0 ? fd : take_room(fd, 2 * (off_t)known + LEARNED_ROOM + PENDING_ROOM);
 	return r < 0 ? error_system(err, -r, "cannot reserve room for the end of analysis '%s'", a->id) : 0;
 }
 
@@ -115,8 +115,8 @@ int ended_save(struct workspace *w, const struct attempt *a, const struct ended 
 		return error_memory(err);
 	size = strlen(text);
 	text[size] = '\n'; /* in place of its 0: the length is known */
-	fd = openat(w->run_fd, room_name, O_WRONLY | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600);
-	r = fd < 0 ? -errno : write_at(fd, text, size + 1, 0);
+	fd = file_open_own(w->run_fd, room_name, O_WRONLY);
+	r = fd < 0 ? fd : write_at(fd, text, size + 1, 0);
 	if (r == 0 && renameat(w->run_fd, room_name, w->run_fd, ended_name) < 0)
 		r = -errno;
 	return r < 0 ? error_system(err, -r, "cannot write down how analysis '%s' ended", a->id) : 0;

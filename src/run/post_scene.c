@@ -38,8 +38,10 @@ static int make_directory(int dirfd, const char *name, mode_t mode, bool again, 
 {
 	_cleanup_close_ int fd = -1;
 
-	if (mkdirat(dirfd, name, 0700) < 0 && (errno != EEXIST || !again))
-		return error_system(err, errno, "cannot make '%s' for the post-process", name);
+	int r = dir_make_own(dirfd, name, 0700);
+
+	if (r < 0 && (r != -EEXIST || !again))
+		return error_system(err, -r, "cannot make '%s' for the post-process", name);
 	fd = openat(dirfd, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 	if (fd < 0 || fchmod(fd, mode) < 0)
 		return error_system(err, errno, "cannot make '%s' for the post-process", name);

@@ -77,9 +77,9 @@ static int run_one(struct hood *h, struct ledger *l, int run_fd, size_t i, struc
 	if (query.timeout_ms > 24 * 3600 * 1000 || query.timeout_ms == 0)
 		query.timeout_ms = 24 * 3600 * 1000;
 	file_name(i, name);
-	fd = openat(run_fd, name, O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, 0600);
+	fd = file_open_own(run_fd, name, O_WRONLY | O_TRUNC);
 	if (fd < 0)
-		return error_system(err, errno, "cannot make a file for the answer of query '%s'", q->name);
+		return error_system(err, -fd, "cannot make a file for the answer of query '%s'", q->name);
 	q->started = clock_utc();
 	r = ledger_query(l, &query, fd, &q->rows, err);
 	q->duration_ms = (int64_t)((clock_now() - begun) / NSEC_PER_MSEC);

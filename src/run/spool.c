@@ -96,10 +96,9 @@ int spool_make(int run_fd, const json_t *tables, uint64_t max_bytes, struct spoo
 	if (r < 0)
 		return r;
 	s->fd = run_fd < 0 ? memfd_create(spool_name, MFD_CLOEXEC)
-			   : openat(run_fd, spool_name, O_RDWR | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC,
-				    0600);
+			   : file_open_own(run_fd, spool_name, O_RDWR | O_TRUNC);
 	if (s->fd < 0)
-		return error_system(err, errno, "cannot create the file of rows");
+		return error_system(err, run_fd < 0 ? errno : -s->fd, "cannot create the file of rows");
 	s->start = sizeof(struct record) + strlen(text);
 	if (put(s, TABLES, 0, text, strlen(text)) < 0) {
 		*err = s->why;

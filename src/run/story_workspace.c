@@ -3,6 +3,7 @@
  */
 #include "story.h"
 #include "collect.h"
+#include "file.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -31,12 +32,14 @@ static int make_mount_points(struct story *s, struct error *err)
 {
 	const char *names[] = {s->plan->data ? "data" : NULL, s->plan->docs ? "docs" : NULL};
 	struct stat st;
+	int r;
 
 	for (size_t i = 0; i < ARRAY_SIZE(names); i++) {
 		if (!names[i])
 			continue;
-		if (mkdirat(s->workspace.fd, names[i], 0755) < 0 && errno != EEXIST)
-			return error_system(err, errno, "cannot create '%s' in the workspace", names[i]);
+		r = dir_make_own(s->workspace.fd, names[i], 0755);
+		if (r < 0 && r != -EEXIST)
+			return error_system(err, -r, "cannot create '%s' in the workspace", names[i]);
 		if (fstatat(s->workspace.fd, names[i], &st, AT_SYMLINK_NOFOLLOW) < 0 || !S_ISDIR(st.st_mode))
 			return error_set(
 				err, ERROR_REFUSED,

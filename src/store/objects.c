@@ -30,13 +30,13 @@ void objects_done(struct objects *o)
 
 int objects_subdir(struct objects *o, const char *name, struct error *err)
 {
-	int fd = openat(o->dir, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	int fd = openat(o->dir, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC), r = 0;
 
 	if (fd >= 0)
 		return fd;
-	if (errno == ENOENT && (mkdirat(o->dir, name, 0700) == 0 || errno == EEXIST)) {
+	if (errno == ENOENT && ((r = dir_make_own(o->dir, name, 0700)) == 0 || r == -EEXIST)) {
 		fd = openat(o->dir, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-		if (fd >= 0 && fchmod(fd, 0700) == 0 && fsync(o->dir) == 0)
+		if (fd >= 0 && fsync(o->dir) == 0)
 			return fd;
 		fd_close(fd);
 	}

@@ -1,4 +1,5 @@
 #include "affinity.h"
+#include "file.h"
 #include "process.h"
 
 #include <errno.h>
@@ -17,8 +18,10 @@ static int cpu_lock(int dirfd, int cpu)
 	char name[16];
 
 	snprintf(name, sizeof name, "%d", cpu);
-	fd = openat(dirfd, name, O_RDONLY | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600);
-	if (fd < 0 || flock(fd, LOCK_EX | LOCK_NB) < 0)
+	fd = file_open_own(dirfd, name, O_RDONLY);
+	if (fd < 0)
+		return fd;
+	if (flock(fd, LOCK_EX | LOCK_NB) < 0)
 		return -errno;
 	return TAKE_FD(fd);
 }
@@ -67,8 +70,9 @@ int affinity_take(int dirfd, uint64_t millicpus, struct affinity *ret, struct er
 	/* More CPUs than a cpu_set_t has bits: then it is a machine on which nobody is crowded out. */
 	if (sched_getaffinity(0, sizeof usable, &usable) < 0 || wanted >= (uint64_t)CPU_COUNT(&usable))
 		return 0;
-	if (mkdirat(dirfd, LOCK_DIRECTORY, 0700) < 0 && errno != EEXIST)
-		return error_system(err, errno, "cannot make '" LOCK_DIRECTORY "' in the state directory");
+	r = dir_make_own(dirfd, LOCK_DIRECTORY, 0700);
+	if (r < 0 && r != -EEXIST)
+		return error_system(err, -r, "cannot make '" LOCK_DIRECTORY "' in the state directory");
 	dir = openat(dirfd, LOCK_DIRECTORY, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 	if (dir < 0)
 		return error_system(err, errno, "cannot open '" LOCK_DIRECTORY "' in the state directory");

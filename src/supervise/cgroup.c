@@ -3,6 +3,7 @@
  */
 #include "cgroup_private.h"
 #include "clock.h"
+#include "file.h"
 #include "text.h"
 
 #include <errno.h>
@@ -83,12 +84,13 @@ int cgroup_group_add(struct cgroup *c, const char *parent, const char *name, str
 {
 	struct cgroup_group *group = &c->groups[c->n_groups];
 	char *path;
+	int r;
 
 	if (asprintf(&path, "%s/%s", parent, name) < 0)
 		return error_memory(err);
-	if (mkdir(path, 0755) < 0) {
-		int r = error_system(err, errno, "cannot make cgroup '%s'", path);
-
+	r = dir_make_own(AT_FDCWD, path, 0755);
+	if (r < 0) {
+		r = error_system(err, -r, "cannot make cgroup '%s'", path);
 		free(path);
 		return r;
 	}

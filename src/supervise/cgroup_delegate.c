@@ -36,11 +36,13 @@ static int directory_give(const char *parent, const char *name, uid_t uid, gid_t
 
 	if (r < 0)
 		return r;
-	if (mkdir(path, 0755) < 0 && errno != EEXIST)
-		return error_system(err, errno, "cannot make cgroup '%s'", path);
+	r = dir_make_own(AT_FDCWD, path, 0755);
+	if (r < 0 && r != -EEXIST)
+		return error_system(err, -r, "cannot make cgroup '%s'", path);
 	dir = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 	if (dir < 0)
 		return error_system(err, errno, "cannot open cgroup '%s'", path);
+	r = 0;
 	for (size_t i = 0; i < ARRAY_SIZE(files) && r == 0; i++)
 		r = own_file(dir, files[i], uid, gid);
 	return r < 0 ? error_system(err, -r, "cannot give cgroup '%s' away", path) : 0;
@@ -124,9 +126,9 @@ static int user_name(uid_t uid, char *out, size_t room, struct error *err)
 
 static int public_directory(const char *path, struct error *err)
 {
-	if (mkdir(path, 0755) < 0 && errno != EEXIST)
-		return error_system(err, errno, "cannot make '%s'", path);
-	return 0;
+	int r = dir_make_own(AT_FDCWD, path, 0755);
+
+	return r < 0 && r != -EEXIST ? error_system(err, -r, "cannot make '%s'", path) : 0;
 }
 
 static int file_put(const char *dir, const char *name, const char *text, struct error *err)

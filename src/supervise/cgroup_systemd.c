@@ -10,6 +10,7 @@
  * We ourselves stay where we are.
  */
 #include "cgroup_private.h"
+#include "file.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -177,10 +178,10 @@ static int init_leaf_make(const struct cgroup_scope *scope, struct error *err)
 {
 	_cleanup_close_ int dir = open(scope->dir, O_PATH | O_DIRECTORY | O_CLOEXEC);
 	char pid[16];
-	int r = 0;
+	int r = dir < 0 ? -errno : dir_make_own(dir, INIT_LEAF, 0755);
 
-	if (dir < 0 || mkdirat(dir, INIT_LEAF, 0755) < 0)
-		return error_system(err, errno, "cannot make a cgroup in the scope '%s'", scope->dir);
+	if (r < 0)
+		return error_system(err, -r, "cannot make a cgroup in the scope '%s'", scope->dir);
 	snprintf(pid, sizeof pid, "%d", (int)scope->placeholder);
 	r = cgroup_file_write(dir, INIT_LEAF "/cgroup.procs", pid);
 	return r < 0 ? error_system(err, -r, "cannot use the scope '%s'", scope->dir) : 0;

@@ -3,6 +3,7 @@
  * we alone live in the subtree's root, we step into a leaf of it first.
  */
 #include "cgroup_private.h"
+#include "file.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -64,8 +65,10 @@ static bool holds_only_us(int dir)
 
 static int own_leaf_enter(int parent)
 {
-	if (mkdirat(parent, CGROUP_OWN_LEAF, 0755) < 0 && errno != EEXIST)
-		return -errno;
+	int r = dir_make_own(parent, CGROUP_OWN_LEAF, 0755);
+
+	if (r < 0 && r != -EEXIST)
+		return r;
 	return cgroup_file_write(parent, CGROUP_OWN_LEAF "/cgroup.procs", "0");
 }
 

@@ -91,12 +91,11 @@ static int open_folder(struct workspace *w, const char *id, bool make, struct er
 	r = check_ours(w->run_fd, S_IFDIR, id, ".", err);
 	if (r < 0)
 		return r;
-	w->lock_fd = openat(w->run_fd, "lock",
-			    O_RDWR | O_CREAT | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC, 0600);
-	if (w->lock_fd < 0 && errno == ENOENT)
+	w->lock_fd = file_open_own(w->run_fd, "lock", O_RDWR | O_NONBLOCK | O_NOCTTY);
+	if (w->lock_fd == -ENOENT)
 		return -EAGAIN;
 	if (w->lock_fd < 0)
-		return error_system(err, errno, "cannot open the lock of analysis '%s'", id);
+		return error_system(err, -w->lock_fd, "cannot open the lock of analysis '%s'", id);
 	r = check_ours(w->lock_fd, S_IFREG, id, "lock", err);
 	return r < 0 ? r : 1;
 }

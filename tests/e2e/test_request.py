@@ -121,6 +121,25 @@ def test_ledger_and_state_are_private_whatever_the_umask(hood):
     hood.succeed('workspace', 'cleanup', result.json['id'])
 
 
+def test_a_umask_that_takes_the_owners_own_rights_stops_nothing(hood, caged):
+    """Whatever we make is ours to open again, in this command and in later ones."""
+    hood.write('rows.py', 'open("outputs/large"); open("outputs/deep/small")\n')
+    hood.write('post.yaml', 'post_process: {command: python3 rows.py, tables: {rows: [text]}}\n')
+    result = hood.run('head -c 100000 /dev/zero >large; mkdir deep; umask 022; echo 1 >deep/small', '--keep', 'always', '--cpus', '1',
+                      '--output', 'large', '--output', 'deep/small', '--config', 'post.yaml', umask=0o777)
+    assert result.status == 0, result
+    id = result.json['id']
+    for name in ('data', 'docs'):  # the disk's watch goes through them
+        assert (hood.workspace(id) / name).stat().st_mode & 0o700 == 0o700
+    hood.succeed('submit', later := hood.id(), '--', 'true', umask=0o777)
+    hood.succeed('worker', '--drain', umask=0o777)
+    assert hood.verdict(later) == 'succeeded'
+    for top in (hood.home / 'share/fumehood', hood.home / 'state/fumehood'):
+        for path in (top, *top.rglob('*')):
+            assert path.stat().st_mode & 0o600 == 0o600, path
+    hood.succeed('workspace', 'cleanup', id)
+
+
 # --json.
 
 @pytest.mark.parametrize('arguments', [
