@@ -149,8 +149,10 @@ def test_a_large_file_beside_a_mount_is_refused_and_in_a_directory_of_its_own_it
 def test_what_others_may_not_enter_stays_closed_with_a_mount_in_it(hood, host):
     host.do('mkdir -p data/closed/sub; chmod 700 data/closed; mount -t tmpfs sub data/closed/sub; echo x >data/closed/sub/file')
     hood.platform_changed_on_purpose()
-    log = seen(hood, 'head -1 data/genes.csv; cat data/closed/sub/file 2>/dev/null || true')
-    assert log == ('gene,value\nx\n' if hood.who.is_root else 'gene,value\n')
+    result = hood.run('head -1 data/genes.csv; cat data/closed/sub/file 2>/dev/null || true')
+    # Root's analysis has root's eyes where the file system can be idmapped, and a stranger's elsewhere, which the receipt says.
+    owner = hood.who.is_root and not any('read as "other"' in text and '/data' in text for text in result.json['receipt']['warnings'])
+    assert hood.log(result.json['id']) == ('gene,value\nx\n' if owner else 'gene,value\n')
 
 
 # Behind it nobody is reached: not at the start, and not later.
@@ -234,7 +236,8 @@ def test_a_mount_among_large_system_files_is_refused_in_a_sentence(hood, host):
 
 def test_an_input_on_an_overlay_is_shown_and_on_an_overlay_of_an_overlay_refused(hood, host):
     place = hood.directory('stack')
-    host.do(f'''cd {place}; mkdir low upper work one upper2 work2 two; chmod 755 *; echo below >low/file
+    # On a file system of its own: the host's root may be an overlay already.
+    host.do(f'''mount -t tmpfs -o mode=755 stack {place}; cd {place}; mkdir low upper work one upper2 work2 two; chmod 755 *; echo below >low/file
     mount -t overlay one -o lowerdir=low,upperdir=upper,workdir=work one 2>/dev/null || mount -t overlay one -o lowerdir=low:upper one
     mount -t overlay two -o lowerdir=one:upper2 two''')
     assert seen(hood, 'cat data/file', '--data', place / 'one') == 'below\n'
@@ -250,11 +253,16 @@ def test_a_file_system_that_cannot_be_a_layer_is_refused_with_its_name(hood, hos
 
 # Nothing of it costs anything where nothing is mounted.
 
+def mounted_below(path):
+    with open('/proc/self/mountinfo') as table:
+        return any(line.split(' ')[4].startswith(path + '/') for line in table)
+
+
 def test_without_mounts_below_there_is_one_overlay_for_each(hood):
     plan = hood.cli('run', '--dry-run', '--json', '--', 'true').json
     mounts = (plan.get('plan') or plan)['mounts']
     targets = [m['target'] for m in mounts if m['kind'] == 'overlay']
-    for path in ('/usr', str(hood.dir / 'data'), str(hood.dir / 'docs')):
+    for path in (str(hood.dir / 'data'), str(hood.dir / 'docs'), *([] if mounted_below('/usr') else ['/usr'])):
         assert [t for t in targets if t == path or t.startswith(path + '/')] == [path], json.dumps(mounts)[:2000]
 
 
