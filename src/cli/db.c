@@ -120,6 +120,8 @@ static int db_main(struct cli *cli, int argc, char **argv, struct error *err)
 			r = hood_ledger(hood, verbs[i].flags, &ledger, err);
 		if (r == 0 && roles)
 			r = give_roles(&verbs[i], ledger, err);
+		if (r == 0 && !cli->json && !cli->quiet && ledger_store_adopted(ledger))
+			fprintf(stderr, "fumehood: %s\n", ledger_store_adopted(ledger));
 		return r < 0 ? r : verbs[i].answer(cli, ledger, err);
 	}
 	return cli_usage_error(cli, err);

@@ -470,6 +470,8 @@ static int worker_open(struct worker *w, const struct worker_options *o, struct 
 	if (r == 0)
 		r = hood_ledger(w->hood, LEDGER_CREATE, &w->ledger, err);
 	if (r == 0)
+		r = ledger_store_ready(w->ledger, err);
+	if (r == 0)
 		r = name_make(w, err);
 	if (r < 0)
 		return r;

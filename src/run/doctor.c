@@ -210,6 +210,12 @@ static void examine_places(struct examination *x)
 
 		say(x, "ledger", true, r == 0, err.message, "%.200s", url ? url : "");
 	}
+	if (r == 0) {
+		char detail[256];
+
+		r = ledger_store_describe(ledger, detail, sizeof detail, &err);
+		say(x, "object store", true, r == 0, err.message, "%s", detail);
+	}
 }
 
 int hood_doctor(struct hood *h, doctor_fn fn, void *arg, UNUSED struct error *err)

@@ -152,6 +152,8 @@ int hood_commit_with(struct hood *h, const char *id, const struct commit_order *
 	if (r == 0)
 		r = hood_ledger(h, LEDGER_CREATE, &c.ledger, err);
 	if (r == 0)
+		r = ledger_store_ready(c.ledger, err);
+	if (r == 0)
 		r = ledger_analysis(c.ledger, id, &known, err);
 	if (r < 0)
 		return r;

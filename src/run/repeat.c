@@ -182,6 +182,14 @@ static int whole(struct repeat *p, const char *command, int cancel_fd, bool *ret
 	return r;
 }
 
+static bool has_objects(const struct attempt *a)
+{
+	for (size_t i = 0; i < a->manifest.n_outputs; i++)
+		if (a->manifest.outputs[i].is_object)
+			return true;
+	return false;
+}
+
 int hood_post_process(struct hood *h, const char *id, int number, const char *command, int cancel_fd,
 		      struct attempt *ret, bool *ret_posted, struct error *err)
 {
@@ -198,6 +206,8 @@ int hood_post_process(struct hood *h, const char *id, int number, const char *co
 		r = ledger_load(p.ledger, id, number, ret, err);
 	if (r == 0)
 		r = check_attempt(ret, err);
+	if (r == 0 && has_objects(ret))
+		r = ledger_store_ready(p.ledger, err);
 	if (r == 0)
 		r = whole(&p, command, cancel_fd, ret_posted, err);
 	if (p.workspace.run_fd >= 0) {

@@ -143,6 +143,9 @@ int story_plan(struct story *s, struct error *err)
 	r = ledger_may_commit(s->ledger, s->request->id ? s->request->id : "it", err);
 	if (r < 0)
 		return r;
+	r = ledger_store_ready(s->ledger, err);
+	if (r < 0)
+		return r;
 	r = next_attempt(s, &attempt, err);
 	if (r < 0)
 		return r;

@@ -4,6 +4,7 @@
  */
 #include "chunks.h"
 #include "queue.h"
+#include "store_id.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -63,6 +64,8 @@ int ledger_status(struct ledger *l, json_t **ret, struct error *err)
 	if (r == 0)
 		r = roles_status(l, status, err);
 	if (r == 0)
+		r = store_status(l, status, err);
+	if (r == 0)
 		r = queue_status(l, status, err);
 	if (r < 0)
 		json_decref(status);
@@ -75,6 +78,7 @@ struct check {
 	struct ledger *l;
 	json_t *problems;
 	int64_t checked;
+	enum store_state store;
 	/* A page of blobs: where it ended, and which of it are objects. */
 	size_t n_page, n_objects;
 	uint8_t last[DIGEST_SIZE];
@@ -129,7 +133,8 @@ static int check_object(struct check *c, size_t i, struct error *err)
 	struct error why = ERROR_INIT;
 	int r = ledger_copy_object(c->l, c->objects[i].sha256, c->objects[i].size, -1, &why);
 
-	if (r == 0)
+	/* That the whole store is another one has been said. */
+	if (r == 0 || (why.kind == ERROR_NOT_FOUND && c->store == STORE_WRONG))
 		return 0;
 	return problem(c, why.kind == ERROR_NOT_FOUND ? "missing" : "damaged", c->objects[i].sha256, err,
 		       "%s", why.message);
@@ -199,6 +204,16 @@ static int check_database(void *arg, const struct value *row, struct error *err)
 		       row[0].kind == VALUE_TEXT ? (const char *)row[0].data : "?");
 }
 
+static int check_store(struct check *c, struct error *err)
+{
+	struct error why = ERROR_INIT;
+	int r = c->l->objects_inside ? 0 : store_examine(c->l, &c->store, NULL, &why, &why);
+
+	if (r < 0)
+		c->store = STORE_WRONG;
+	return c->store == STORE_WRONG ? problem(c, "store", NULL, err, "%s", why.message) : 0;
+}
+
 /* What stops one part of the check is a finding, too: the other parts go on. */
 static int check_part(struct check *c, int r, const struct error *why, struct error *err)
 {
@@ -214,13 +229,15 @@ static int check_all(struct check *c, bool *ret_busy, struct error *err)
 
 	r = check_part(c, r, &why, err);
 	if (r == 0)
+		r = check_store(c, err);
+	if (r == 0)
 		r = check_part(c, check_contents(c, &why), &why, err);
 	if (r == 0)
 		r = check_part(c, ledger_run(c->l, SQL_DANGLING, NULL, 0, check_reference, c, &why), &why,
 			       err);
 	if (r == 0 && ledger_has_chunks(c->l))
 		r = check_part(c, chunks_orphans(c->l, check_orphan_chunks, c, &why), &why, err);
-	if (r == 0 && !c->l->objects_inside) {
+	if (r == 0 && c->store == STORE_READY) {
 		r = objects_orphans(&c->l->objects, &owner, check_orphan, c, &why);
 		*ret_busy = r == -EBUSY;
 		r = check_part(c, *ret_busy ? 0 : r, &why, err);

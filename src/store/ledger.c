@@ -1,4 +1,5 @@
 #include "chunks.h"
+#include "store_id.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -17,6 +18,7 @@ struct ledger *ledger_close(struct ledger *l)
 	claim_memory_forget(l);
 	objects_done(&l->objects);
 	free(l->shown);
+	free(l->adopted);
 	free(l);
 	return NULL;
 }
@@ -127,6 +129,7 @@ static int schema_check(struct ledger *l, unsigned flags, struct error *err)
 
 	if (r == 0)
 		r = schema_decide(l, l->version, flags, err);
+	l->is_changed = r > 0;
 	return r > 0 ? migrate(l, flags, err) : r;
 }
 
@@ -152,6 +155,21 @@ int ledger_begin(struct ledger *l, struct error *err)
 	return other_schema(l, version, err);
 }
 
+static int objects_join(void *arg, struct error *err)
+{
+	return store_join(arg, err);
+}
+
+/* A ledger that was just made, or upgraded, takes the directory that it was given; if it cannot, its status says why. Beside
+ * a file there is only one place: where there is nothing, nothing is made before it is needed. */
+static void store_adopt(struct ledger *l)
+{
+	struct error ignored = ERROR_INIT;
+
+	if (l->backend->ops->dialect != SQL_SQLITE || objects_open(&l->objects, &ignored) > 0)
+		(void)store_join(l, &ignored);
+}
+
 int ledger_open(const char *url, unsigned flags, struct ledger **ret, struct error *err)
 {
 	_cleanup_ledger_url_ struct ledger_url u = {0};
@@ -166,6 +184,9 @@ int ledger_open(const char *url, unsigned flags, struct ledger **ret, struct err
 	objects_init(&l->objects, TAKE_PTR(u.objects));
 	l->objects_inside = u.objects_inside;
 	l->objects_max = u.objects_inside ? u.objects_max : UINT64_MAX;
+	l->objects.join = objects_join;
+	l->store_named = u.objects_named;
+	l->objects.join_arg = l;
 	l->blob_max = u.blob_max;
 	l->shown = ledger_url_redacted(url);
 	if (!l->shown)
@@ -178,6 +199,8 @@ int ledger_open(const char *url, unsigned flags, struct ledger **ret, struct err
 	/* Objects are files, and the worker's. */
 	if (l->backend->only_submits)
 		l->blob_max = BLOB_MAX_MOST;
+	if (l->is_changed && !l->objects_inside)
+		store_adopt(l);
 	*ret = TAKE_PTR(l);
 	return 0;
 }
@@ -337,11 +360,15 @@ struct objects_owner ledger_owner(struct ledger *l)
 int ledger_sweep(struct ledger *l, uint64_t *ret_removed, struct error *err)
 {
 	struct objects_owner owner = ledger_owner(l);
+	enum store_state state = STORE_NEW;
 	uint64_t removed = 0;
-	int r = 0;
+	int r = l->objects_inside ? 0 : store_examine(l, &state, NULL, err, err);
 
-	/* A directory that is not the ledger's by name may be another's, too. */
-	if (!l->objects_inside)
+	*ret_removed = 0;
+	if (r < 0 || state == STORE_WRONG)
+		return r < 0 ? r : -EINVAL;
+	/* Of a directory that is nobody's yet nothing is ours to remove. */
+	if (state == STORE_READY)
 		r = objects_sweep(&l->objects, &owner, &removed, err);
 	if (r == 0 && ledger_has_chunks(l) && !l->backend->only_submits)
 		r = chunks_sweep(l, &removed, err);

@@ -66,6 +66,14 @@ int ledger_analysis(struct ledger *l, const char *id, struct analysis_state *ret
 /* Refused if whoever is connected may not: a submitter, a reader. */
 int ledger_may_commit(struct ledger *l, const char *id, struct error *err);
 
+/* Before something runs whose outputs may be large, and where they would be put: refused in one sentence if the directory is
+ * not this ledger's object store (store_id.h). A ledger on a server that has none yet takes it. */
+int ledger_store_ready(struct ledger *l, struct error *err);
+/* Where the store is and what it is, in words; touches nothing. Negative: it is not this ledger's, or cannot be looked at. */
+int ledger_store_describe(struct ledger *l, char *ret, size_t room, struct error *err);
+/* What opening it has done about its store, as a sentence; NULL: nothing. */
+const char *ledger_store_adopted(const struct ledger *l);
+
 /* Contents up to this size are part of their row. */
 uint64_t ledger_blob_max(const struct ledger *l);
 /* Outputs above this size are to be put into the object store before they are committed; UINT64_MAX: none is, since the
@@ -152,12 +160,13 @@ int ledger_load_log(struct ledger *l, const struct attempt *a, int stream, struc
 /* Writes an output's content to fd, verifying its digest on the way: what was written is good only if 0 comes back. */
 int ledger_copy_output(struct ledger *l, const struct output *o, int fd, struct error *err);
 
-/* Removes temporary objects of dead writers and unreferenced objects, without racing a commit. */
+/* Removes temporary objects of dead writers and unreferenced objects, without racing a commit. Refused where the directory is
+ * not this ledger's. */
 int ledger_sweep(struct ledger *l, uint64_t *ret_removed, struct error *err);
 
-/* db status / db check: {"url","version","wanted","analyses","attempts","outputs","blobs","objects","queue":{…}} and
+/* db status / db check: {"url","version","wanted","analyses","attempts","outputs","blobs","objects","store":{…},"queue":{…}} and
  * {"checked", "problems":[{"kind","object","message"}], "busy"}; kinds: "damaged", "missing", "orphan", "reference",
- * "database"; busy: commits were going on, orphans were not looked for. */
+ * "store", "database"; busy: commits were going on, orphans were not looked for. */
 int ledger_status(struct ledger *l, json_t **ret, struct error *err);
 int ledger_check(struct ledger *l, json_t **ret, struct error *err);
 

@@ -1,7 +1,7 @@
 /*
  * Reading what is large, and only when asked for: all attempts, logs, contents.
  */
-#include "store.h"
+#include "store_id.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -103,6 +103,21 @@ static int copy_row(void *arg, const struct value *row, struct error *err)
 	return r < 0 ? error_system(err, -r, "cannot write it") : 0;
 }
 
+/* What is missing from a directory that is not the ledger's is elsewhere. */
+static int copy_object(struct ledger *l, const struct output *o, int fd, struct error *err)
+{
+	struct error why = ERROR_INIT;
+	int r = ledger_copy_object(l, o->sha256, o->size, fd, err);
+	enum store_state state;
+
+	if (r < 0 && err->kind == ERROR_NOT_FOUND && !l->objects_inside &&
+	    (store_examine(l, &state, NULL, &why, &why) < 0 || state == STORE_WRONG)) {
+		why.stage = err->stage;
+		*err = why;
+	}
+	return r;
+}
+
 int ledger_copy_output(struct ledger *l, const struct output *o, int fd, struct error *err)
 {
 	struct value key = value_bytes(o->sha256, DIGEST_SIZE);
@@ -114,7 +129,7 @@ int ledger_copy_output(struct ledger *l, const struct output *o, int fd, struct 
 		r = error_set(err, ERROR_LEDGER, "its content is missing from the ledger %s",
 			      l->backend->name);
 	if (r == 0 && copy.is_object)
-		r = ledger_copy_object(l, o->sha256, o->size, fd, err);
+		r = copy_object(l, o, fd, err);
 	if (r < 0)
 		error_prefix(err, r, "cannot get '%s'",
 			     text_escape_into(path, sizeof path, o->path, strlen(o->path)));

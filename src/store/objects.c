@@ -7,6 +7,7 @@
 #include <string.h>
 #include <sys/file.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include "file.h"
 #include "process.h"
@@ -16,7 +17,7 @@ enum { SCRATCH_SIZE = 1 << 20, FLUSH_EVERY = 16 << 20 };
 
 void objects_init(struct objects *o, char *path)
 {
-	*o = (struct objects){.path = path, .dir = -1, .lock = -1};
+	*o = (struct objects){.path = path, .dir = -1, .lock = -1, .group = NO_GROUP};
 }
 
 void objects_done(struct objects *o)
@@ -28,49 +29,12 @@ void objects_done(struct objects *o)
 	objects_init(o, NULL);
 }
 
-int objects_subdir(struct objects *o, const char *name, struct error *err)
+/* What we have made is its owner's alone, or the group's too, whatever the umask. -errno. */
+static int share(const struct objects *o, int fd, mode_t alone, mode_t shared)
 {
-	int fd = openat(o->dir, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC), r = 0;
-
-	if (fd >= 0)
-		return fd;
-	if (errno == ENOENT && ((r = dir_make_own(o->dir, name, 0700)) == 0 || r == -EEXIST)) {
-		fd = openat(o->dir, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-		if (fd >= 0 && fsync(o->dir) == 0)
-			return fd;
-		fd_close(fd);
-	}
-	return error_system(err, errno, "cannot make '%s' in the object store '%s'", name, o->path);
-}
-
-static int scratch_alloc(struct objects *o, struct error *err)
-{
-	if (!o->scratch)
-		o->scratch = malloc(SCRATCH_SIZE);
-	return o->scratch ? 0 : error_memory(err);
-}
-
-int objects_open(struct objects *o, bool make, struct error *err)
-{
-	if (!o->path)
-		return 0;
-	if (o->dir < 0)
-		o->dir = open(o->path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	if (o->dir < 0 && errno == ENOENT) {
-		int r = make ? dir_make_private(o->path, err) : 0;
-
-		if (r < 0 || !make)
-			return r;
-		o->dir = open(o->path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	}
-	if (o->dir < 0)
-		return error_system(err, errno, "cannot open the object store '%s'", o->path);
-	if (o->lock < 0) {
-		o->lock = openat(o->dir, "lock", O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600);
-		if (o->lock < 0 || fchmod(o->lock, 0600) < 0)
-			return error_system(err, errno, "cannot lock the object store '%s'", o->path);
-	}
-	return 1;
+	if (o->group != NO_GROUP && fchown(fd, (uid_t)-1, o->group) < 0)
+		return -errno;
+	return fchmod(fd, o->group == NO_GROUP ? alone : shared) < 0 ? -errno : 0;
 }
 
 static int lock_take(int fd, int operation)
@@ -83,13 +47,131 @@ static int lock_take(int fd, int operation)
 	return r < 0 ? -errno : 0;
 }
 
+static int name_exclusively(int from_dir, const char *from, int to_dir, const char *to)
+{
+	if (renameat2(from_dir, from, to_dir, to, RENAME_NOREPLACE) == 0)
+		return 0;
+	if (errno != EINVAL)
+		return -errno;
+	/* The file system knows no NOREPLACE (NFS), but it has links, but for directories. */
+	if (linkat(from_dir, from, to_dir, to, 0) < 0)
+		return -errno;
+	return unlinkat(from_dir, from, 0) < 0 ? -errno : 0;
+}
+
+/* One that others of the group may come upon: it has its mode before it has its name. A sweep may take it before that. */
+static int subdir_make_shared(struct objects *o, const char *name)
+{
+	_cleanup_close_ int tmp = openat(o->dir, "tmp", O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC),
+			    fd = -1;
+	char temporary[40];
+	uint64_t random;
+	int r;
+
+	if (tmp < 0)
+		return -errno;
+	(void)random_bytes(&random, sizeof random);
+	snprintf(temporary, sizeof temporary, "%s.%016llx", name, (unsigned long long)random);
+	r = dir_make_own(tmp, temporary, 0700);
+	if (r < 0)
+		return r;
+	fd = openat(tmp, temporary, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	r = fd < 0 ? -errno : lock_take(fd, LOCK_EX);
+	if (r == 0)
+		r = share(o, fd, 0700, 02770);
+	if (r == 0)
+		r = name_exclusively(tmp, temporary, o->dir, name);
+	if (r < 0)
+		unlinkat(tmp, temporary, AT_REMOVEDIR);
+	return r;
+}
+
+static int subdir_make(struct objects *o, const char *name)
+{
+	_cleanup_close_ int fd = -1;
+	int r = -ENOENT;
+
+	for (int tries = 8; o->group != NO_GROUP && r == -ENOENT && tries > 0; tries--)
+		r = subdir_make_shared(o, name);
+	/* EPERM: no links either. ENOENT: there is no tmp yet, then it is this one. */
+	if (o->group != NO_GROUP && r != -EPERM && r != -ENOENT)
+		return r;
+	r = dir_make_own(o->dir, name, 0700);
+	if (r < 0)
+		return r;
+	fd = openat(o->dir, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	return fd < 0 ? -errno : share(o, fd, 0700, 02770);
+}
+
+int objects_subdir(struct objects *o, const char *name, struct error *err)
+{
+	int fd = openat(o->dir, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC), r;
+
+	if (fd >= 0)
+		return fd;
+	r = errno == ENOENT ? subdir_make(o, name) : -errno;
+	if (r == 0 || r == -EEXIST)
+		r = fsync(o->dir) < 0 ? -errno : 0;
+	if (r == 0) {
+		fd = openat(o->dir, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+		r = fd < 0 ? -errno : 0;
+	}
+	if (r == 0)
+		return fd;
+	return error_system(err, -r, "cannot make '%s' in the object store '%s'", name, o->path);
+}
+
+static int scratch_alloc(struct objects *o, struct error *err)
+{
+	if (!o->scratch)
+		o->scratch = malloc(SCRATCH_SIZE);
+	return o->scratch ? 0 : error_memory(err);
+}
+
+int objects_open(struct objects *o, struct error *err)
+{
+	if (!o->path)
+		return 0;
+	if (o->dir < 0)
+		o->dir = open(o->path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	if (o->dir < 0 && errno == ENOENT)
+		return 0;
+	if (o->dir < 0)
+		return error_system(err, errno, "cannot open the object store '%s'", o->path);
+	return 1;
+}
+
+int objects_open_lock(struct objects *o, struct error *err)
+{
+	struct stat st;
+	int r = objects_open(o, err), fd;
+
+	if (r <= 0 || o->lock >= 0)
+		return r;
+	fd = openat(o->dir, "lock", O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600);
+	r = fd < 0 || fstat(fd, &st) < 0 ? -errno : 0;
+	/* Another's has its mode from whoever made the store. */
+	if (r == 0 && st.st_uid == geteuid())
+		r = share(o, fd, 0600, 0660);
+	if (r < 0) {
+		fd_close(fd);
+		return error_system(err, -r, "cannot lock the object store '%s'", o->path);
+	}
+	o->lock = fd;
+	return 1;
+}
+
 int objects_hold(struct objects *o, struct error *err)
 {
 	int r;
 
 	if (o->holding)
 		return 0;
-	r = objects_open(o, true, err);
+	r = o->joined ? 0 : o->join(o->join_arg, err);
+	if (r == 0)
+		r = objects_open_lock(o, err);
+	if (r == 0)
+		return error_system(err, ENOENT, "cannot open the object store '%s'", o->path);
 	if (r < 0)
 		return r;
 	r = lock_take(o->lock, LOCK_SH);
@@ -116,17 +198,128 @@ static int temporary_open(struct objects *o, int tmp, char *name, size_t room, s
 		_cleanup_close_ int fd = -1;
 		uint64_t random;
 		struct stat st;
+		int r;
 
 		(void)random_bytes(&random, sizeof random);
 		snprintf(name, room, "%.8s.%d.%016llx", host, (int)getpid(), (unsigned long long)random);
 		fd = openat(tmp, name, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
 		if (fd < 0 && errno == EEXIST)
 			continue;
-		if (fd < 0 || fchmod(fd, 0600) < 0 || lock_take(fd, LOCK_EX) < 0 || fstat(fd, &st) < 0)
-			return error_system(err, errno, "cannot make an object in '%s'", o->path);
+		r = fd < 0 ? -errno : share(o, fd, 0600, 0640);
+		if (r == 0)
+			r = lock_take(fd, LOCK_EX);
+		if (r == 0 && fstat(fd, &st) < 0)
+			r = -errno;
+		if (r < 0)
+			return error_system(err, -r, "cannot make an object in '%s'", o->path);
 		if (st.st_nlink > 0)
 			return TAKE_FD(fd);
 	}
+}
+
+int objects_id_read(struct objects *o, struct store_id *ret, struct error *err)
+{
+	_cleanup_buffer_ struct buffer b = {0};
+	_cleanup_close_ int fd = -1;
+	struct store_id id = {0};
+	int r = objects_open(o, err);
+
+	*ret = id;
+	if (r <= 0)
+		return r;
+	fd = openat(o->dir, "id", O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+	if (fd < 0 && errno == ENOENT)
+		return 0;
+	r = fd < 0 ? -errno : file_read_all(fd, &b, 2 * TOKEN_SIZE);
+	if (r < 0 && r != -EFBIG)
+		return error_system(err, -r, "cannot read the id of the object store '%s'", o->path);
+	if (r == 0 && b.size == 2 * TOKEN_SIZE && b.data[TOKEN_SIZE - 1] == ' ' &&
+	    b.data[b.size - 1] == '\n') {
+		memcpy(id.ledger, b.data, TOKEN_SIZE - 1);
+		memcpy(id.store, b.data + TOKEN_SIZE, TOKEN_SIZE - 1);
+	}
+	if (strspn(id.ledger, "0123456789abcdef") + strspn(id.store, "0123456789abcdef") !=
+	    2 * (TOKEN_SIZE - 1))
+		return error_set(err, ERROR_LEDGER,
+				 "the file 'id' of the object store '%s' is damaged: it has one line, of two "
+				 "words with 32 digits each, which the ledger has in its table 'store'",
+				 o->path);
+	*ret = id;
+	return 1;
+}
+
+/* Of what was there before we came: made by an administrator, or for its owner alone until now. */
+static int check_shared(const struct objects *o, int fd, struct error *err)
+{
+	struct stat st;
+
+	if (o->group == NO_GROUP)
+		return 0;
+	if (fstat(fd, &st) < 0)
+		return error_system(err, errno, "cannot look at the object store '%s'", o->path);
+	if (st.st_gid == o->group && (st.st_mode & 02770) == 02770)
+		return 0;
+	if (st.st_uid == geteuid() && share(o, fd, 0700, 02770) == 0)
+		return 0;
+	return error_set(
+		err, ERROR_REFUSED,
+		"the object store '%s' does not belong to its group: `chgrp -R %u DIR`, `chmod -R g+rwX DIR` "
+		"and `find DIR -type d -exec chmod 2770 {} +` by its owner give it to the group",
+		o->path, (unsigned)o->group);
+}
+
+/* Parents that are made for it are their owner's alone, where nobody else would come through. */
+static int dir_make(const struct objects *o, struct error *err)
+{
+	if (o->group == NO_GROUP)
+		return dir_make_private(o->path, err);
+	if (mkdir(o->path, 0700) == 0 || errno == EEXIST)
+		return 0;
+	return error_system(err, errno, "cannot make the object store '%s'", o->path);
+}
+
+static int furnish(struct objects *o, struct error *err)
+{
+	static const char *const names[] = {"tmp", "pins"};
+	int r = dir_make(o, err);
+
+	if (r == 0)
+		r = objects_open(o, err);
+	if (r >= 0)
+		r = check_shared(o, o->dir, err);
+	for (size_t i = 0; i < ARRAY_SIZE(names) && r >= 0; i++) {
+		_cleanup_close_ int fd = objects_subdir(o, names[i], err);
+
+		r = fd < 0 ? fd : check_shared(o, fd, err);
+	}
+	return r < 0 ? r : objects_open_lock(o, err);
+}
+
+int objects_make(struct objects *o, const struct store_id *id, struct error *err)
+{
+	_cleanup_close_ int tmp = -1, fd = -1;
+	char temporary[64], line[2 * TOKEN_SIZE + 1];
+	int r = furnish(o, err);
+
+	if (r < 0)
+		return r;
+	tmp = objects_subdir(o, "tmp", err);
+	fd = tmp < 0 ? tmp : temporary_open(o, tmp, temporary, sizeof temporary, err);
+	if (fd < 0)
+		return fd;
+	snprintf(line, sizeof line, "%s %s\n", id->ledger, id->store);
+	r = file_write_all(fd, line, strlen(line));
+	if (r == 0 && fsync(fd) < 0)
+		r = -errno;
+	if (r == 0)
+		r = name_exclusively(tmp, temporary, o->dir, "id");
+	if (r == 0 && fsync(o->dir) < 0)
+		r = -errno;
+	if (r < 0)
+		unlinkat(tmp, temporary, 0);
+	return r < 0 && r != -EEXIST
+		       ? error_system(err, -r, "cannot give the object store '%s' its id", o->path)
+		       : r;
 }
 
 static ssize_t read_at(int fd, void *data, size_t size, uint64_t at)
@@ -249,7 +442,7 @@ int objects_put(struct objects *o, int fd, uint64_t size, uint8_t ret_sha256[DIG
 int objects_find(struct objects *o, const uint8_t sha256[DIGEST_SIZE], struct error *err)
 {
 	char path[3 + DIGEST_TEXT_SIZE], fan[3], name[DIGEST_TEXT_SIZE];
-	int r = objects_open(o, false, err);
+	int r = objects_open(o, err);
 
 	if (r <= 0)
 		return r < 0 ? r : -ENOENT;

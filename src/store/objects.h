@@ -5,6 +5,7 @@
  *	tmp/…        being written; its writer holds a flock on it
  *	pins/TOKEN   digests that an attempt, finished but not committed yet, will refer to
  *	lock         held shared from the first put until the commit, exclusively by a sweep
+ *	id           whose it is: the ledger's id and the store's own, which the ledger has too (store_id.h)
  *
  * Zero-initialise with objects_init; nothing is made or opened before it is needed. A crash leaves at most a file in
  * tmp/ and objects that nobody refers to; objects_sweep removes both, and waits for nobody: what is in use by a
@@ -15,24 +16,47 @@
 
 #include <stdbool.h>
 #include <stdint.h>
+#include <sys/types.h>
 
 #include "digest.h"
 #include "error.h"
+#include "id.h"
 
 struct objects {
 	char *path;
+	gid_t group; /* all of whom it belongs to; NO_GROUP: to its owner alone */
+	/* Makes sure that the store is its ledger's, and made; before the first put. */
+	int (*join)(void *arg, struct error *err);
+	void *join_arg;
+	bool joined;
 	int dir;       /* -1: not opened yet */
 	int lock;      /* -1: not opened yet */
 	bool holding;  /* the lock, shared */
 	char *scratch; /* the copy buffer; NULL: not allocated yet */
 };
 
+#define NO_GROUP ((gid_t)-1)
+
 void objects_init(struct objects *o, char *path); /* takes the path; NULL: there is none, nor can be */
 void objects_done(struct objects *o);
 
-/* Opens the store, or makes it: 1, 0 if it is not there, negative. Every other call does this by itself. */
-int objects_open(struct objects *o, bool make, struct error *err);
-/* A directory of the open store: made with mode 0700 whatever the umask if it is not there, its entry on disk. */
+/* Opens the store: 1, 0 if it is not there, negative. Every other call does this by itself. */
+int objects_open(struct objects *o, struct error *err);
+/* The same, and its file `lock`. */
+int objects_open_lock(struct objects *o, struct error *err);
+
+/* Both are "" where there is no such file. */
+struct store_id {
+	char ledger[TOKEN_SIZE], store[TOKEN_SIZE];
+};
+/* 1, 0 if there is none, negative. */
+int objects_id_read(struct objects *o, struct store_id *ret, struct error *err);
+/* Makes the directory and what must be there before its first object, and gives it this id at the end: what has one is
+ * whole. -EEXIST, and no error set: it has one. */
+int objects_make(struct objects *o, const struct store_id *id, struct error *err);
+
+/* A directory of the open store: made with mode 0700 whatever the umask (2770 and the group's) if it is not there, its
+ * entry on disk. */
 int objects_subdir(struct objects *o, const char *name, struct error *err);
 
 /* Keeps every sweep out until objects_release(): between "it is there" and "it is referred to". */

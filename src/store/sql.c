@@ -72,6 +72,7 @@
 #define FIRST_OF(column, where) "(SELECT min(" column ") FROM @queue WHERE " where ")"
 #define FIRST_LEASE		FIRST_OF("lease_until", "state = 'running'")
 #define FIRST_DUE		FIRST_OF("due_at", "state = 'waiting' AND due_at IS NOT NULL")
+#define STORE_ROW		"SELECT ledger_id, store_id, host, path FROM @store"
 /* A task's id: digits follow the dot. */
 #define TASK(id) \
 	id " > $1 AND " id " < $2 AND ltrim(substr(" id ", length(CAST($1 AS TEXT)) + 1), '0123456789') = ''"
@@ -127,6 +128,12 @@ static const struct {
 			       "(SELECT sha256 FROM @blob_staged ORDER BY sha256 LIMIT $1)"},
 	[SQL_CHANGES] = {"SELECT changes()"},
 	[SQL_BLOB_CONTENT] = {"SELECT content, size FROM @blob WHERE sha256 = $1"},
+	[SQL_STORE] = {STORE_ROW},
+	[SQL_STORE_LOCK] = {STORE_ROW "^"},
+	[SQL_STORE_SET] = {"UPDATE @store SET store_id = $1, joined_at = $2, host = $3, path = $4"},
+	[SQL_STORE_CONTENTS] = {"SELECT sha256, size FROM @blob WHERE content IS NULL",
+				"SELECT sha256, size FROM @blob b WHERE content IS NULL "
+				"AND NOT EXISTS (SELECT 1 FROM @object o WHERE o.sha256 = b.sha256)"},
 	[SQL_BLOB_PAGE] =
 		{"SELECT sha256, size, content FROM @blob WHERE sha256 > $1 ORDER BY sha256 LIMIT $2"},
 	[SQL_OBJECT_PATIENTLY] = {NULL, "SELECT set_config('lock_timeout', '5min', true)"},

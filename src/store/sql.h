@@ -53,6 +53,10 @@ enum sql {
 	SQL_EVENTS,	    /* id, number → at, stage, text */
 	SQL_SAMPLES,	    /* id, number → at_ms, cpu_ms, memory_bytes, pids */
 	SQL_LOG,	    /* id, number, stream → head, tail, omitted */
+	SQL_STORE,	    /* → ledger_id, store_id, host, path */
+	SQL_STORE_LOCK,	    /* the same; locks it */
+	SQL_STORE_SET,	    /* store_id, at, host, path */
+	SQL_STORE_CONTENTS, /* → sha256, size: of the contents that lie outside */
 	SQL_COUNTS,	    /* → analyses, attempts, outputs, blobs, objects */
 	SQL_POST_COLUMNS, /* table's name → column, class (see backend.h), its letter for a binary COPY, its type in words */
 	SQL_POST_SUM,	 /* id, number → rows posted, null: none */

@@ -87,7 +87,9 @@ static int temporary_remove(void *arg, int dir, const char *name, struct error *
 {
 	_cleanup_close_ int fd = openat(dir, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
 
-	if (fd >= 0 && flock(fd, LOCK_EX | LOCK_NB) == 0 && unlinkat(dir, name, 0) == 0)
+	if (fd < 0 || flock(fd, LOCK_EX | LOCK_NB) < 0)
+		return 0;
+	if (unlinkat(dir, name, 0) == 0 || (errno == EISDIR && unlinkat(dir, name, AT_REMOVEDIR) == 0))
 		++*(uint64_t *)arg;
 	return 0;
 }
@@ -111,7 +113,8 @@ int objects_pin(struct objects *o, const char *token, const uint8_t (*sha256)[DI
 		if (buffer_printf(&b, "%s\n", hex) < 0)
 			return error_memory(err);
 	}
-	return file_replace(pins, token, b.data ? b.data : "", b.size, 0600, true, err);
+	return file_replace(pins, token, b.data ? b.data : "", b.size, o->group == NO_GROUP ? 0600 : 0640,
+			    true, err);
 }
 
 void objects_unpin(struct objects *o, const char *token)
@@ -120,7 +123,7 @@ void objects_unpin(struct objects *o, const char *token)
 	struct error ignored = ERROR_INIT;
 
 	snprintf(path, sizeof path, "pins/%s", token);
-	if (objects_open(o, false, &ignored) == 1)
+	if (objects_open(o, &ignored) == 1)
 		unlinkat(o->dir, path, 0);
 }
 
@@ -209,7 +212,7 @@ static int locked_orphans(struct objects *o, struct pins *pins, entry_fn fn, voi
 
 int objects_lock_alone(struct objects *o, struct error *err)
 {
-	int r = objects_open(o, false, err);
+	int r = objects_open_lock(o, err);
 
 	if (r <= 0)
 		return r;
@@ -247,7 +250,7 @@ int objects_sweep(struct objects *o, const struct objects_owner *owner, uint64_t
 		  struct error *err)
 {
 	uint64_t removed = 0;
-	int r = objects_open(o, false, err);
+	int r = objects_open(o, err);
 
 	if (r > 0)
 		r = each_entry(o, "tmp", temporary_remove, &removed, err);

@@ -51,6 +51,7 @@ static int parameter_objects(struct ledger_url *u, const char *value)
 	if (u->objects_inside)
 		return u->is_postgres ? 0 : -EINVAL;
 	u->objects = strdup(value);
+	u->objects_named = true;
 	return u->objects && *value ? 0 : -EINVAL;
 }
 
@@ -288,6 +289,7 @@ static bool is_no_place(const char *word)
 					    "statement",
 					    "blob_max",
 					    "objects_max",
+					    "objects",
 					    "connect_timeout",
 					    "application_name",
 					    "keepalives",
@@ -493,12 +495,29 @@ static int place_of(const char *url, struct buffer *b)
 	return r < 0 ? r : copy_parameters(query, is_no_place, b);
 }
 
+/* How much of the URL of a file is its path, and where that begins. */
+static size_t path_of(const char **url)
+{
+	const char *query = NULL;
+
+	if (strncmp(*url, "sqlite:", 7) == 0) {
+		*url += strncmp(*url, "sqlite:///", 10) == 0 ? 9 : 7;
+		query = path_has_query(*url) ? strrchr(*url, '?') : NULL;
+	}
+	return query ? (size_t)(query - *url) : strlen(*url);
+}
+
 int ledger_url_same(const char *a, const char *b)
 {
 	_cleanup_buffer_ struct buffer x = {0}, y = {0};
 
-	if (!is_postgres(a) || !is_postgres(b))
-		return strcmp(a, b) == 0;
+	if (is_postgres(a) != is_postgres(b))
+		return 0;
+	if (!is_postgres(a)) {
+		size_t n = path_of(&a);
+
+		return n == path_of(&b) && memcmp(a, b, n) == 0;
+	}
 	if (place_of(a, &x) < 0 || place_of(b, &y) < 0)
 		return -ENOMEM;
 	return x.size == y.size && (x.size == 0 || memcmp(x.data, y.data, x.size) == 0);

@@ -28,6 +28,7 @@ struct ledger_url {
 	char *objects;
 	bool objects_inside;  /* the database itself is the object store (chunks.h) */
 	uint64_t objects_max; /* how large a content it takes */
+	bool objects_named;   /* a directory, by the URL itself */
 	uint64_t blob_max;
 	uint64_t busy_ms;      /* how long to wait for others' locks */
 	bool any_filesystem;   /* SQLite: the user has said that no other machine opens it */

@@ -282,29 +282,50 @@ void ground_remove(struct ground *g)
 	remove_tree(g->dir);
 }
 
+/* The ledger's store, as its first use would have left it: an id, and nothing else. (On a server `db init` has made it.) */
+static void store_make(const struct ground *g)
+{
+	_cleanup_close_ int out = memory_file(), fd = -1;
+	_cleanup_buffer_ struct buffer b = {0};
+	char path[512];
+
+	if (!g->db[0]) {
+		directory(g, g->dir, "objects", 0700);
+		fd = open(join(g->dir, "objects/id", path), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+		if (fd < 0 || !ledger_sql(g, "UPDATE fumehood_store SET store_id = ledger_id", -1) ||
+		    !ledger_sql(g, "SELECT ledger_id || ' ' || store_id FROM fumehood_store", out))
+			give_up("cannot give the ledger a store");
+		memory_file_read(out, &b);
+		if (!b.data || file_write_all(fd, b.data, b.size) < 0 || fchown(fd, g->uid, g->uid) < 0)
+			give_up("cannot write '%s'", path);
+	}
+}
+
+/* The store is there, and takes nothing. */
 void ground_block(const struct ground *g)
 {
-	char store[512], away[512];
+	char tmp[512], away[512];
 	int fd;
 
 	if (!g->blocked)
 		return;
-	(void)rename(join(g->dir, "objects", store), join(g->dir, "objects.away", away));
-	fd = open(store, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+	store_make(g);
+	(void)rename(join(g->dir, "objects/tmp", tmp), join(g->dir, "objects/tmp.away", away));
+	fd = open(tmp, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
 	if (fd < 0)
-		give_up("cannot make '%s': %s", store, strerror(errno));
+		give_up("cannot make '%s': %s", tmp, strerror(errno));
 	fd_close(fd);
 }
 
 void ground_unblock(const struct ground *g)
 {
-	char store[512], away[512];
+	char tmp[512], away[512];
 
 	if (!g->blocked)
 		return;
-	if (unlink(join(g->dir, "objects", store)) < 0)
-		give_up("cannot remove '%s': %s", store, strerror(errno));
-	(void)rename(join(g->dir, "objects.away", away), store);
+	if (unlink(join(g->dir, "objects/tmp", tmp)) < 0)
+		give_up("cannot remove '%s': %s", tmp, strerror(errno));
+	(void)rename(join(g->dir, "objects/tmp.away", away), tmp);
 }
 
 void ground_run_argv(const struct ground *g, const char *id, bool again, const char *argv[GROUND_ARGS_MAX])

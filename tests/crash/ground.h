@@ -25,7 +25,7 @@ struct wish {
 	const char *busy; /* how long a commit waits for that server */
 	uid_t uid;	  /* who runs it */
 	bool own_disk; /* its runs ask for a disk limit, and so the workspace is a file system of its own */
-	bool blocked;  /* its runs end pending: there is no object store until ground_unblock() */
+	bool blocked;  /* its runs end pending: the object store takes nothing until ground_unblock() */
 	bool post;     /* its runs have a post-process, whose rows go with the outputs */
 	bool inside;   /* PostgreSQL: it is the object store, too */
 };

@@ -23,7 +23,11 @@ def server():
 
 @pytest.fixture
 def shared(hood, server):
+    """A ledger that is new: it knows its object store, which is another one for each test."""
+    subprocess.run(['psql', '-Xq', '-d', server[0], '-c', 'DROP SCHEMA IF EXISTS fumehood CASCADE'], check=True,
+                   stderr=subprocess.DEVNULL, env={'PATH': os.environ['PATH']})
     hood.env.update(FUMEHOOD_DB=server[0], FUMEHOOD_OBJECTS=str(hood.home / 'objects'))
+    hood.succeed('db', 'init')
     return hood
 
 

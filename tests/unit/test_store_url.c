@@ -120,7 +120,12 @@ static void test_the_same_ledger_whoever_connects(void **state)
 			 1);
 	assert_int_equal(ledger_url_same("postgresql://u:s@h/db", "postgresql://u:s@h/other"), 0);
 	assert_int_equal(ledger_url_same("postgresql://u:s@h/db", "postgresql://u:s@g/db"), 0);
-	assert_int_equal(ledger_url_same("postgresql://h/db?objects=/a", "postgresql://h/db?objects=/b"), 0);
+	/* Which directory is the ledger's does the ledger know. */
+	assert_int_equal(ledger_url_same("postgresql://h/db?objects=/a", "postgresql://h/db?objects=/b"), 1);
+	assert_int_equal(ledger_url_same("sqlite:/a?objects=/x", "sqlite:///a?objects=/y&busy=1s"), 1);
+	assert_int_equal(ledger_url_same("sqlite:/a?objects=/x", "/a"), 1);
+	assert_int_equal(ledger_url_same("sqlite:/a?b", "sqlite:/a"), 0);
+	assert_int_equal(ledger_url_same("/a?objects=/x", "/a"), 0);
 	assert_int_equal(ledger_url_same("postgresql://", "postgresql://u:s@"), 1);
 	assert_int_equal(ledger_url_same("sqlite:/a", "sqlite:/a"), 1);
 	assert_int_equal(ledger_url_same("sqlite:/a", "sqlite:/b"), 0);

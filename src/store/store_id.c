@@ -1,0 +1,292 @@
+#include "store_id.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/utsname.h>
+
+#include "clock.h"
+#include "queue_private.h"
+#include "text.h"
+
+/* The row. */
+struct store_row {
+	struct store_id id;
+	char host[256], path[512];
+};
+
+static int row_take(void *arg, const struct value *row, struct error *err UNUSED)
+{
+	struct store_row *k = arg;
+
+	value_to_fixed(&row[0], k->id.ledger, sizeof k->id.ledger);
+	value_to_fixed(&row[1], k->id.store, sizeof k->id.store);
+	value_to_fixed(&row[2], k->host, sizeof k->host);
+	text_escape_into(k->path, sizeof k->path, row[3].data ? row[3].data : "", row[3].size);
+	return 0;
+}
+
+static int row_load(struct ledger *l, enum sql which, struct store_row *ret, struct error *err)
+{
+	int r;
+
+	*ret = (struct store_row){0};
+	r = ledger_run(l, which, NULL, 0, row_take, ret, err);
+	if (r == 0 && !ret->id.ledger[0])
+		return error_set(err, ERROR_LEDGER, "the table 'store' of the ledger %s has lost its row",
+				 l->backend->name);
+	return r;
+}
+
+enum { SHOWN_ROOM = 400 };
+
+/* For messages. */
+static const char *shown(const struct ledger *l, char room[SHOWN_ROOM])
+{
+	return text_escape_into(room, SHOWN_ROOM, l->objects.path, strlen(l->objects.path));
+}
+
+static int wrong(const struct ledger *l, const struct store_row *k, const struct store_id *found,
+		 struct error *why)
+{
+	char has[64] = "has no id", room[SHOWN_ROOM];
+
+	if (l->objects.dir < 0)
+		snprintf(has, sizeof has, "is not there");
+	else if (found->store[0])
+		snprintf(has, sizeof has, "has the id %s", found->store);
+	error_set(
+		why, ERROR_REFUSED,
+		"the object store '%s' %s, and the ledger %s has one with the id %s (at first '%s' on %s): name that "
+		"directory with objects=DIR in the ledger's URL",
+		shown(l, room), has, l->backend->name, k->id.store, k->path, k->host);
+	return error_here(why, -EINVAL);
+}
+
+static int anothers(const struct ledger *l, const struct store_row *k, const struct store_id *found,
+		    struct error *why)
+{
+	char room[SHOWN_ROOM];
+
+	error_set(
+		why, ERROR_REFUSED,
+		"the object store '%s' is that of another ledger, with the id %s, and not of %s, which has the id %s: "
+		"name a directory of its own with objects=DIR in the ledger's URL",
+		shown(l, room), found->ledger, l->backend->name, k->id.ledger);
+	return error_here(why, -EINVAL);
+}
+
+/* What the two say together. negative only if the directory cannot be read. */
+static int judge(struct ledger *l, const struct store_row *k, struct store_id *ret_found,
+		 enum store_state *ret, struct error *why, struct error *err)
+{
+	struct store_id found;
+	int r = objects_id_read(&l->objects, &found, err);
+
+	if (r < 0)
+		return r;
+	*ret = STORE_NEW;
+	if (k->id.store[0])
+		*ret = strcmp(k->id.store, found.store) == 0 ? STORE_READY : STORE_WRONG;
+	else if (found.ledger[0] && strcmp(k->id.ledger, found.ledger) != 0)
+		*ret = STORE_WRONG;
+	if (*ret == STORE_WRONG)
+		(k->id.store[0] ? wrong : anothers)(l, k, &found, why);
+	*ret_found = found;
+	return 0;
+}
+
+int store_examine(struct ledger *l, enum store_state *ret, struct store_id *ret_id, struct error *why,
+		  struct error *err)
+{
+	struct store_id found;
+	struct store_row known;
+	int r = row_load(l, SQL_STORE, &known, err);
+
+	if (r == 0 && ret_id)
+		*ret_id = known.id;
+	return r < 0 ? r : judge(l, &known, &found, ret, why, err);
+}
+
+struct presence {
+	struct ledger *l;
+	uint64_t total, here;
+};
+
+static int count_row(void *arg, const struct value *row, struct error *err)
+{
+	struct presence *p = arg;
+	uint8_t sha256[DIGEST_SIZE];
+	int r = value_to_digest(&row[0], sha256, err);
+
+	if (r == 0)
+		r = objects_has(&p->l->objects, sha256, (uint64_t)value_to_integer(&row[1], 0), err);
+	if (r < 0)
+		return r;
+	p->total++;
+	p->here += r == 1;
+	return 0;
+}
+
+/* A ledger from before it had ids may have its contents in a directory already: which must be this one. */
+static int check_presence(struct ledger *l, struct presence *p, struct error *err)
+{
+	int r = ledger_run(l, SQL_STORE_CONTENTS, NULL, 0, count_row, p, err);
+	char room[SHOWN_ROOM];
+
+	if (r < 0 || p->total == 0 || p->here > 0)
+		return r;
+	error_set(
+		err, ERROR_REFUSED,
+		"the object store '%s' has none of the %llu large contents that the ledger %s has outside: name the "
+		"directory that has them with objects=DIR in the ledger's URL, or use it on the host that has them",
+		shown(l, room), (unsigned long long)p->total, l->backend->name);
+	return error_here(err, -EINVAL);
+}
+
+static int row_save(struct ledger *l, const struct store_id *id, struct error *err)
+{
+	struct value row[] = {value_text(id->store), value_time(clock_utc()), value_text(NULL),
+			      value_path(l->objects.path)};
+	struct utsname host;
+
+	uname(&host);
+	row[2] = value_text(host.nodename);
+	return ledger_run(l, SQL_STORE_SET, row, ARRAY_SIZE(row), NULL, NULL, err);
+}
+
+static void adopted(struct ledger *l, const struct store_id *id, const struct presence *p)
+{
+	char room[SHOWN_ROOM];
+
+	free(l->adopted);
+	if (asprintf(
+		    &l->adopted,
+		    "the object store '%s' is this ledger's from now on, with the id %s; %llu of %llu contents that "
+		    "belong there are in it",
+		    shown(l, room), id->store, (unsigned long long)p->here, (unsigned long long)p->total) < 0)
+		l->adopted = NULL;
+}
+
+/* Holds the row: nobody else joins before we have. */
+static int join(struct ledger *l, void *arg UNUSED, struct error *err)
+{
+	struct presence presence = {.l = l};
+	enum store_state state = STORE_NEW;
+	struct store_id found;
+	struct store_row known;
+	int r = row_load(l, SQL_STORE_LOCK, &known, err);
+
+	if (r == 0)
+		r = judge(l, &known, &found, &state, err, err);
+	if (r < 0 || state != STORE_NEW)
+		return r < 0 ? r : state == STORE_READY ? 0 : -EINVAL;
+	if (!found.store[0]) {
+		r = check_presence(l, &presence, err);
+		found = known.id;
+		if (r == 0)
+			r = token_make(found.store, err);
+		if (r == 0)
+			r = objects_make(&l->objects, &found, err);
+		if (r == -EEXIST) { /* another ledger's, at this moment */
+			(void)objects_id_read(&l->objects, &found, err);
+			return anothers(l, &known, &found, err);
+		}
+	}
+	if (r >= 0)
+		r = row_save(l, &found, err);
+	if (r == 0)
+		adopted(l, &found, &presence);
+	return r < 0 ? r : 0;
+}
+
+int store_join(struct ledger *l, struct error *err)
+{
+	struct error why = ERROR_INIT;
+	enum store_state state = STORE_NEW;
+	int r = l->objects.joined ? 0 : store_examine(l, &state, NULL, &why, err);
+
+	if (r < 0 || l->objects.joined)
+		return r;
+	if (state == STORE_WRONG) {
+		why.stage = err->stage;
+		*err = why;
+		return -EINVAL;
+	}
+	if (state == STORE_NEW)
+		r = queue_transaction(l, join, NULL, err);
+	l->objects.joined = r == 0;
+	return r;
+}
+
+int ledger_store_ready(struct ledger *l, struct error *err)
+{
+	struct error why = ERROR_INIT;
+	enum store_state state = STORE_NEW;
+	int r;
+
+	if (l->backend->only_submits || l->objects_inside)
+		return 0;
+	if (l->backend->ops->dialect != SQL_SQLITE || l->store_named)
+		return store_join(l, err);
+	/* Beside a file: who has the one has the other. It is made when it is needed. */
+	r = store_examine(l, &state, NULL, &why, err);
+	if (r < 0 || state != STORE_WRONG)
+		return r;
+	why.stage = err->stage;
+	*err = why;
+	return -EINVAL;
+}
+
+int ledger_store_describe(struct ledger *l, char *ret, size_t room, struct error *err)
+{
+	enum store_state state = STORE_NEW;
+	struct store_id id;
+	char path[SHOWN_ROOM];
+	int r;
+
+	if (l->objects_inside) {
+		snprintf(ret, room, "in the ledger itself");
+		return 0;
+	}
+	snprintf(ret, room, "%s", shown(l, path));
+	r = store_examine(l, &state, &id, err, err);
+	if (r < 0 || state == STORE_WRONG)
+		return r < 0 ? r : -EINVAL;
+	if (state == STORE_NEW)
+		snprintf(ret, room, "%.180s, not used yet", path);
+	else
+		snprintf(ret, room, "%.180s, id %s", path, id.store);
+	return 0;
+}
+
+const char *ledger_store_adopted(const struct ledger *l)
+{
+	return l->adopted;
+}
+
+int store_status(struct ledger *l, json_t *status, struct error *err)
+{
+	static const char *const names[] = {[STORE_NEW] = "new",
+					    [STORE_READY] = "ready",
+					    [STORE_WRONG] = "wrong",
+					    [STORE_INSIDE] = "inside"};
+	struct error why = ERROR_INIT;
+	struct store_id id = {0};
+	enum store_state state = STORE_NEW;
+	json_t *store;
+	int r = store_examine(l, &state, &id, &why, &why);
+
+	/* Whether there is a directory besides, from before or for others, is nothing to us then. */
+	if (l->objects_inside) {
+		r = 0;
+		state = STORE_INSIDE;
+	}
+
+	if (r < 0)
+		state = STORE_WRONG;
+	store = json_pack("{s:s, s:s?, s:s?, s:s?}", "state", names[state], "id",
+			  id.store[0] ? id.store : NULL, "ledger_id", id.ledger[0] ? id.ledger : NULL,
+			  "problem", state == STORE_WRONG ? why.message : NULL);
+	return json_object_set_new(status, "store", store) < 0 ? error_memory(err) : 0;
+}
