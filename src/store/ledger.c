@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "group.h"
 #include "queue_private.h"
 #include "text.h"
 #include "url.h"
@@ -170,6 +171,19 @@ static void store_adopt(struct ledger *l)
 		(void)store_join(l, &ignored);
 }
 
+/* In a file everything is whoever's the file is: what others of the group would submit would run as him. */
+static int group_take(const struct ledger_url *u, struct ledger *l, struct error *err)
+{
+	if (!u->group)
+		return 0;
+	if (!u->is_postgres)
+		return error_set(
+			err, ERROR_REFUSED,
+			"an SQLite ledger has no group: whoever may write the file does everything as its owner; "
+			"several users share a PostgreSQL ledger");
+	return group_find(u->group, &l->objects.group, err);
+}
+
 int ledger_open(const char *url, unsigned flags, struct ledger **ret, struct error *err)
 {
 	_cleanup_ledger_url_ struct ledger_url u = {0};
@@ -191,6 +205,9 @@ int ledger_open(const char *url, unsigned flags, struct ledger **ret, struct err
 	l->shown = ledger_url_redacted(url);
 	if (!l->shown)
 		return error_memory(err);
+	r = group_take(&u, l, err);
+	if (r < 0)
+		return r;
 	r = (u.is_postgres ? postgres_open : sqlite_open)(&u, flags, &l->backend, err);
 	if (r == 0)
 		r = schema_check(l, flags, err);

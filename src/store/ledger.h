@@ -28,7 +28,7 @@ enum ledger_flags {
 /* What a call returns when the ledger's schema is not the one that this fumehood needs: since it was opened, too. */
 enum { LEDGER_OTHER_SCHEMA = -EPROTO };
 
-/* "sqlite:PATH" or a bare path; "postgresql://…"; parameters of ours: objects=DIR (or postgresql), objects_max=SIZE,
+/* "sqlite:PATH" or a bare path; "postgresql://…"; parameters of ours: objects=DIR (or postgresql), objects_max=SIZE, group=NAME,
  * blob_max=SIZE, busy=TIME, statement=TIME, filesystem=any (not after a bare path). One handle is for one thread.
  * ERROR_NOT_FOUND: it is not there, and
  * LEDGER_CREATE was not given.

@@ -18,6 +18,7 @@ void ledger_url_done(struct ledger_url *u)
 {
 	free(u->location);
 	free(u->objects);
+	free(u->group);
 }
 
 /* "%2F" → "/", in place. */
@@ -60,6 +61,13 @@ static int parameter_objects_max(struct ledger_url *u, const char *value)
 	return size_parse(value, &u->objects_max) < 0 || u->objects_max > OBJECTS_MAX_MOST ? -EINVAL : 0;
 }
 
+static int parameter_group(struct ledger_url *u, const char *value)
+{
+	free(u->group);
+	u->group = strdup(value);
+	return u->group && *value ? 0 : -EINVAL;
+}
+
 static int parameter_blob_max(struct ledger_url *u, const char *value)
 {
 	return size_parse(value, &u->blob_max) < 0 || u->blob_max > BLOB_MAX_MOST ? -EINVAL : 0;
@@ -98,6 +106,7 @@ static const struct {
 } parameters[] = {
 	{"objects=", parameter_objects, "a directory, or of a PostgreSQL ledger the word postgresql"},
 	{"objects_max=", parameter_objects_max, "a size up to 1T, such as 1G"},
+	{"group=", parameter_group, "the name of a group"},
 	{"blob_max=", parameter_blob_max, "a size up to 16M, such as 64K"},
 	{"busy=", parameter_busy, "a time up to 1h, such as 20s"},
 	{"statement=", parameter_statement, "a time up to 24h, such as 1h"},
@@ -290,6 +299,7 @@ static bool is_no_place(const char *word)
 					    "blob_max",
 					    "objects_max",
 					    "objects",
+					    "group",
 					    "connect_timeout",
 					    "application_name",
 					    "keepalives",

@@ -1,6 +1,6 @@
 /*
  * Where the ledger is: "sqlite:PATH", a bare path, or "postgresql://…". Our own parameters (objects=DIR or
- * objects=postgresql, objects_max=SIZE, blob_max=SIZE, busy=TIME, statement=TIME, filesystem=any) stand in the query part of the first
+ * objects=postgresql, objects_max=SIZE, group=NAME, blob_max=SIZE, busy=TIME, statement=TIME, filesystem=any) stand in the query part of the first
  * and the last, and are taken out before the database sees the rest.
  */
 #ifndef STORE_URL_H
@@ -29,6 +29,7 @@ struct ledger_url {
 	bool objects_inside;  /* the database itself is the object store (chunks.h) */
 	uint64_t objects_max; /* how large a content it takes */
 	bool objects_named;   /* a directory, by the URL itself */
+	char *group;	      /* whose the object store is (group.h); NULL: its owner's */
 	uint64_t blob_max;
 	uint64_t busy_ms;      /* how long to wait for others' locks */
 	bool any_filesystem;   /* SQLite: the user has said that no other machine opens it */
