@@ -173,7 +173,7 @@ static int join(struct ledger *l, void *arg UNUSED, struct error *err)
 {
 	struct presence presence = {.l = l};
 	enum store_state state = STORE_NEW;
-	struct store_id found;
+	struct store_id found = {0};
 	struct store_row known;
 	int r = row_load(l, SQL_STORE_LOCK, &known, err);
 
