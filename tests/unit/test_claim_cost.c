@@ -87,6 +87,8 @@ static double cost(const struct place *p, struct ledger *l, int claims)
 		finish(l, &j);
 		job_done(&j);
 	}
+	if (db)
+		sqlite3_progress_handler(db, 0, NULL, NULL);
 	return (double)(db ? steps : l->claim_cost.pages - before) / claims;
 }
 
