@@ -1273,43 +1273,6 @@ static void test_nobody_waits_for_ever_however_others_end(void **state)
 	ledger_close(l);
 }
 
-/* The best of several, so that a busy machine does not decide. */
-static uint64_t claim_time(struct ledger *l)
-{
-	uint64_t best = UINT64_MAX;
-
-	for (int i = 0; i < 30; i++) {
-		_cleanup_job_ struct job j = {0};
-		uint64_t began = clock_now(), took;
-
-		assert_true(claim_by(l, "w1", LEASE_NS, &j));
-		took = clock_now() - began;
-		best = took < best ? took : best;
-		OK(ledger_release(l, j.id, j.token, 0, &err));
-	}
-	return best;
-}
-
-static void test_a_claim_among_many_takes_no_longer_than_among_few(void **state)
-{
-	struct ledger *l = place_open(*state);
-	const char *size = getenv("TEST_QUEUE_SIZE");
-	int many = size ? atoi(size) : 100000;
-	uint64_t few, began, took;
-
-	submit_many(l, "few", "ada", 100);
-	few = claim_time(l);
-	began = clock_now();
-	submit_many(l, "many", "ada", many);
-	took = clock_now() - began;
-	print_message("%d submitted in %.2f s; a claim takes %.2f ms among 100, ", many, (double)took / 1e9,
-		      (double)few / 1e6);
-	took = claim_time(l);
-	print_message("%.2f ms among %d\n", (double)took / 1e6, many);
-	assert_true(took <= 2 * few);
-	ledger_close(l);
-}
-
 #define ROW(name) cmocka_unit_test_setup_teardown(test_##name, place_setup, place_teardown)
 
 int main(void)
@@ -1348,7 +1311,6 @@ int main(void)
 		ROW(nothing_is_claimed_of_a_ledger_that_was_upgraded_meanwhile),
 		ROW(ten_upgrades_at_once_are_one),
 		ROW(nobody_waits_for_ever_however_others_end),
-		ROW(a_claim_among_many_takes_no_longer_than_among_few),
 	};
 
 	return cmocka_run_group_tests_name(getenv("TEST_LEDGER") ? "queue on PostgreSQL" : "queue on SQLite",
