@@ -99,7 +99,8 @@ int rights_copy_into(const struct hood *h, const struct rights *rights, struct l
 struct recovery {
 	struct hood *hood;
 	struct gc_report report;
-	bool gives_up; /* what is pending is not finished any more: somebody has said so */
+	bool gives_up;	   /* what is pending is not finished any more: somebody has said so */
+	bool is_elsewhere; /* what was to be given up is another ledger's, and was left alone */
 };
 int recover_workspace(void *arg, struct workspace *w, struct error *err);
 /* Removes the cgroups that the record names, whether or not somebody has tried before; those that are left stay in it, and

@@ -430,14 +430,28 @@ int recover_workspace(void *arg, struct workspace *w, struct error *err)
 	return r < 0 ? r : settled == 1 ? -EIO : 0;
 }
 
-/* Nothing but what is pending. */
+/* Nothing but what is pending, and meant for the ledger that was named: another one may know another analysis by this id. */
 static int give_up_workspace(void *arg, struct workspace *w, struct error *err)
 {
-	return w->record.owner == OWNER_SUPERVISOR && ended_exists(w->run_fd) ? recover_workspace(arg, w, err)
-									      : 0;
+	_cleanup_free_ char *url = w->record.ledger ? ledger_url_redacted(w->record.ledger) : NULL;
+	struct recovery *rec = arg;
+	int same = w->record.ledger ? ledger_url_same(w->record.ledger, rec->hood->ledger_url) : 1;
+
+	if (same < 0 || (w->record.ledger && !url))
+		return error_memory(err);
+	if (w->record.owner != OWNER_SUPERVISOR || !ended_exists(w->run_fd))
+		return 0;
+	if (same)
+		return recover_workspace(rec, w, err);
+	rec->is_elsewhere = true;
+	return error_set(
+		err, ERROR_NOT_FOUND,
+		"'%s' is pending here, but its result is for another ledger, '%s': to give it up, name that "
+		"with --db",
+		w->record.id, url);
 }
 
-static int give_up_here(struct hood *h, const char *id, bool *ret_done, struct error *err)
+static int give_up_here(struct hood *h, const char *id, bool queued, bool *ret_done, struct error *err)
 {
 	struct recovery rec = {.hood = h, .gives_up = true};
 	struct error none = ERROR_INIT;
@@ -457,7 +471,8 @@ static int give_up_here(struct hood *h, const char *id, bool *ret_done, struct e
 	if (r == 0)
 		r = workspace_take(site, id, give_up_workspace, &rec, err);
 	*ret_done = r == 0;
-	return r;
+	/* Its worker is at it at this moment, and will find that it is cancelled; or it is none of this ledger's. */
+	return r < 0 && queued && (rec.is_elsewhere || err->kind == ERROR_BUSY) ? 0 : r;
 }
 
 int hood_cancel(struct hood *h, const char *id, const char **ret_was, struct error *err)
@@ -475,9 +490,8 @@ int hood_cancel(struct hood *h, const char *id, const char **ret_was, struct err
 		*err = unknown;
 		return queued;
 	}
-	r = give_up_here(h, id, &done, err);
-	/* Its worker is at it at this moment, and will find that it is cancelled. */
-	if (r < 0 && !(queued == 0 && err->kind == ERROR_BUSY))
+	r = give_up_here(h, id, queued == 0, &done, err);
+	if (r < 0)
 		return r;
 	if (queued < 0 && !done) {
 		*err = unknown;

@@ -301,6 +301,24 @@ def test_cancel_says_that_it_throws_away_and_needs_the_ledger(hood, disks):
     assert d.left() == []
 
 
+def test_cancel_in_another_ledger_leaves_it_alone(hood, disks):
+    """Another ledger may know another analysis by the same id."""
+    d = disks(ledger=8, objects=8, state=8, tmp=8)
+    process, id = begin(hood)
+    d.fill('objects')
+    assert finish(process)[0] == 125
+    other = f'sqlite:{hood.directory("other")}/ledger.db'
+    said = hood.cli('cancel', id, '--db', other)
+    assert said.status == 125 and 'its result is for another ledger' in said.err, said
+    hood.succeed('submit', id, '--db', other, '--', 'true')
+    said = hood.succeed('cancel', id, '--json', '--db', other).json
+    assert said == {'analyses': [{'id': id, 'was': 'queued'}]}
+    assert pending(hood) == {id}
+    d.free()
+    hood.succeed('gc')
+    is_whole(hood, id)
+
+
 def test_cancel_of_a_queued_one_that_is_pending_frees_its_workers_seat(hood, disks):
     d = disks(ledger=8, objects=8, state=8, tmp=16)
     d.fill('objects')
