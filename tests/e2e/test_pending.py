@@ -25,6 +25,7 @@ def disks(hood):
     def make(**options):
         made.append(Disks(hood, **options))
         hood.env['FUMEHOOD_DB'] = f'sqlite:{made[0].places["ledger"]}/ledger.db?objects={made[0].places["objects"]}'
+        hood.succeed('db', 'init')  # a store that has no room for its id is refused before anything runs
         return made[0]
 
     binary = hood.binary
@@ -381,6 +382,8 @@ def test_a_pending_one_whose_worker_does_not_return_is_lost_and_its_late_commit_
     user = '' if hood.who.uid is None else f'setpriv --reuid={hood.who.uid} --regid={hood.who.uid} --clear-groups '
     hood.binary.write_text(f'#!/bin/sh\nexec {user}{d.binary} "$@"\n')
     hood.binary.chmod(0o755)
+    store = hood.succeed('db', 'status', '--json').json['store']  # and a copy of its store
+    hood.write(d.places['objects'] / 'id', f'{store["ledger_id"]} {store["id"]}\n', 0o600)
     hood.succeed('worker', '--drain', '--lease', '2s')
     found = shown(hood, id)
     assert found['verdict'] == 'succeeded', found
@@ -482,6 +485,7 @@ def test_an_upgrade_that_has_no_room_changes_nothing(hood, disks, version):
         subprocess.run(['chown', '-R', f'{hood.who.uid}:{hood.who.uid}', d.path('objects')], check=True)
 
     def put_back():
+        (d.path('objects') / 'id').unlink(missing_ok=True)  # of the upgrade that is undone
         for path in here.glob('ledger.db*'):
             path.unlink()
         shutil.copy(old, here / 'ledger.db')
