@@ -51,6 +51,9 @@ static int parameter_objects(struct ledger_url *u, const char *value)
 	u->objects_inside = strcmp(value, objects_are_inside) == 0;
 	if (u->objects_inside)
 		return u->is_postgres ? 0 : -EINVAL;
+	/* Beside a server a relative path is a slip: it would be another place for everybody who is connected. */
+	if (u->is_postgres && *value != '/')
+		return -EINVAL;
 	u->objects = strdup(value);
 	u->objects_named = true;
 	return u->objects && *value ? 0 : -EINVAL;
@@ -104,7 +107,8 @@ static const struct {
 	int (*take)(struct ledger_url *u, const char *value);
 	const char *example;
 } parameters[] = {
-	{"objects=", parameter_objects, "a directory, or of a PostgreSQL ledger the word postgresql"},
+	{"objects=", parameter_objects,
+	 "a directory; of a PostgreSQL ledger its absolute path, or the word postgresql"},
 	{"objects_max=", parameter_objects_max, "a size up to 1T, such as 1G"},
 	{"group=", parameter_group, "the name of a group"},
 	{"blob_max=", parameter_blob_max, "a size up to 16M, such as 64K"},
@@ -196,6 +200,10 @@ static int objects_default(struct ledger_url *u, struct error *err)
 
 	if (from && (*from == 0 || strcmp(from, objects_are_inside) == 0))
 		from = NULL;
+	if (u->is_postgres && from && *from != '/')
+		return error_set(
+			err, ERROR_USAGE,
+			"FUMEHOOD_OBJECTS must be the absolute path of a directory, or the word postgresql");
 	if (u->is_postgres && !from)
 		u->objects_inside = true;
 	if (!u->is_postgres)

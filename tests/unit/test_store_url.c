@@ -211,6 +211,11 @@ static void test_nonsense_is_refused_with_an_example(void **state)
 	REFUSED(ledger_url_parse("sqlite:/x?objects=", &u, &err), "a directory");
 	REFUSED(ledger_url_parse("sqlite:/x?objects=%zz", &u, &err), "a directory");
 	REFUSED(ledger_url_parse("sqlite:/x?objects=postgresql", &u, &err), "a directory");
+	REFUSED(ledger_url_parse("postgresql://h/db?objects=postgres", &u, &err), "the word postgresql");
+	REFUSED(ledger_url_parse("postgresql://h/db?objects=PostgreSQL", &u, &err), "its absolute path");
+	setenv("FUMEHOOD_OBJECTS", "objects", 1);
+	REFUSED(ledger_url_parse("postgresql://h/db", &u, &err), "the absolute path of a directory");
+	unsetenv("FUMEHOOD_OBJECTS");
 	REFUSED(ledger_url_parse("postgresql://h/db?objects_max=2T", &u, &err), "such as 1G");
 	REFUSED(ledger_url_parse("postgresql://h/db?objects_max=much", &u, &err), "such as 1G");
 	REFUSED(ledger_url_parse("sqlite:/x?busy=long", &u, &err), "such as 20s");
