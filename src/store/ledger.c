@@ -299,19 +299,6 @@ int ledger_put_object(struct ledger *l, int fd, uint64_t size, uint8_t ret_sha25
 	return objects_put(&l->objects, fd, size, ret_sha256, err);
 }
 
-static int nowhere(const struct ledger *l, const uint8_t *sha256, struct error *err)
-{
-	char hex[DIGEST_TEXT_SIZE];
-	const char *path = l->objects.path;
-
-	hex_encode(sha256, DIGEST_SIZE, hex);
-	return error_set(
-		err, ERROR_NOT_FOUND,
-		"the object %s is missing from the ledger %s%s%s%s: an older fumehood may have left it on the "
-		"host that made it; read it there, or name its directory with objects=DIR",
-		hex, l->backend->name, path ? ", and from '" : "", path ? path : "", path ? "'" : "");
-}
-
 int ledger_copy_object(struct ledger *l, const uint8_t sha256[DIGEST_SIZE], uint64_t size, int fd,
 		       struct error *err)
 {
@@ -325,7 +312,7 @@ int ledger_copy_object(struct ledger *l, const uint8_t sha256[DIGEST_SIZE], uint
 			return r;
 	}
 	r = objects_copy(&l->objects, sha256, size, fd, err);
-	return r < 0 && err->kind == ERROR_NOT_FOUND && l->objects_inside ? nowhere(l, sha256, err) : r;
+	return r < 0 && err->kind == ERROR_NOT_FOUND && l->objects_inside ? store_lacks(l, sha256, err) : r;
 }
 
 int ledger_pin(struct ledger *l, const struct attempt *a, struct error *err)

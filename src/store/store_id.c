@@ -108,6 +108,32 @@ int store_examine(struct ledger *l, enum store_state *ret, struct store_id *ret_
 	return r < 0 ? r : judge(l, &known, &found, ret, why, err);
 }
 
+int store_lacks(struct ledger *l, const uint8_t sha256[DIGEST_SIZE], struct error *err)
+{
+	const char *path = l->objects.path;
+	char hex[DIGEST_TEXT_SIZE], room[SHOWN_ROOM];
+	struct store_row known;
+	int r = row_load(l, SQL_STORE, &known, err);
+
+	if (r < 0)
+		return r;
+	hex_encode(sha256, DIGEST_SIZE, hex);
+	if (known.id.store[0])
+		error_set(
+			err, ERROR_NOT_FOUND,
+			"the object %s is not in the ledger %s itself, which has an object store with the id %s besides (at "
+			"first '%s' on %s): name that directory with objects=DIR in the ledger's URL",
+			hex, l->backend->name, known.id.store, known.path, known.host);
+	else
+		error_set(
+			err, ERROR_NOT_FOUND,
+			"the object %s is missing from the ledger %s%s%s%s: an older fumehood may have left it on the "
+			"host that made it; read it there, or name its directory with objects=DIR",
+			hex, l->backend->name, path ? ", and from '" : "", path ? shown(l, room) : "",
+			path ? "'" : "");
+	return error_here(err, -ENOENT);
+}
+
 struct presence {
 	struct ledger *l;
 	uint64_t total, here;

@@ -27,6 +27,10 @@ int store_examine(struct ledger *l, enum store_state *ret, struct store_id *ret_
 /* Adds "store": {"state", "id", "ledger_id", "problem"}. */
 int store_status(struct ledger *l, json_t *status, struct error *err);
 
+/* A content is neither in the database nor where an older fumehood put it: says where it may be. An obstacle of this host.
+ * Never 0. */
+int store_lacks(struct ledger *l, const uint8_t sha256[DIGEST_SIZE], struct error *err);
+
 /* The store is this directory, from now on if there was none. */
 int store_join(struct ledger *l, struct error *err);
 

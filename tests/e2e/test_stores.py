@@ -9,6 +9,7 @@ import subprocess
 import pytest
 
 import bygone
+from until import until
 
 LARGE = 'head -c 200000 /dev/zero >large.bin'
 
@@ -38,6 +39,24 @@ def used(hood, ledger):
     """A ledger with one large content in its store."""
     hood.succeed('run', f'{hood.tag}-used', '--', 'sh', '-c', LARGE)
     return store_of(hood, ledger)
+
+
+@pytest.mark.parametrize('ledger', ['postgres'], indirect=True)
+def test_a_worker_that_was_told_of_no_store_hands_back_what_needs_it(hood, ledger, used):
+    """That an input is not to be found on one host is not the end of an analysis."""
+    id = hood.id()
+    hood.succeed('submit', id, '--input', hood.write('large.csv', b'\1' * 200000), '--', 'cp', 'large.csv', 'copy.csv')
+    untold = {'FUMEHOOD_DB': ledger.plain, 'FUMEHOOD_OBJECTS': ''}
+    w = hood.popen('worker', env=untold)
+    assert until(lambda: hood.succeed('show', id, '--json').json['queue']['reason'])
+    w.terminate()
+    assert w.wait(30) == 0
+    found = hood.succeed('show', id, '--json').json
+    assert found['attempts'] == [] and found['queue']['tries'] == 0, found
+    assert f"(at first '{used}' on " in found['queue']['reason'] and 'objects=DIR' in found['queue']['reason'], found
+    assert "(at first '" in hood.cli('get', f'{hood.tag}-used', 'large.bin', '-o', '-', env=untold).err
+    hood.succeed('worker', '--drain')
+    assert hood.verdict(id) == 'succeeded'
 
 
 @pytest.mark.asan
