@@ -119,17 +119,22 @@ int queue_cancel_after(struct ledger *l, char *const *ids, size_t n, const char 
 	return r;
 }
 
-/* It has succeeded: who waits for nobody else may start. */
+static int take_count(void *arg, const struct value *row, struct error *err UNUSED)
+{
+	*(int64_t *)arg = value_to_integer(&row[0], 0);
+	return 0;
+}
+
+/* It has succeeded: who waits for nobody else may start. They may be a million: none of their ids comes here. */
 static int release_after(struct ledger *l, const char *id, struct error *err)
 {
-	_cleanup_ids_ struct ids waiting = {0};
 	struct value key = value_text(id);
-	char *const parent[] = {(char *)id};
-	int r = queue_run_ids(l, SQL_AFTER_WAITING, parent, 1, NULL, ids_take, &waiting, err);
+	int64_t waiting = 0;
+	int r = ledger_run(l, SQL_AFTER_LOCK, &key, 1, take_count, &waiting, err);
 
-	if (r == 0 && waiting.count)
+	if (r == 0 && waiting)
 		r = array_pass_on(l, id, err);
-	if (r == 0 && waiting.count)
+	if (r == 0 && waiting)
 		r = ledger_run(l, SQL_AFTER_READY, &key, 1, NULL, NULL, err);
 	return r < 0 ? r : ledger_run(l, SQL_AFTER_MET, &key, 1, NULL, NULL, err);
 }

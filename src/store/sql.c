@@ -313,6 +313,10 @@ static const struct {
 	[SQL_AFTER_WAITING] = {"SELECT q.id FROM @queue q WHERE q.state = 'waiting' AND q.id IN "
 			       "(SELECT a.id FROM @queue_after a WHERE NOT a.met AND a.after #) "
 			       "ORDER BY q.id^"},
+	[SQL_AFTER_LOCK] =
+		{"SELECT count(*) FROM (SELECT q.id FROM @queue q WHERE q.state = 'waiting' AND q.id IN "
+		 "(SELECT a.id FROM @queue_after a WHERE NOT a.met AND a.after = $1) "
+		 "ORDER BY q.id^) AS w"},
 	[SQL_AFTER_READY] = {"UPDATE @queue AS q SET state = 'queued' WHERE q.state = 'waiting' "
 			     "AND q.id IN (SELECT a.id FROM @queue_after a WHERE NOT a.met AND a.after = $1) "
 			     "AND NOT EXISTS (SELECT 1 FROM @queue_after o WHERE o.id = q.id AND NOT o.met "

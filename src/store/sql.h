@@ -97,6 +97,7 @@ enum sql {
 	SQL_QUEUE_CANCELLING, /* id */
 	SQL_QUEUE_AGAIN,      /* id, state */
 	SQL_AFTER_WAITING,    /* ids → id: of those who wait for one of them; locks them */
+	SQL_AFTER_LOCK,	      /* id → number of those who wait for it; locks them */
 	SQL_AFTER_READY,      /* id: queues who has waited for nobody else */
 	SQL_AFTER_MET,	      /* id */
 	SQL_AFTER_RECALL,  /* id: what it waits for and the queue does not know is met if it has succeeded */

@@ -1,12 +1,16 @@
 """Arrays of many tasks: what they cost the command and the ledger, and who comes after all of them."""
-import json
+import os
 import re
+import time
+from pathlib import Path
 
 import pytest
 
-from test_queue import attempts, drain, shown, state, submit
+from test_queue import attempts, drain, has_started, shown, state, stop, submit, worker
+from until import until
 
 MANY = 20000
+VERY_MANY = int(os.environ.get('TEST_QUEUE_SIZE', 1000000))
 MEMORY = 32 << 10  # KiB, for any number of tasks: they are never all in memory
 
 
@@ -155,3 +159,95 @@ def test_the_end_of_a_task_looks_at_no_other_unless_it_is_the_witness(hood, ledg
         id, *sorted(f'{id}.{n}' for n in (7, 500, 9999)
                     if shown(hood, f'{id}.{n}')['attempts'] and f'{id}.{n}' in
                     ledger.sql(f"SELECT after FROM {after} WHERE id = '{last}'"))]
+
+
+def peak(pid):
+    """The most memory that a process had so far, in KiB."""
+    return int(re.search(r'VmHWM:\s+(\d+)', Path(f'/proc/{pid}/status').read_text())[1])
+
+
+def end_of_one_for_many(hood, ledger, script, count):
+    """One that so many wait for ends, while another analysis runs with a lease of a second; it has the same claim afterwards.
+    The memory of the worker that it was, in KiB."""
+    parent, children, beside = hood.id(), hood.id(), submit(hood, 'echo started; exec sleep 3600')
+    other = worker(hood, '--lease', '1s', jobs=1)
+    try:
+        assert until(lambda: has_started(hood, beside))
+        (token,) = ledger.sql(f"SELECT token FROM {ledger.table('queue')} WHERE id = '{beside}'")
+        submit(hood, script, id=parent)
+        hood.succeed('submit', children, '--array', f'1-{count}', '--after', parent, '--', 'true')
+        assert queued(ledger, "count(*) FILTER (WHERE state = 'waiting')") == [str(count)]
+        own = worker(hood, '--lease', '1s', jobs=1)
+        try:
+            assert until(lambda: state(hood, parent) == 'finished', 3000)
+            memory = peak(own.pid)
+        finally:
+            said = stop(own)[1]
+        assert ledger.sql(f"SELECT state, token, attempt FROM {ledger.table('queue')} WHERE id = '{beside}'") == [
+            f'running|{token}|1']
+        assert len(attempts(hood, parent)) == 1 and 'lost' not in said, said
+        hood.succeed('cancel', beside)
+        assert until(lambda: state(hood, beside) == 'finished')
+        assert attempts(hood, beside) == ['cancelled']
+    finally:
+        said = stop(other)[1]
+    assert 'lost' not in said, said
+    return parent, children, memory
+
+
+def one_for_many_succeeds(hood, ledger, count):
+    parent, children, memory = end_of_one_for_many(hood, ledger, 'true', count)
+    assert attempts(hood, parent) == ['succeeded'] and memory < MEMORY, memory
+    assert queued(ledger, "count(*) FILTER (WHERE state = 'waiting'), count(*)") == [f'0|{count + 2}']
+    assert ledger.sql(f"SELECT count(*) FROM {ledger.table('queue_after')} WHERE NOT met") == ['0']
+    hood.succeed('cancel', children)
+
+
+def one_for_many_fails(hood, ledger, count):
+    parent, _, memory = end_of_one_for_many(hood, ledger, 'false', count)
+    assert attempts(hood, parent) == ['failed'] and memory < 200 << 10, memory
+    assert queued(ledger, "count(*) FILTER (WHERE state = 'cancelled'), "
+                  "count(DISTINCT reason) FILTER (WHERE state = 'cancelled')") == [f'{count}|1']
+
+
+def test_many_that_wait_for_one_are_queued_when_it_succeeds(hood, ledger):
+    one_for_many_succeeds(hood, ledger, MANY)
+
+
+def test_many_that_wait_for_one_are_cancelled_when_it_fails(hood, ledger):
+    one_for_many_fails(hood, ledger, MANY)
+
+
+@pytest.mark.long
+@pytest.mark.only('root')
+def test_a_million_that_wait_for_one_are_queued_when_it_succeeds(hood, ledger):
+    one_for_many_succeeds(hood, ledger, VERY_MANY)
+
+
+@pytest.mark.long
+@pytest.mark.only('root')
+def test_a_million_that_wait_for_one_are_cancelled_when_it_fails(hood, ledger):
+    one_for_many_fails(hood, ledger, VERY_MANY)
+
+
+def seconds(function, *arguments):
+    begun = time.monotonic()
+    answer = function(*arguments)
+    return time.monotonic() - begun, answer
+
+
+@pytest.mark.long
+@pytest.mark.only('root')
+def test_an_array_of_a_million_is_submitted_cancelled_and_waited_for_in_seconds(hood, ledger):
+    """The seconds of a machine that has nothing else to do: as many rows copied, indexed and changed by the database alone
+    take some of them. Each transaction for a task would be a hundred times as much."""
+    id = hood.id()
+    submitted, (out, memory) = seconds(costs, hood, 'submit', id, '--array', f'1-{VERY_MANY}', '--', 'sh', '-c', 'echo {task}')
+    assert len(out) == VERY_MANY and memory < MEMORY, memory
+    control, _ = seconds(ledger.sql, f"CREATE TABLE control AS SELECT * FROM {ledger.table('queue')}; "
+                         "CREATE UNIQUE INDEX control_id ON control(id); UPDATE control SET state = 'changed'; DROP TABLE control")
+    cancelled, (out, memory) = seconds(costs, hood, 'cancel', id)
+    assert len(out) == VERY_MANY and memory < 200 << 10, memory
+    waited, result = seconds(hood.cli, 'wait', id)
+    assert result.status == 143 and f'0 succeeded, {VERY_MANY} did not' in result.err, result.err[-300:]
+    assert max(submitted, cancelled, waited) < 10 * control, (submitted, cancelled, waited, control)
