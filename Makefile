@@ -54,6 +54,7 @@ bench:
 	@tests/support/with-postgres bench/rows $(BUILD)
 	@tests/support/with-postgres bench/commit $(BUILD)
 	@tests/support/with-postgres bench/queue $(BUILD)
+	@tests/support/with-postgres bench/arrays $(BUILD)
 
 ##  make lint        formatting, static analysis, direction of includes
 lint:
