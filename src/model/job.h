@@ -54,5 +54,7 @@ void job_done(struct job *j);
 
 /* How long to wait before try number n (0: the first retry): 1 s, 2 s, 4 s … at most 5 minutes. ns. */
 uint64_t job_back_off(int n);
+/* What is in the way on a host is looked at again after that, however long it lasts. */
+#define JOB_OBSTACLE_MAX_NS (60 * NSEC_PER_SEC)
 
 #endif

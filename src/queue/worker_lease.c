@@ -9,9 +9,6 @@
 /* A claim that was not answered may still be done by the server, when it comes to it. */
 enum { CLAIM_MAX = 16, UNSURE_LEASES = 4 };
 
-/* However long it lasts, it is looked at so often whether the obstacle is gone. */
-static const uint64_t OBSTACLE_MAX_NS = 60 * NSEC_PER_SEC;
-
 struct held *lease_find(struct worker *w, const char *token)
 {
 	for (struct held *h = w->held; h; h = h->next)
@@ -47,7 +44,7 @@ uint64_t obstacle_wait(struct worker *w, const char *id)
 		w->obstacles = o;
 	}
 	wait = job_back_off(++o->count);
-	return wait < OBSTACLE_MAX_NS ? wait : OBSTACLE_MAX_NS;
+	return wait < JOB_OBSTACLE_MAX_NS ? wait : JOB_OBSTACLE_MAX_NS;
 }
 
 void obstacle_forget(struct worker *w, const char *id)

@@ -122,7 +122,10 @@ int ledger_release_if_free(struct ledger *l, const char *id, const char *token, 
 /* Leases of others that were found over, and when by clock_now(). A database that was away has let every lease end, and a
  * clock that was set forward does: so one is only given up that has not moved between two looks, a lease apart, over one
  * connection that was not broken in between. Where there is one writer at a time, who writes for longer than a lease keeps
- * all others from prolonging theirs: that time does not count. All zero at first; lease_watch_done(). */
+ * all others from prolonging theirs: that time does not count. All zero at first; lease_watch_done().
+ *
+ * One that ends later than any clock that is right can have written (twice its length from now) is watched like one that is
+ * over: its holder's clock was ahead, or ours was set back. Likewise what is put off for longer than anything ever is. */
 struct lease_watch {
 	const char *worker; /* whose leases are not looked at; NULL: nobody's */
 	uint64_t lease_ns;
@@ -130,6 +133,9 @@ struct lease_watch {
 	size_t count;
 	unsigned connection;
 	uint64_t looked_ns; /* clock_now() of the last look */
+	struct due *dues;   /* put off by a wrong clock */
+	size_t dues_count;
+	uint64_t dues_look_ns; /* clock_now() before which nobody looks for them again */
 };
 void lease_watch_done(struct lease_watch *w);
 

@@ -15,10 +15,9 @@
 #include "config.h"
 
 static const int64_t LOCKED_PAUSE_NS = 1000000000;
-/* No lease, and no waiting, is as long as this: a clock was set back. Whoever has such a lease, and lives, has prolonged
- * it within a third of the longest that there is. */
-static const int64_t FAR_NS = 2 * (int64_t)QUEUE_LEASE_MAX_NS;
-static const uint64_t FAR_WATCH_NS = QUEUE_LEASE_MAX_NS / 2;
+/* Claimed before an upgrade, its row does not say how long its lease is: whoever lives has prolonged it within a third of the
+ * longest that there is. */
+static const uint64_t UNKNOWN_WATCH_NS = QUEUE_LEASE_MAX_NS / 2;
 
 struct watched {
 	char id[ID_ROOM];
@@ -28,11 +27,17 @@ struct watched {
 	uint64_t watch_ns;
 };
 
-void lease_watch_done(struct lease_watch *w)
+static void leases_done(struct lease_watch *w)
 {
 	free(w->list);
 	w->list = NULL;
 	w->count = 0;
+}
+
+void lease_watch_done(struct lease_watch *w)
+{
+	leases_done(w);
+	dues_done(w);
 }
 
 struct next {
@@ -137,21 +142,15 @@ static int expire_one(struct ledger *l, void *arg, struct error *err)
 
 static int wake_due(struct ledger *l, void *arg UNUSED, struct error *err)
 {
-	struct value params[2];
+	struct value param;
 	int64_t now = 0;
 	int r = queue_now(l, &now, err);
 
 	claim_memory_forget(l);
-	params[0] = value_time(now);
-	params[1] = value_time(now + FAR_NS);
+	param = value_time(now);
 	if (r == 0)
-		r = ledger_run(l, SQL_QUEUE_DUE, params, 2, NULL, NULL, err);
+		r = ledger_run(l, SQL_QUEUE_DUE, &param, 1, NULL, NULL, err);
 	return r < 0 ? r : queue_ring(l, err);
-}
-
-static bool is_over(int64_t at, const struct next *n)
-{
-	return at && (at <= n->now || at > n->now + FAR_NS);
 }
 
 /* ---- the two looks ---- */
@@ -189,8 +188,8 @@ static int take_watched(void *arg, const struct value *row, struct error *err)
 	x->watch_ns = (uint64_t)value_to_integer(&row[3], 0) * NSEC_PER_MSEC;
 	if (x->watch_ns < k->before->lease_ns)
 		x->watch_ns = k->before->lease_ns;
-	if (x->until > k->now && x->watch_ns < FAR_WATCH_NS)
-		x->watch_ns = FAR_WATCH_NS;
+	if (row[3].kind == VALUE_NULL && x->until > k->now)
+		x->watch_ns = UNKNOWN_WATCH_NS;
 	return 0;
 }
 
@@ -212,12 +211,12 @@ static bool was_shut(struct ledger *l, const struct lease_watch *w)
 static int watch_look(struct ledger *l, struct lease_watch *w, int64_t now, struct error *err)
 {
 	struct looking k = {.before = w, .now = now};
-	struct value params[] = {value_time(now), value_time(now + FAR_NS),
+	struct value params[] = {value_time(now), value_integer(QUEUE_LEASE_MAX_NS / NSEC_PER_MSEC),
 				 value_text(w->worker ? w->worker : "")};
 	int r;
 
 	if (w->connection != l->backend->connection || was_shut(l, w))
-		lease_watch_done(w);
+		leases_done(w);
 	w->connection = l->backend->connection;
 	r = ledger_run(l, SQL_LEASES_OVER, params, ARRAY_SIZE(params), take_watched, &k, err);
 	if (r < 0) {
@@ -227,7 +226,7 @@ static int watch_look(struct ledger *l, struct lease_watch *w, int64_t now, stru
 	for (size_t i = 0; i < k.count; i++)
 		if (!k.list[i].seen_ns || w->connection != l->backend->connection)
 			k.list[i].seen_ns = clock_now();
-	lease_watch_done(w);
+	leases_done(w);
 	w->list = k.list;
 	w->count = k.count;
 	w->connection = l->backend->connection;
@@ -266,7 +265,7 @@ static int watch_expire(struct ledger *l, struct lease_watch *w, uint64_t begun,
 static int64_t wait_of(const struct ledger *l, const struct next *n, const struct lease_watch *w)
 {
 	uint64_t now = clock_now();
-	int64_t least = -1;
+	int64_t least = dues_wait(w);
 
 	for (size_t i = 0; i < w->count; i++) {
 		uint64_t at = w->list[i].seen_ns + w->list[i].watch_ns;
@@ -286,25 +285,43 @@ static int64_t wait_of(const struct ledger *l, const struct next *n, const struc
 	return least;
 }
 
+static int look_at_both(struct ledger *l, struct lease_watch *w, const struct next *n, struct error *err)
+{
+	int r = 0;
+
+	if (n->lease)
+		r = watch_look(l, w, n->now, err);
+	else
+		leases_done(w);
+	if (n->due && r == 0)
+		r = dues_look(l, w, n->now, err);
+	else if (r == 0)
+		dues_done(w);
+	return r;
+}
+
 int ledger_expire(struct ledger *l, struct lease_watch *watch, unsigned *ret_expired, int64_t *ret_next,
 		  struct error *err)
 {
 	uint64_t begun = clock_now();
 	unsigned expired = 0;
+	bool has_woken = false;
 	struct next n;
 	int r = look(l, &n, err);
-	bool was_due = is_over(n.due, &n);
+	bool was_due = n.due && n.due <= n.now;
 
-	if (r == 0 && n.lease)
-		r = watch_look(l, watch, n.now, err);
-	else if (r == 0)
-		lease_watch_done(watch);
+	if (r == 0)
+		r = look_at_both(l, watch, &n, err);
 	if (r == 0)
 		r = watch_expire(l, watch, begun, &expired, err);
 	if (r == 0 && was_due)
 		r = queue_transaction(l, wake_due, NULL, err);
-	if (r == 0 && (expired || was_due))
+	if (r == 0)
+		r = dues_wake(l, watch, &has_woken, err);
+	if (r == 0 && (expired || was_due || has_woken))
 		r = look(l, &n, err);
+	if (r == 0 && has_woken)
+		r = dues_look(l, watch, n.now, err);
 	if (r < 0)
 		return r;
 	if (ret_expired)

@@ -46,6 +46,13 @@ int ids_take(void *arg, const struct value *row, struct error *err);
 int queue_run_ids(struct ledger *l, enum sql which, char *const *ids, size_t n, const struct value *extra,
 		  row_fn fn, void *arg, struct error *err);
 
+/* queue_due.c: what a wrong clock has put off. dues_look() finds it, dues_wake() queues what has waited long enough; ret_any: there
+ * was some. dues_wait(): until then; negative: there is none. */
+int dues_look(struct ledger *l, struct lease_watch *w, int64_t now, struct error *err);
+int dues_wake(struct ledger *l, struct lease_watch *w, bool *ret_any, struct error *err);
+int64_t dues_wait(const struct lease_watch *w);
+void dues_done(struct lease_watch *w);
+
 /* The ids of an array lie after from and before to. */
 struct array_range {
 	char from[ID_ROOM + 2], to[ID_ROOM + 2];

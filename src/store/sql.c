@@ -69,6 +69,13 @@
 #define LEASE_OVER                                                                                     \
 	"SELECT " QUEUE_ALL " FROM @queue q WHERE q.id = $1 AND q.state = 'running' AND q.token = $2 " \
 	"AND q.lease_until = $3"
+/* A clock that stands still, or is held back a little, moves it nevertheless: who watches it sees that its holder lives. */
+#define MOVED(second, step)                                                                      \
+	"CASE WHEN lease_until >= $2 AND lease_until < $2 + " second " THEN lease_until + " step \
+	" ELSE $2 END"
+#define LEASES_OVER(far)                                                               \
+	"SELECT id, token, lease_until, lease_ms FROM @queue WHERE state = 'running' " \
+	"AND (lease_until <= $1 OR lease_until > " far ") AND worker <> $3"
 #define FIRST_OF(column, where) "(SELECT min(" column ") FROM @queue WHERE " where ")"
 #define FIRST_LEASE		FIRST_OF("lease_until", "state = 'running'")
 #define FIRST_DUE		FIRST_OF("due_at", "state = 'waiting' AND due_at IS NOT NULL")
@@ -280,20 +287,31 @@ static const struct {
 	[SQL_CLAIMED] = {"SELECT " QUEUE_ALL " FROM @queue q WHERE q.state = 'running' AND q.token #"},
 	/* What is locked is being committed at this moment: nobody takes it for lost, and nobody waits for it. */
 	[SQL_LEASE_PROLONG] =
-		{"UPDATE @queue SET lease_until = $2, lease_ms = $3 WHERE state = 'running' AND worker = $1",
-		 "UPDATE @queue SET lease_until = $2, lease_ms = $3 WHERE id IN (SELECT q.id FROM @queue q "
-		 "WHERE q.state = 'running' AND q.worker = $1 FOR UPDATE SKIP LOCKED)"},
+		{"UPDATE @queue SET lease_until = " MOVED("1000000000",
+							  "1000") ", lease_ms = $3 "
+								  "WHERE state = 'running' AND worker = $1",
+		 "UPDATE @queue SET lease_until = " MOVED(
+			 "interval '1 second'",
+			 "interval '1 microsecond'") ", lease_ms = $3 WHERE id IN (SELECT q.id FROM @queue q "
+						     "WHERE q.state = 'running' AND q.worker = $1 FOR UPDATE SKIP LOCKED)"},
 	[SQL_LEASES] = {"SELECT id, token, cancelling FROM @queue WHERE state = 'running' AND worker = $1"},
-	/* Over, or so far off that a clock must have been set back since. */
-	[SQL_LEASES_OVER] = {"SELECT id, token, lease_until, lease_ms FROM @queue WHERE state = 'running' "
-			     "AND (lease_until <= $1 OR lease_until > $2) AND worker <> $3"},
+	/* Over, or so far off that a clock was ahead, or was set back since. */
+	[SQL_LEASES_OVER] = {LEASES_OVER("$1 + 2 * coalesce(lease_ms, $2) * 1000000"),
+			     LEASES_OVER("$1 + 2 * coalesce(lease_ms, $2) * interval '1 millisecond'")},
 	[SQL_LEASE_OVER] = {LEASE_OVER, LEASE_OVER " FOR UPDATE SKIP LOCKED"},
 	[SQL_QUEUE_DUE] =
 		{"UPDATE @queue SET state = 'queued', due_at = NULL "
-		 "WHERE state = 'waiting' AND due_at IS NOT NULL AND (due_at <= $1 OR due_at > $2)",
+		 "WHERE state = 'waiting' AND due_at IS NOT NULL AND due_at <= $1",
 		 "UPDATE @queue SET state = 'queued', due_at = NULL WHERE id IN (SELECT q.id FROM @queue q "
-		 "WHERE q.state = 'waiting' AND q.due_at IS NOT NULL AND (q.due_at <= $1 OR q.due_at > $2) "
+		 "WHERE q.state = 'waiting' AND q.due_at IS NOT NULL AND q.due_at <= $1 "
 		 "FOR UPDATE SKIP LOCKED)"},
+	[SQL_DUES] = {"SELECT id, due_at, tries, worker FROM @queue "
+		      "WHERE state = 'waiting' AND due_at IS NOT NULL AND due_at > $1"},
+	[SQL_QUEUE_WAKE] =
+		{"UPDATE @queue SET state = 'queued', due_at = NULL "
+		 "WHERE id = $1 AND state = 'waiting' AND due_at = $2",
+		 "UPDATE @queue SET state = 'queued', due_at = NULL WHERE id IN (SELECT q.id FROM @queue q "
+		 "WHERE q.id = $1 AND q.state = 'waiting' AND q.due_at = $2 FOR UPDATE SKIP LOCKED)"},
 	[SQL_QUEUE_NEXT] = {"SELECT NULL, " FIRST_LEASE ", " FIRST_DUE,
 			    "SELECT clock_timestamp(), " FIRST_LEASE ", " FIRST_DUE},
 	[SQL_QUEUE_ROW] = {"SELECT q.state, q.token, q.retries, q.retry_on, q.tries, q.cancelling, q.verdict "

@@ -86,9 +86,11 @@ enum sql {
 	SQL_CLAIMED,	   /* tokens → queue's columns */
 	SQL_LEASE_PROLONG, /* worker, until, lease_ms */
 	SQL_LEASES,	   /* worker → id, token, cancelling */
-	SQL_LEASES_OVER,
+	SQL_LEASES_OVER, /* now, lease_ms of who has not said, worker → id, token, lease_until, lease_ms: of others */
 	SQL_LEASE_OVER,	      /* now → queue's columns; locks it, passes by what is locked */
 	SQL_QUEUE_DUE,	      /* now: those whose time has come are queued */
+	SQL_DUES,	      /* after when → id, due_at, tries, worker */
+	SQL_QUEUE_WAKE,	      /* id, due_at: it is queued, if that is still so */
 	SQL_QUEUE_NEXT,	      /* → now (PostgreSQL), the first lease's end, the first that is due */
 	SQL_QUEUE_ROW,	      /* id → see queue_settle.c; locks it */
 	SQL_QUEUE_SETTLE,     /* id, state, tries, due_at, verdict, status, reason, attempt */

@@ -279,11 +279,11 @@ queue: {{users: {{owner: {uid}}}}}
 
     # Workers.
 
-    def start(self, *numbers):
+    def start(self, *numbers, behind=0):
         for k in numbers or range(WORKERS):
             env = {}
             if self.clock:
-                self.set_clock(k, 0)
+                self.set_clock(k, behind)
                 env = {'LD_PRELOAD': str(self.clock), 'CLOCK_BACK_FILE': str(self.hood.base / f'clock-{k}')}
             with open(self.hood.base / f'worker-{k}.log', 'a') as log:
                 self.workers[k] = self.hood.popen('worker', '--jobs', 2, '--lease', f'{self.lease}s', '--config',
@@ -361,6 +361,7 @@ queue: {{users: {{owner: {uid}}}}}
     def kill_worker(self, k):
         self.workers[k].kill()
         self.workers[k].wait()
+        self.workers[k] = None
 
     def jump(self, which):
         """K=SECONDS: worker K's clock is behind by so much."""
@@ -524,13 +525,12 @@ class Work:
 
 
 def plan(seed, kinds, rounds, lengths):
-    """What befalls them, when it is left to chance. Clocks are wrong by seconds or by a day: a time of day that somebody wrote
-    who was an hour ahead is believed, and waited for."""
+    """What befalls them, when it is left to chance. Clocks are wrong by seconds, by minutes, by an hour or by a day."""
     dice = random.Random(seed)
     for _ in range(rounds):
         kind = dice.choice(kinds)
         if kind == 'clock':
-            kind = f'clock:{dice.randrange(WORKERS)}={dice.choice([-1, 1]) * dice.choice([3, 7, 20, 90000])}'
+            kind = f'clock:{dice.randrange(WORKERS)}={dice.choice([-1, 1]) * dice.choice([3, 7, 20, 90, 5000, 90000])}'
         elif kind == 'worker':
             kind = f'worker:{dice.randrange(WORKERS)}'
         yield kind, dice.choice(lengths) * LEASE

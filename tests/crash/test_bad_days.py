@@ -138,9 +138,29 @@ def test_anything_at_any_time_on_sqlite(day):
     any_day(day, 'sqlite', DISKS_SQLITE + ['clock'] * 3, 30 if ALL else 6)
 
 
-@whole
+@somebody
 def test_anything_at_any_time_on_sqlite_and_workers_are_killed(day):
-    any_day(day, 'sqlite', DISKS_SQLITE + ['worker'] * 3, 30)
+    """Whoever dies may have been ahead: nobody waits for what his clock has said."""
+    any_day(day, 'sqlite', DISKS_SQLITE + ['clock'] * 4 + ['worker'] * 4, 30 if ALL else 8)
+
+
+@somebody
+def test_who_was_ahead_and_is_dead_is_not_waited_for(hood, site):
+    place, ids = site('sqlite'), [hood.id() for _ in range(4)]
+    for id in ids:
+        hood.succeed('submit', id, '--retries', 9, '--', 'sh', '-c', 'echo done >out; test "$FUMEHOOD_ATTEMPT" != 1 || sleep 600')
+    running = "SELECT count(*) FROM {T}queue WHERE state = 'running'"
+    for k, ahead in enumerate((90, 5000)):
+        place.start(k, behind=-ahead)
+        assert until(lambda: place.sql(running) == [str(2 * k + 2)]), place.said()
+    for k in range(2):
+        place.kill_worker(k)
+    place.start(2)
+    done = "SELECT count(*) FROM {T}queue WHERE state = 'finished'"
+    assert until(lambda: place.sql(done) == ['4'], 60), place.said()
+    place.rest()
+    rows = place.sql('SELECT verdict, count(*) FROM {T}attempt GROUP BY verdict ORDER BY verdict')
+    assert rows == ['lost|4', 'succeeded|4'], rows
 
 
 # A cable that is cut.
