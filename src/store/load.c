@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "queue.h"
 #include "text.h"
 
 static int load_paths(const struct value *v, char ***ret, struct error *err)
@@ -283,16 +284,30 @@ static int add_name(void *arg, const struct attempt *a, struct error *err)
 	return buffer_printf(names, "%s%s", names->size ? ", " : "", a->id) < 0 ? error_memory(err) : 0;
 }
 
+static int take_queued(void *arg, const struct queued *q, struct error *err UNUSED)
+{
+	*(enum job_state *)arg = q->state;
+	return 0;
+}
+
 /* The sentence says what there is instead. */
 static int not_found(struct ledger *l, const char *id, int number, const struct analysis_state *state,
 		     struct error *err)
 {
 	const struct ledger_filter latest = {.limit = 5};
 	_cleanup_buffer_ struct buffer names = {0};
+	enum job_state queued = JOB_STATES;
+	struct error ignored = ERROR_INIT;
 	char shown[160];
 	int r;
 
 	text_escape_into(shown, sizeof shown, id, strlen(id));
+	if (!state->last_attempt)
+		(void)ledger_queue_look(l, (char *[]){(char *)id, NULL}, take_queued, &queued, &ignored);
+	if (queued != JOB_STATES)
+		return error_set(err, ERROR_NOT_FOUND,
+				 "'%s' has no attempt in the ledger %s yet: in the queue it is %s", shown,
+				 l->backend->name, job_state_name(queued));
 	if (state->last_attempt)
 		return error_set(err, ERROR_NOT_FOUND, "analysis '%s' has no attempt %d: its latest is %d",
 				 shown, number, state->last_attempt);

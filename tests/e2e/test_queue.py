@@ -78,6 +78,15 @@ def test_what_is_submitted_is_run_by_a_worker_and_waited_for(hood, ledger):
     assert states(hood) == {id: 'finished'} and attempts(hood, id) == ['succeeded']
 
 
+def test_what_has_not_run_yet_is_not_unknown(hood, ledger):
+    id = hood.id()
+    hood.succeed('submit', id, '--', 'true')
+    for command in (['logs', id], ['outputs', id], ['get', id, 'x']):
+        said = hood.cli(*command)
+        assert said.status == 125 and 'yet: in the queue it is queued' in said.err, said
+    assert 'there is no analysis' in hood.cli('logs', f'{id}x').err
+
+
 def test_the_submitter_may_leave_and_delete_his_files(hood, ledger):
     place = hood.write('project/fit.sh', 'cat model/deep/weights.txt; cp big copy; ls\n').parent
     hood.write('project/model/deep/weights.txt', 'weights\n')
