@@ -397,13 +397,66 @@ static int open_content(void *arg UNUSED, const struct output *o, struct error *
 	return source_open(o->path, 0, 0, err);
 }
 
+static bool has_id(struct submission *s, const char *id)
+{
+	const struct job_array *a = &s->array;
+	size_t prefix;
+
+	if (!a->job)
+		return json_object_get(s->ids, id);
+	prefix = (size_t)(strstr(a->job->id, a->mark) - a->job->id);
+	if (strncmp(id, a->job->id, prefix) != 0)
+		return false;
+	for (size_t i = 0; i < submission_count(s); i++)
+		if (strcmp(submission_id(s, i), id) == 0)
+			return true;
+	return false;
+}
+
+struct look_here {
+	struct submission *submission;
+	struct error *err;
+	int refused;
+};
+
+/* What `run` has of this ledger on this host, and the ledger does not know of yet: in the end it may have succeeded. */
+static int refuse_live(void *arg, const struct live *l)
+{
+	struct look_here *look = arg;
+	struct submission *s = look->submission;
+	int same;
+
+	if (l->queued || l->held || !(l->alive || l->pending) || !has_id(s, l->id))
+		return 0;
+	same = l->ledger ? ledger_url_same(l->ledger, hood_ledger_url(s->hood)) : 1;
+	if (same < 0)
+		look->refused = error_memory(look->err);
+	else if (same && l->pending)
+		look->refused =
+			error_set(look->err, ERROR_BUSY,
+				  "'%s' has run, and is pending on this host: `fumehood gc` finishes it, or "
+				  "`fumehood cancel %s` gives it up",
+				  l->id, l->id);
+	else if (same)
+		look->refused =
+			error_set(look->err, ERROR_BUSY,
+				  "'%s' is running on this host: submit it when that has ended", l->id);
+	return look->refused;
+}
+
 int submission_commit(struct submission *s, unsigned flags, struct error *err)
 {
+	struct look_here look = {.submission = s, .err = err};
+	struct error ignored = ERROR_INIT;
 	struct ledger *ledger;
 	int r = hood_ledger(s->hood, LEDGER_CREATE, &ledger, err);
 
 	if (r < 0)
 		return r;
+	/* Who has no state directory has run nothing here. */
+	(void)hood_live_each(s->hood, refuse_live, &look, &ignored);
+	if (look.refused)
+		return look.refused;
 	s->is_new = calloc(submission_count(s) + 1, sizeof *s->is_new);
 	if (!s->is_new)
 		return error_memory(err);

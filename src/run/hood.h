@@ -143,6 +143,8 @@ struct live {
 	bool held;    /* a held or kept workspace, not a run */
 	bool pending; /* its command has ended, and we could not finish it: gc does, or its worker */
 	char *why;    /* pending: the reason, if it is known */
+	bool queued;  /* a worker's */
+	char *ledger; /* what its result is for, without a password; NULL: not known yet */
 	char *path;
 	int log_fd[STREAM_COUNT]; /* -1: none */
 };

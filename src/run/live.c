@@ -18,6 +18,7 @@ void live_done(struct live *l)
 {
 	free(l->path);
 	free(l->why);
+	free(l->ledger);
 	for (int i = 0; i < STREAM_COUNT; i++)
 		fd_close(l->log_fd[i]);
 	*l = (struct live){.log_fd = {-1, -1}};
@@ -58,12 +59,14 @@ static int live_fill(int run_fd, const struct record *r, struct live *ret, struc
 		.created = json_integer_value(json_object_get(r->extra, "created")),
 		.alive = r->owner == OWNER_SUPERVISOR && process_lives(&r->process),
 		.held = r->owner != OWNER_SUPERVISOR,
+		.queued = json_is_true(json_object_get(r->extra, "queued")),
+		.ledger = r->ledger ? strdup(r->ledger) : NULL,
 		.path = strdup(r->path ? r->path : ""),
 	};
 	snprintf(ret->id, sizeof ret->id, "%s", r->id);
 	for (int i = 0; i < STREAM_COUNT; i++)
 		ret->log_fd[i] = openat(run_fd, stream_name(i), O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
-	if (!ret->path)
+	if (!ret->path || (r->ledger && !ret->ledger))
 		return error_memory(err);
 	return live_fill_pending(run_fd, ret, err);
 }

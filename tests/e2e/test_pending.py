@@ -530,3 +530,17 @@ def test_a_place_of_the_workers_that_became_read_only(hood, disks, place):
     stop(w)
     is_whole(hood, id)
     assert d.left() == []
+
+
+def test_what_is_pending_here_is_not_submitted_beside_itself(hood, disks):
+    """In the end it has succeeded, and its outputs would be hidden behind those of a second attempt."""
+    d = disks(ledger=8, objects=8, state=8, tmp=16)
+    d.fill('objects')
+    id = hood.id()
+    assert hood.cli('run', id, '--', 'sh', '-c', MAKE).status == 125
+    result = hood.cli('submit', id, '--', 'true')
+    assert result.status == 125 and 'is pending on this host' in result.err and 'gc' in result.err, result
+    d.free()
+    hood.succeed('gc')
+    is_whole(hood, id)
+    assert 'of this name already' in hood.cli('submit', id, '--', 'true').err
