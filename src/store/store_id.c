@@ -71,7 +71,8 @@ static int anothers(const struct ledger *l, const struct store_row *k, const str
 	error_set(
 		why, ERROR_REFUSED,
 		"the object store '%s' is that of another ledger, with the id %s, and not of %s, which has the id %s: "
-		"name a directory of its own with objects=DIR in the ledger's URL",
+		"name a directory of its own with objects=DIR in the ledger's URL; or, if it is the same ledger, put back "
+		"from a copy that had no id yet, and nobody uses the other one, remove the file 'id' in it",
 		shown(l, room), found->ledger, l->backend->name, k->id.ledger);
 	return error_here(why, -EINVAL);
 }

@@ -159,7 +159,7 @@ def test_two_ledgers_do_not_share_a_store(hood, ledger, used):
         assert hood.succeed('db', 'init', '--json', env=env).json['store']['state'] == 'wrong'
         for command in (['run', hood.id(), '--', 'sh', '-c', LARGE], ['worker', '--drain'], ['gc']):
             result = hood.cli(*command, env=env)
-            assert result.status != 0 and 'is that of another ledger' in result.err and str(used) in result.err, result
+            assert result.status != 0 and 'is that of another ledger' in result.err and "remove the file 'id'" in result.err and str(used) in result.err, result
         assert names(used) == before
         env = {'FUMEHOOD_DB': f'{plain}?objects={hood.home}/its-own'}
         hood.succeed('run', hood.id(), '--', 'sh', '-c', LARGE, env=env)
