@@ -246,14 +246,32 @@ int store_join(struct ledger *l, struct error *err)
 	return r;
 }
 
+/* Others put what is large into a directory: what is asked for there, and what would be put here, would not be found. */
+static int check_inside(struct ledger *l, struct error *err)
+{
+	struct store_row known;
+	int r = l->inside_by_default ? row_load(l, SQL_STORE, &known, err) : 0;
+
+	if (r < 0 || !l->inside_by_default || !known.id.store[0])
+		return r;
+	error_set(
+		err, ERROR_REFUSED,
+		"the ledger %s has an object store with the id %s (at first '%s' on %s), and its URL names none here: name "
+		"that directory with objects=DIR; or say objects=postgresql, and what is made here lies in the ledger itself",
+		l->backend->name, known.id.store, known.path, known.host);
+	return error_here(err, -EINVAL);
+}
+
 int ledger_store_ready(struct ledger *l, struct error *err)
 {
 	struct error why = ERROR_INIT;
 	enum store_state state = STORE_NEW;
 	int r;
 
-	if (l->backend->only_submits || l->objects_inside)
+	if (l->backend->only_submits)
 		return 0;
+	if (l->objects_inside)
+		return check_inside(l, err);
 	if (l->backend->ops->dialect != SQL_SQLITE || l->store_named)
 		return store_join(l, err);
 	/* Beside a file: who has the one has the other. It is made when it is needed. */
@@ -274,7 +292,7 @@ int ledger_store_describe(struct ledger *l, char *ret, size_t room, struct error
 
 	if (l->objects_inside) {
 		snprintf(ret, room, "in the ledger itself");
-		return 0;
+		return check_inside(l, err);
 	}
 	snprintf(ret, room, "%s", shown(l, path));
 	r = store_examine(l, &state, &id, err, err);
@@ -304,12 +322,10 @@ int store_status(struct ledger *l, json_t *status, struct error *err)
 	json_t *store;
 	int r = store_examine(l, &state, &id, &why, &why);
 
-	/* Whether there is a directory besides, from before or for others, is nothing to us then. */
 	if (l->objects_inside) {
-		r = 0;
+		r = check_inside(l, &why);
 		state = STORE_INSIDE;
 	}
-
 	if (r < 0)
 		state = STORE_WRONG;
 	store = json_pack("{s:s, s:s?, s:s?, s:s?}", "state", names[state], "id",

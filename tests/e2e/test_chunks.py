@@ -332,6 +332,8 @@ def test_what_is_larger_than_the_ledger_takes_is_rejected_and_said(hood, inside)
 def test_what_an_older_version_left_in_a_directory_is_read_where_it_lies(hood, inside):
     old, id = hood.home / 'share/fumehood/objects', hood.id()
     assert hood.run(SAME.format(4 * MB), '--db', f'{inside.plain}?objects={old}', id=id).status == 0
+    inside.sql('UPDATE fumehood.store SET store_id = NULL')  # there were no ids then
+    (old / 'id').unlink()
     assert counts(inside) == ['0|0|1']
     assert digest_of(hood, id) == hashlib.sha256(same(4 * MB)).hexdigest()
     assert_sound(hood)

@@ -47,6 +47,11 @@ def test_a_worker_that_was_told_of_no_store_hands_back_what_needs_it(hood, ledge
     id = hood.id()
     hood.succeed('submit', id, '--input', hood.write('large.csv', b'\1' * 200000), '--', 'cp', 'large.csv', 'copy.csv')
     untold = {'FUMEHOOD_DB': ledger.plain, 'FUMEHOOD_OBJECTS': ''}
+    for command in (['worker', '--drain'], ['run', hood.id(), '--', 'true']):
+        result = hood.cli(*command, env=untold)
+        assert result.status == 125 and f"(at first '{used}' on " in result.err and 'objects=postgresql' in result.err, result
+    assert f"(at first '{used}' on " in hood.succeed('db', 'status', '--json', env=untold).json['store']['problem']
+    untold['FUMEHOOD_DB'] += '?objects=postgresql'
     w = hood.popen('worker', env=untold)
     assert until(lambda: hood.succeed('show', id, '--json').json['queue']['reason'])
     w.terminate()
