@@ -30,6 +30,8 @@ static int next_attempt(struct story *s, int *ret, struct error *err)
 	r = ledger_analysis(s->ledger, s->request->id, &known, err);
 	if (r == 0)
 		r = ledger_queue_look(s->ledger, (char *[]){s->request->id, NULL}, refuse_queued, NULL, err);
+	if (r == 0)
+		r = ledger_refuse_array(s->ledger, s->request->id, err);
 	if (r < 0)
 		return r;
 	if (known.succeeded && !s->request->again)

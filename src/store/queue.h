@@ -78,6 +78,8 @@ int ledger_ended_look(struct ledger *l, char *const *ids, queued_fn fn, void *ar
 typedef int (*task_fn)(void *arg, const char *id, unsigned long number, struct error *err);
 int ledger_array_tasks(struct ledger *l, const char *array, bool and_ledger, task_fn fn, void *arg,
 		       struct error *err);
+/* ERROR_REFUSED if the queue has a task of an array with the name id. */
+int ledger_refuse_array(struct ledger *l, const char *id, struct error *err);
 /* The whole of one, as it was submitted. ERROR_NOT_FOUND. */
 int ledger_queue_load(struct ledger *l, const char *id, struct job *ret, struct error *err);
 int ledger_queue_counts(struct ledger *l, uint64_t ret[JOB_STATES], struct error *err);

@@ -420,6 +420,8 @@ static int store(struct ledger *l, void *arg, struct error *err)
 	if (r == 0)
 		r = add_jobs(s, err);
 	if (r == 0)
+		r = submit_check_names(s, err);
+	if (r == 0)
 		r = add_afters(s, err);
 	return r != 0 ? r : queue_ring(l, err);
 }

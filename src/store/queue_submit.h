@@ -43,6 +43,12 @@ int submit_add_names(const struct submit *s, struct error *err); /* of submitter
 int submit_add_job(struct submit *s, const struct job *j, const char *id, enum job_state state,
 		   const char *request, const char *inputs, struct error *err);
 
+/* queue_submit_names.c: ids are those of no array; name, whose task is submitted, is that of no analysis; both, of all that
+ * is new, whose rows are there. */
+int submit_check_no_array(const struct submit *s, char *const *ids, size_t n, struct error *err);
+int submit_check_array(const struct submit *s, const char *name, const char *task, struct error *err);
+int submit_check_names(const struct submit *s, struct error *err);
+
 /* queue_submit_array.c: within the transaction. */
 int submit_store_array(struct submit *s, struct error *err);
 

@@ -47,7 +47,7 @@ size_t job_array_count(const struct job_array *a)
 /* ---- which of them are new ---- */
 
 struct range {
-	char low[ID_ROOM], high[ID_ROOM];
+	char low[ID_ROOM], high[ID_ROOM + 1];
 	bool is_known, has_after;
 };
 
@@ -72,6 +72,8 @@ static int look_at_range(const struct submit *s, struct range *range, struct err
 		if (i == 0 || strcmp(id, range->high) > 0)
 			memcpy(range->high, id, sizeof id);
 	}
+	/* With those whose array has the name of a task. */
+	memcpy(range->high + strlen(range->high), "/", 2);
 	params[0] = value_text(range->low);
 	params[1] = value_text(range->high);
 	return ledger_run(s->l, SQL_RANGE_KNOWN, params, 2, take_range, range, err);
@@ -95,7 +97,7 @@ static void chunk_fill(struct chunk *c, const struct job_array *a, size_t first)
 /* Those that replace one that has ended go at once. 1: they are there, from an earlier try of ours. */
 static int decide_chunk(struct submit *s, struct chunk *c, size_t first, struct error *err)
 {
-	_cleanup_ids_ struct ids replaced = {0};
+	_cleanup_ids_ struct ids replaced = {0}, fresh = {0};
 	bool is_mine = false;
 	int r = queue_know(s->l, c->known, c->n, s->stamp, err);
 
@@ -115,7 +117,11 @@ static int decide_chunk(struct submit *s, struct chunk *c, size_t first, struct 
 		s->fresh[place] = e.is_new;
 		if (r == 0 && e.replaces)
 			r = ids_add(&replaced, k->id, err);
+		if (r == 0 && e.is_new)
+			r = ids_add(&fresh, k->id, err);
 	}
+	if (r == 0)
+		r = submit_check_no_array(s, fresh.list, fresh.count, err);
 	if (r == 0)
 		r = queue_run_ids(s->l, SQL_AFTER_FORGET, replaced.list, replaced.count, NULL, NULL, NULL,
 				  err);
@@ -228,12 +234,26 @@ static int add_parents(struct submit *s, struct error *err)
 	return r < 0 ? r : b->ops->rows_end(b, err);
 }
 
+/* If one of its tasks is new. */
+static int check_name(const struct submit *s, struct error *err)
+{
+	const bool *fresh = memchr(s->fresh, 1, job_array_count(s->array));
+	char id[ID_ROOM], name[ID_ROOM];
+
+	if (!fresh)
+		return 0;
+	job_array_id(s->array, (size_t)(fresh - s->fresh), id);
+	return array_of(id, name) ? submit_check_array(s, name, id, err) : 0;
+}
+
 int submit_store_array(struct submit *s, struct error *err)
 {
 	struct range range = {.is_known = true};
 	enum job_state state = JOB_QUEUED;
 	int r = decide(s, &range, err);
 
+	if (r == 0)
+		r = check_name(s, err);
 	if (r == 0 && s->stamp == 0)
 		r = queue_now(s->l, &s->stamp, err);
 	s->stamp = s->stamp / 1000 * 1000;
@@ -250,5 +270,8 @@ int submit_store_array(struct submit *s, struct error *err)
 		r = add_rows(s, state, err);
 	if (r == 0 && s->n_parents)
 		r = add_parents(s, err);
+	/* A million rows took their time. */
+	if (r == 0)
+		r = check_name(s, err);
 	return r != 0 ? r : queue_ring(s->l, err);
 }

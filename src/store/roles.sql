@@ -103,6 +103,26 @@ BEGIN
 		RAISE EXCEPTION USING ERRCODE = 'FH001',
 			MESSAGE = format('cannot submit ''%s'': the name is taken; choose another', taken);
 	END IF;
+	-- One name is an analysis's or an array's, whosever they are. Not EXISTS: see sql.c.
+	SELECT j->>'id' INTO taken FROM jsonb_array_elements(jobs) j
+		WHERE (SELECT q.id FROM fumehood.queue q WHERE q.id > (j->>'id') || '.' AND q.id < (j->>'id') || '/'
+			AND ltrim(substr(q.id, length(j->>'id') + 2), '0123456789') = '' ORDER BY q.id LIMIT 1) IS NOT NULL
+		OR (SELECT a.id FROM fumehood.analysis a WHERE a.id > (j->>'id') || '.' AND a.id < (j->>'id') || '/'
+			AND ltrim(substr(a.id, length(j->>'id') + 2), '0123456789') = '' ORDER BY a.id LIMIT 1) IS NOT NULL
+		LIMIT 1;
+	IF FOUND THEN
+		RAISE EXCEPTION USING ERRCODE = 'FH001',
+			MESSAGE = format('cannot submit ''%s'': there is an array of this name; choose another name', taken);
+	END IF;
+	SELECT n.name INTO taken FROM (SELECT DISTINCT substring(j->>'id' FROM '^(.+)[.][0-9]+$') AS name
+			FROM jsonb_array_elements(jobs) j) n
+		WHERE EXISTS (SELECT 1 FROM fumehood.queue q WHERE q.id = n.name)
+		OR EXISTS (SELECT 1 FROM fumehood.analysis a WHERE a.id = n.name) LIMIT 1;
+	IF FOUND THEN
+		RAISE EXCEPTION USING ERRCODE = 'FH001',
+			MESSAGE = format('cannot submit a task of the array ''%s'': there is an analysis of this name; '
+				'choose another name', taken);
+	END IF;
 	-- Of one whose row was removed, and that came after something then.
 	DELETE FROM fumehood.queue_after WHERE id IN (SELECT j->>'id' FROM jsonb_array_elements(jobs) j);
 	INSERT INTO fumehood.queue_submitter(owner, submitter)

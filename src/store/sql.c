@@ -97,7 +97,15 @@
 	"SELECT q.id FROM @queue q WHERE " TASK( \
 		"q.id") " AND q.state IN ('waiting', 'queued', 'running') ORDER BY q.id DESC LIMIT 1^"
 #define ARRAY_IDS(table) "SELECT id FROM @" table " WHERE id > $1 AND id < $2"
-#define LOCK_IF_THERE	 "ON CONFLICT (id) DO UPDATE SET id = excluded.id"
+/* An EXISTS would have PostgreSQL read a table from its beginning, if it believes that there are many. */
+#define TASK_OF_NAME(table)                                                                         \
+	"(SELECT t.id FROM @" table " t WHERE t.id > j.value || '.' AND t.id < j.value || '/' AND " \
+	"ltrim(substr(t.id, length(j.value) + 2), '0123456789') = '' ORDER BY t.id LIMIT 1)"
+#define ARRAYS_NAMED(list)                                                              \
+	"SELECT n.value, n.task FROM (SELECT j.value AS value, coalesce(" TASK_OF_NAME( \
+		"queue") ", " TASK_OF_NAME("analysis") ") AS task FROM " list           \
+						       ") AS n WHERE n.task IS NOT NULL LIMIT 1"
+#define LOCK_IF_THERE "ON CONFLICT (id) DO UPDATE SET id = excluded.id"
 #define ROWS_OF(columns, table) \
 	"SELECT " columns " FROM @" table " WHERE analysis_id = $1 AND attempt = $2 ORDER BY position"
 
@@ -372,6 +380,9 @@ static const struct {
 			     "EXISTS (SELECT 1 FROM @queue_after WHERE id >= $1 AND id <= $2)"},
 	[SQL_ARRAY_QUEUED] = {ARRAY_IDS("queue")},
 	[SQL_ARRAY_KNOWN] = {ARRAY_IDS("queue") " UNION " ARRAY_IDS("analysis")},
+	[SQL_ARRAYS_NAMED] = {ARRAYS_NAMED("json_each($1) AS j"),
+			      ARRAYS_NAMED("json_array_elements_text($1::json) AS j(value)")},
+	[SQL_ARRAY_ANY] = {"SELECT q.id FROM @queue q WHERE " TASK("q.id") " ORDER BY q.id LIMIT 1"},
 	[SQL_QUEUE_JOB] = {"SELECT " QUEUE_ALL " FROM @queue q WHERE q.id = $1"},
 	[SQL_QUEUE_COUNTS] = {"SELECT state, count(*) FROM @queue GROUP BY state"},
 	[SQL_QUEUE_COUNTS_SOME] =

@@ -115,6 +115,8 @@ enum sql {
 	SQL_RANGE_KNOWN, /* id, id → is one from here to there in the queue, has one attempts, came one after something? */
 	SQL_ARRAY_QUEUED,      /* after this id, before that → id: in the queue */
 	SQL_ARRAY_KNOWN,       /* the same → id: in the queue or with attempts */
+	SQL_ARRAYS_NAMED,      /* ids → id, task: of those that are the name of an array */
+	SQL_ARRAY_ANY,	       /* after this id, before that → id: of a task in the queue */
 	SQL_QUEUE_JOB,	       /* id → queue's columns */
 	SQL_QUEUE_COUNTS,      /* → state, how many */
 	SQL_QUEUE_COUNTS_SOME, /* id after which, how many → state, how many of those, the last of their ids */

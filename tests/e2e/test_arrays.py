@@ -145,6 +145,63 @@ def test_cancelling_an_array_or_one_of_it_cancels_what_comes_after_all(hood, led
     assert state(hood, first) == 'cancelled' and state(hood, second) == 'cancelled'
 
 
+def submit_array(hood, id, *options):
+    return hood.succeed('submit', id, '--array', '1-3', *options, '--', 'true')
+
+
+def refused(hood, *arguments):
+    result = hood.cli(*arguments)
+    assert result.status == 125 and 'choose another name' in result.err, result
+    return result.err
+
+
+def test_what_has_an_arrays_name_is_refused(hood, ledger):
+    id = hood.id()
+    submit_array(hood, id)
+    last = submit(hood, 'true', '--after', id)
+    assert f"'{id}': there is an array of this name, with the task '{id}.1'" in refused(hood, 'submit', id, '--', 'true')
+    for command in ('submit', id, '--if-absent'), ('submit', id, '--again'), ('run', id):
+        refused(hood, *command, '--', 'true')
+    hood.write('many.jsonl', f'{{"id": "{id}x", "command": ["true"]}}\n{{"id": "{id}", "command": ["true"]}}\n')
+    refused(hood, 'submit', '-f', 'many.jsonl')
+    assert hood.cli('show', id + 'x').status == 125, 'all or none'
+    # Other names that begin like it.
+    for other in id + '.x', id + '.1x', id + '-1', id[:-1] + 'z':
+        submit(hood, 'true', id=other)
+    drain(hood)
+    assert attempts(hood, last) == ['succeeded']
+    refused(hood, 'submit', id, '--', 'true')
+    refused(hood, 'run', id, '--', 'true')
+    # What has run by itself is in no queue, and nobody waits for it as for an array.
+    id = hood.id()
+    hood.succeed('run', f'{id}.1', '--', 'true')
+    hood.succeed('run', id, '--', 'true')
+
+
+def test_an_array_of_an_analysis_name_is_refused(hood, ledger):
+    ran, waits = hood.id(), submit(hood, 'true')
+    hood.succeed('run', ran, '--', 'true')
+    for n in 1, 2, 3:
+        hood.write(f'part-{n}.txt', f'part {n}\n')
+    for id in ran, waits:
+        for options in (), ('--if-absent',), ('--again',):
+            error = refused(hood, 'submit', id, '--array', '1-3', *options, '--', 'true')
+            assert f"task of the array '{id}'" in error and f"an analysis '{id}'" in error, error
+        refused(hood, 'submit', id, '--array', '1-3', '--', 'cat', 'part-{task}.txt')
+        refused(hood, 'submit', f'{id}.7', '--', 'true')
+    id = hood.id()
+    for names in (id, f'{id}.1'), (f'{id}.1', id):
+        hood.write('many.jsonl', ''.join(f'{{"id": "{name}", "command": ["true"]}}\n' for name in names))
+        refused(hood, 'submit', '-f', 'many.jsonl')
+    assert queued(ledger) == ['1']
+    # A task may not be an array's name either, whichever was first.
+    submit_array(hood, f'{id}.3')
+    refused(hood, 'submit', id, '--array', '1-3', '--', 'true')
+    refused(hood, 'submit', f'{id}.3.2', '--array', '1-3', '--', 'true')
+    hood.succeed('submit', id, '--array', '1-2', '--', 'true')
+    assert queued(ledger) == ['6']
+
+
 def test_the_end_of_a_task_looks_at_no_other_unless_it_is_the_witness(hood, ledger):
     """All but a few of many have succeeded; what waits for all of them moves from one that has not to the next, downwards."""
     id, queue, after = hood.id(), ledger.table('queue'), ledger.table('queue_after')

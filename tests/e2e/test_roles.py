@@ -344,6 +344,12 @@ def test_anothers_id_looks_like_one_that_is_taken_or_not_there(lived):
         assert re.sub('ada-[a-z]+', 'nobodys', of_ada.err) == of_nobody.err
     taken = lived.cli('bob', 'submit', 'ada-queued', '--', 'true').err
     assert 'the name is taken; choose another' in taken
+    # An array's name is taken with it, and an analysis's name is no array's: who waits for the one would get the other.
+    lived.do('ada', 'submit', 'ada-sweep', '--array', '1-2', '--', 'true')
+    for words in (['ada-sweep'], ['ada-queued', '--array', '1-2'], ['ada-done', '--array', '1-2'], ['ada-done.1']):
+        for who in 'ada', 'bob':
+            refused = lived.cli(who, 'submit', *words, '--', 'true')
+            assert refused.status == 125 and 'choose another name' in refused.err, (who, words, refused)
     assert lived.cli('bob', 'submit', 'ada-done', '--again', '--', 'true').err == taken.replace('ada-queued', 'ada-done')
 
 
