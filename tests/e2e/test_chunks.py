@@ -320,6 +320,7 @@ def test_what_is_larger_than_the_ledger_takes_is_rejected_and_said(hood, inside)
     assert result.json['rejected_outputs'] == [{'path': 'large.bin', 'reason': 'larger than the ledger takes'}]
     result = hood.run(LARGE.format(MB + 1), '--output', 'large.bin')
     assert result.status == 122 and result.json['outputs'] == [], result
+    assert result.json['reason'] == "'large.bin' was rejected: larger than the ledger takes"
     hood.write('input.bin', b'x' * (MB + 1))
     result = hood.cli('submit', hood.id(), '--input', 'input.bin', '--', 'true')
     assert result.status == 125 and 'objects_max' in result.err and '--ro' in result.err, result
