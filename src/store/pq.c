@@ -12,6 +12,7 @@
 #include "clock.h"
 #include "macros.h"
 #include "text.h"
+#include "url.h"
 
 enum {
 	OLDEST_SERVER = 130000,
@@ -74,6 +75,29 @@ static const char *one_line(const char *text, char *out, size_t room)
 	return out;
 }
 
+static bool is_keyword(const void *arg, const char *name)
+{
+	for (const PQconninfoOption *o = arg; o->keyword; o++)
+		if (strcmp(o->keyword, name) == 0)
+			return true;
+	return strcmp(name, "ssl") == 0; /* of a URL, as JDBC has it */
+}
+
+static int refuse_url(struct pq *q, const char *url, struct error *err)
+{
+	PQconninfoOption *known = q->PQconninfoParse("postgresql://", NULL);
+	int r = known ? ledger_url_refuse_stranger(url, q->name, is_keyword, known, err) : 0;
+
+	q->PQconninfoFree(known);
+	if (r < 0)
+		return r;
+	return error_set(
+		err, ERROR_USAGE,
+		"cannot understand the ledger's URL %s: write postgresql://USER@HOST:PORT/DATABASE, with %%40 "
+		"for an @ in a name or a password",
+		q->name);
+}
+
 /* A URL that libpq cannot parse it would quote, password and all. *ret: the server's options that it names. */
 static int check_url(struct pq *q, const char *url, char **ret, struct error *err)
 {
@@ -84,11 +108,7 @@ static int check_url(struct pq *q, const char *url, char **ret, struct error *er
 	if (message)
 		q->PQfreemem(message);
 	if (!options)
-		return error_set(
-			err, ERROR_USAGE,
-			"cannot understand the ledger's URL %s: write postgresql://USER@HOST:PORT/DATABASE, with %%40 "
-			"for an @ in a name or a password",
-			q->name);
+		return refuse_url(q, url, err);
 	for (const PQconninfoOption *o = options; o->keyword; o++)
 		if (strcmp(o->keyword, "options") == 0 && o->val)
 			given = o->val;

@@ -1,9 +1,11 @@
 #include "url.h"
 
 #include <errno.h>
+#include <limits.h>
 #include <stdio.h>
 #include <string.h>
 
+#include "buffer.h"
 #include "file.h"
 #include "ledger.h"
 #include "limit.h"
@@ -284,6 +286,67 @@ static const char *parameter_name(const char *word, char out[32])
 			out[0] = 0;
 	}
 	return out;
+}
+
+/* How many letters are wrong, missing or too many; of names. */
+static unsigned distance(const char *a, const char *b)
+{
+	unsigned row[32] = {0}, m = (unsigned)strlen(b);
+
+	if (m >= ARRAY_SIZE(row))
+		return UINT_MAX;
+	for (unsigned k = 0; k <= m; k++)
+		row[k] = k;
+	for (unsigned i = 1; a[i - 1]; i++) {
+		unsigned corner = row[0]++;
+
+		for (unsigned k = 1; k <= m; k++) {
+			unsigned best = corner + (a[i - 1] != b[k - 1]);
+
+			corner = row[k];
+			best = row[k] + 1 < best ? row[k] + 1 : best;
+			row[k] = row[k - 1] + 1 < best ? row[k - 1] + 1 : best;
+		}
+	}
+	return row[m];
+}
+
+static int refuse_parameter(const char *name, const char *shown, struct error *err)
+{
+	_cleanup_buffer_ struct buffer all = {0};
+	char typed[40];
+
+	snprintf(typed, sizeof typed, "%s=", name);
+	for (size_t i = 0; i < ARRAY_SIZE(parameters); i++) {
+		if (distance(typed, parameters[i].name) <= 2)
+			return error_set(
+				err, ERROR_USAGE,
+				"the URL of a ledger has no parameter '%s': did you mean %s? (in %s)", name,
+				parameters[i].name, shown);
+		if (buffer_printf(&all, "%s, ", parameters[i].name) < 0)
+			return error_memory(err);
+	}
+	return error_set(err, ERROR_USAGE,
+			 "the URL of a ledger has no parameter '%s': there are %sand those of libpq (in %s)",
+			 name, all.data, shown);
+}
+
+/* A '@' in the query part: what looks like a parameter may be the rest of a password. */
+int ledger_url_refuse_stranger(const char *url, const char *shown, parameter_known_fn is_known,
+			       const void *arg, struct error *err)
+{
+	const char *query = is_postgres(url) ? query_of(strstr(url, "://") + 3) : "";
+	char name[32];
+
+	if (strchr(query, '@'))
+		return 0;
+	for (const char *word = query; *word; word += strcspn(word, "&")) {
+		parameter_name(++word, name);
+		if (*name && word[strcspn(word, "=&")] == '=' &&
+		    name[strspn(name, "abcdefghijklmnopqrstuvwxyz_")] == 0 && !is_known(arg, name))
+			return refuse_parameter(name, shown, err);
+	}
+	return 0;
 }
 
 /* password, sslpassword, oauth_client_secret, scram_client_key … */

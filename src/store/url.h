@@ -39,6 +39,11 @@ struct ledger_url {
 
 int ledger_url_parse(const char *url, struct ledger_url *ret, struct error *err);
 void ledger_url_done(struct ledger_url *u);
+/* Names the first parameter of a PostgreSQL URL that is neither ours nor libpq's: ERROR_USAGE; 0: there is none. shown: the
+ * URL for people. */
+typedef bool (*parameter_known_fn)(const void *arg, const char *name);
+int ledger_url_refuse_stranger(const char *url, const char *shown, parameter_known_fn is_known,
+			       const void *arg, struct error *err);
 #define _cleanup_ledger_url_ _cleanup_(ledger_url_done)
 
 #endif

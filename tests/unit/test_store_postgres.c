@@ -84,6 +84,26 @@ static void test_a_url_that_makes_no_sense_is_not_quoted_with_its_password(void 
 	REFUSED(ledger_open("postgresql://u:s3cret@[::1/db?nonsense", LEDGER_CREATE, &l, &err),
 		"cannot understand");
 	assert_null(strstr(err.message, "s3cret"));
+	/* What may be the rest of a password is no parameter. */
+	REFUSED(ledger_open("postgresql://u:x/y?s3cret=z@h/db", LEDGER_CREATE, &l, &err),
+		"cannot understand");
+	assert_null(strstr(err.message, "s3cret"));
+}
+
+static void test_a_parameter_that_nobody_knows_is_named(void **state)
+{
+	struct ledger *l = NULL;
+
+	(void)state;
+	REFUSED(ledger_open("postgresql://u:s3cret@h/db?sslmode=disable&objekts=v4lue&busy=1s", LEDGER_CREATE,
+			    &l, &err),
+		"no parameter 'objekts': did you mean objects=?");
+	assert_null(strstr(err.message, "s3cret"));
+	assert_null(strstr(err.message, "v4lue"));
+	REFUSED(ledger_open("postgresql:///db?colour=red", LEDGER_CREATE, &l, &err),
+		"no parameter 'colour': there are objects=, ");
+	/* libpq's own, with a value missing. */
+	REFUSED(ledger_open("postgresql:///db?sslmode", LEDGER_CREATE, &l, &err), "cannot understand");
 }
 
 static void test_no_server_and_no_database_are_one_clear_sentence_each(void **state)
@@ -430,6 +450,7 @@ int main(void)
 		ROW(a_wrong_password_is_one_clear_sentence_without_it),
 		ROW(the_right_password_opens_and_is_not_in_the_status),
 		ROW(a_url_that_makes_no_sense_is_not_quoted_with_its_password),
+		ROW(a_parameter_that_nobody_knows_is_named),
 		ROW(no_server_and_no_database_are_one_clear_sentence_each),
 		ROW(a_user_without_the_right_is_told_so),
 		ROW(a_read_only_server_is_one_clear_sentence),
