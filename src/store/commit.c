@@ -97,13 +97,23 @@ static int chunk_source_changed(void *arg, void *content, struct error *err)
 	return content_changed(arg, ((struct content *)content)->output, err);
 }
 
+/* A limit is written as it is given, where a bare number is one of bytes; a sentence says so. */
+static const char *size_in_words(uint64_t size, char out[LIMIT_TEXT_SIZE])
+{
+	size_t n = strlen(limit_format(LIMIT_OUTPUT_MAX, size, out));
+
+	if (out[n - 1] >= '0' && out[n - 1] <= '9')
+		snprintf(out + n, LIMIT_TEXT_SIZE - n, " bytes");
+	return out;
+}
+
 static int too_large(const struct commit *c, const struct output *o, struct error *err)
 {
 	char path[256], size[LIMIT_TEXT_SIZE], most[LIMIT_TEXT_SIZE];
 
 	text_escape_into(path, sizeof path, o->path, strlen(o->path));
-	limit_format(LIMIT_OUTPUT_MAX, o->size, size);
-	limit_format(LIMIT_OUTPUT_MAX, c->l->objects_max, most);
+	size_in_words(o->size, size);
+	size_in_words(c->l->objects_max, most);
 	return error_set(
 		err, ERROR_REFUSED,
 		"cannot store '%s' of %s: the ledger %s takes contents up to %s (objects_max=SIZE in its URL); "

@@ -324,6 +324,10 @@ def test_what_is_larger_than_the_ledger_takes_is_rejected_and_said(hood, inside)
     hood.write('input.bin', b'x' * (MB + 1))
     result = hood.cli('submit', hood.id(), '--input', 'input.bin', '--', 'true')
     assert result.status == 125 and 'objects_max' in result.err and '--ro' in result.err, result
+    hood.env['FUMEHOOD_DB'] = f'{inside.plain}?objects_max=100001'
+    hood.write('input.bin', b'x' * 300000)
+    result = hood.cli('submit', hood.id(), '--input', 'input.bin', '--', 'true')
+    assert "input.bin' of 300000 bytes: " in result.err and 'up to 100001 bytes (' in result.err, result
     assert inside.sql('SELECT count(*) FROM fumehood.queue') == ['0']
     for url, word in [('?objects_max=2T', 'objects_max='), ('?objects_max=', 'objects_max=')]:
         result = hood.cli('ls', '--db', inside.plain + url)
