@@ -297,26 +297,29 @@ static int furnish(struct objects *o, struct error *err)
 
 int objects_make(struct objects *o, const struct store_id *id, struct error *err)
 {
-	_cleanup_close_ int tmp = -1, fd = -1;
-	char temporary[64], line[2 * TOKEN_SIZE + 1];
+	_cleanup_close_ int fd = -1;
+	char temporary[TOKEN_SIZE + 8], line[2 * TOKEN_SIZE + 1];
 	int r = furnish(o, err);
 
 	if (r < 0)
 		return r;
-	tmp = objects_subdir(o, "tmp", err);
-	fd = tmp < 0 ? tmp : temporary_open(o, tmp, temporary, sizeof temporary, err);
-	if (fd < 0)
-		return fd;
+	/* Not in tmp/, which nobody sweeps before there is an id: one that died here left what the next one of this ledger, who
+	 * holds its row, takes away. */
+	snprintf(temporary, sizeof temporary, "id.%s", id->ledger);
+	(void)unlinkat(o->dir, temporary, 0);
+	fd = openat(o->dir, temporary, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
+	r = fd < 0 ? -errno : share(o, fd, 0600, 0640);
 	snprintf(line, sizeof line, "%s %s\n", id->ledger, id->store);
-	r = file_write_all(fd, line, strlen(line));
+	if (r == 0)
+		r = file_write_all(fd, line, strlen(line));
 	if (r == 0 && fsync(fd) < 0)
 		r = -errno;
 	if (r == 0)
-		r = name_exclusively(tmp, temporary, o->dir, "id");
+		r = name_exclusively(o->dir, temporary, o->dir, "id");
 	if (r == 0 && fsync(o->dir) < 0)
 		r = -errno;
 	if (r < 0)
-		unlinkat(tmp, temporary, 0);
+		unlinkat(o->dir, temporary, 0);
 	return r < 0 && r != -EEXIST
 		       ? error_system(err, -r, "cannot give the object store '%s' its id", o->path)
 		       : r;
