@@ -1,6 +1,7 @@
 """A ledger behind a pooler (PgBouncer) that lends a session for one transaction: everything works, and who gets the session next
 finds it as it was."""
 import json
+import shutil
 
 import psycopg2
 import pytest
@@ -110,5 +111,6 @@ def test_a_query_that_fails_leaves_nothing_either(pooled):
 
 def test_a_ledger_is_made_through_it(pooled):
     pooled.direct.sql('DROP SCHEMA fumehood CASCADE')
+    shutil.rmtree(pooled.home / 'objects', ignore_errors=True)  # the store of the one that is gone
     pooled.succeed('db', 'init')
     assert pooled.run('true').status == 0
