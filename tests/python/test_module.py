@@ -49,10 +49,12 @@ say([fumehood.show(ID(1))["result"], fumehood.get(ID(1), "results/a.csv").decode
 
 
 def test_what_cannot_be_committed_is_pending_until_gc(program, hood):
-    """Something lies where the object store should be."""
-    hood.env['FUMEHOOD_DB'] = f'sqlite:{hood.home}/ledger.db?objects={hood.home}/objects'
+    """Something lies where the object store makes its files."""
+    hood.env['FUMEHOOD_DB'] = f'sqlite:{hood.home}/ledger.db'
     assert program('''
-store = os.environ["HOME"] + "/objects"
+store = os.environ["HOME"] + "/ledger.db.objects"
+os.mkdir(store, 0o700)
+store += "/tmp"
 open(store, "w").close()
 large = ["sh", "-c", "head -c 300000 /dev/zero >large; echo small >small"]
 try:

@@ -75,7 +75,8 @@ def _note_gone(hood: Hood, jobs: Dict[str, Job], id: str) -> None:
     try:
         jobs[id] = _look(hood, [id], 0, -1)[1][0]
     except NotFound:
-        jobs[id] = replace(jobs[id], state="cancelled", verdict="cancelled", reason="it is in the queue no more, and has not run")
+        seen = jobs.get(id, Job(id, "cancelled"))  # it was there, or the first look had said so
+        jobs[id] = replace(seen, state="cancelled", verdict="cancelled", reason="it is in the queue no more, and has not run")
 
 
 def wait(*ids: str, timeout: Optional[float] = None, hood: Optional[Hood] = None) -> List[Job]:
