@@ -7,6 +7,7 @@
 import json
 import os
 import shutil
+import signal
 import subprocess
 import tempfile
 from pathlib import Path
@@ -28,6 +29,9 @@ def pytest_addoption(parser):
 
 
 def pytest_configure(config):
+    for number in (signal.SIGINT, signal.SIGHUP):  # ignored, in the background of a shell: what is cancelled would not hear it
+        if signal.getsignal(number) is signal.SIG_IGN:
+            signal.signal(number, signal.default_int_handler)
     config.addinivalue_line('markers', 'long: only in make test-all')
     config.addinivalue_line('markers', 'asan: runs against the build with sanitizers too')
     config.addinivalue_line('markers', 'only(who): makes sense only as root or only as user')
