@@ -199,7 +199,7 @@ int ledger_open(const char *url, unsigned flags, struct ledger **ret, struct err
 	l->objects_inside = u.objects_inside;
 	l->objects_max = u.objects_inside ? u.objects_max : UINT64_MAX;
 	l->objects.join = objects_join;
-	l->inside_by_default = u.objects_default;
+	l->inside_by_default = u.objects_unsaid;
 	l->store_named = u.objects_named;
 	l->objects.join_arg = l;
 	l->blob_max = u.blob_max;

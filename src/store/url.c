@@ -200,7 +200,7 @@ static int objects_default(struct ledger_url *u, struct error *err)
 		   *home = getenv("HOME");
 	int r = 0;
 
-	u->objects_default = u->is_postgres && !u->objects_inside && (!from || *from == 0);
+	u->objects_unsaid = u->is_postgres && !u->objects_inside && (!from || *from == 0);
 	if (from && (*from == 0 || strcmp(from, objects_are_inside) == 0))
 		from = NULL;
 	if (u->is_postgres && from && *from != '/')

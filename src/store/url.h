@@ -29,7 +29,7 @@ struct ledger_url {
 	bool objects_inside;  /* the database itself is the object store (chunks.h) */
 	uint64_t objects_max; /* how large a content it takes */
 	bool objects_named;   /* a directory, by the URL itself */
-	bool objects_default; /* inside, and nobody said so */
+	bool objects_unsaid;  /* inside, and nobody said so */
 	char *group;	      /* whose the object store is (group.h); NULL: its owner's */
 	uint64_t blob_max;
 	uint64_t busy_ms;      /* how long to wait for others' locks */
