@@ -27,7 +27,8 @@
 #define SYS_pidfd_open 434
 #endif
 
-enum { TICK_MS = 5, NOBODY = 65534 };
+/* The hood has analyses to end and workspaces to remove before it is gone itself. */
+enum { TICK_MS = 5, NOBODY = 65534, PLAIN_END_MS = 1000, HOOD_END_MS = 15000 };
 
 static struct board *signal_board;
 
@@ -262,15 +263,15 @@ static void attend(struct stage *s, pid_t pid, int out, int errors, int patience
 		take(errors, &s->errors);
 		if (s->attack->during && s->platform->board->child && !s->hit)
 			s->attack->during(s);
-		if (clock_now() < end && !suite_stopped())
+		if (clock_now() < end && (s->hung || !suite_stopped()))
 			continue;
-		if (s->hung) { /* asked already, and a second is over */
+		if (s->hung) { /* asked already, and its time is over */
 			kill(s->platform->board->child, SIGKILL);
 			kill(pid, SIGKILL);
 		}
 		s->hung = true;
 		kill(s->platform->board->child, SIGTERM);
-		end = clock_now() + NSEC_PER_SEC;
+		end = clock_now() + (uint64_t)(s->hooded ? HOOD_END_MS : PLAIN_END_MS) * NSEC_PER_MSEC;
 	}
 	take(out, &s->output);
 	take(errors, &s->errors);

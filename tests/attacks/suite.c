@@ -138,7 +138,8 @@ static void stage_open(struct stage *s, struct platform *p, const struct attack 
 static void stage_close(struct stage *s)
 {
 	struct stat st;
-	if (!s->hooded || s->hit || s->attack->flags & NO_ATTACKER || s->attack->flags & REFUSAL_HOLDS) {
+	if (!s->hooded || s->hit || s->hung || s->attack->flags & NO_ATTACKER ||
+	    s->attack->flags & REFUSAL_HOLDS) {
 		if (!lstat(s->workspace, &st))
 			remove_tree(s->workspace);
 	}
