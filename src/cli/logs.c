@@ -244,14 +244,15 @@ static int show_logs(struct cli *cli, struct view *v, const char *id, int number
 		r = r > 0 ? 0 : r;
 	}
 	if (r == 0 && is_live) {
-		bool running = live.alive && !live.held;
+		/* Pending, or its supervisor is gone: what there is lies in its files. */
+		bool here = !live.held, running = here && live.alive && !live.pending;
 
-		number = running ? live.attempt : 0;
-		if (running)
-			r = follows ? follow(v, hood, &live, err) : show_growth(v, &live, err);
+		number = here ? live.attempt : 0;
+		if (here)
+			r = follows && running ? follow(v, hood, &live, err) : show_growth(v, &live, err);
 		ended = running && follows && r == 0; /* then the rest is in the ledger */
 		live_done(&live);
-		if (running && !ended)
+		if (here && !ended)
 			return r;
 	}
 	if (r == 0)

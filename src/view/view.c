@@ -5,6 +5,25 @@
 #include "record.h"
 #include "text.h"
 
+/* The ledger does not know it, but this host does. */
+static int explain_live(struct hood *h, const char *id, int r, struct error *err)
+{
+	struct error ignored = ERROR_INIT;
+	struct live l;
+	const char *state;
+
+	if (hood_live(h, id, &l, &ignored) < 0)
+		return r;
+	state = live_state(&l);
+	error_set(err, ERROR_NOT_FOUND, "'%s' is %s here, and nothing of it is in the ledger yet%s", id,
+		  state,
+		  l.pending	      ? ": fumehood show says why, fumehood gc finishes it"
+		  : l.held || l.alive ? ""
+				      : ": fumehood gc records what became of it");
+	live_done(&l);
+	return r;
+}
+
 int view_load(struct hood *h, const char *id, int attempt, struct ledger **ret_ledger, struct attempt *ret,
 	      struct error *err)
 {
@@ -12,7 +31,10 @@ int view_load(struct hood *h, const char *id, int attempt, struct ledger **ret_l
 
 	if (r == 0)
 		r = hood_ledger(h, LEDGER_CREATE, ret_ledger, err);
-	return r < 0 ? r : ledger_load(*ret_ledger, id, attempt, ret, err);
+	if (r < 0)
+		return r;
+	r = ledger_load(*ret_ledger, id, attempt, ret, err);
+	return r < 0 && err->kind == ERROR_NOT_FOUND && attempt == 0 ? explain_live(h, id, r, err) : r;
 }
 
 /* ---- outputs ---- */

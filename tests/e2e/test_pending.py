@@ -106,6 +106,21 @@ def test_gc_on_a_disk_that_is_still_full_says_so_and_keeps_it(hood, disks):
     assert d.left() == []
 
 
+def test_what_is_pending_is_known_to_who_asks_for_its_log_and_its_outputs(hood, disks):
+    d = disks(ledger=8, objects=8, state=8, tmp=8)
+    process, id = begin(hood)
+    d.fill('objects')
+    assert finish(process)[0] == 125
+    assert hood.succeed('logs', id).out == hood.succeed('logs', '-f', id).out == 'ready\ngo\n'
+    for words in ['outputs', id], ['get', id, 'small', '-o', '-'], ['logs', id, '--json']:
+        result = hood.cli(*words)
+        assert result.status == 125 and f"'{id}' is pending here" in result.err + result.out, result
+    assert 'there is no analysis' in hood.cli('outputs', id + 'x').err
+    d.free()
+    hood.succeed('gc')
+    is_whole(hood, id)
+
+
 def test_json_says_that_it_is_pending(hood, disks):
     d = disks(ledger=8, objects=8, state=8, tmp=8)
     d.fill('objects')
