@@ -39,7 +39,5 @@ int collect_open(int workspace_fd, const struct output *o, struct error *err);
 /* Glob of outputs: '*' and '?' and [a-z] stay within a component, "**" crosses; a pattern that names a directory
  * (or ends in '/') matches all below it. */
 bool output_glob_match(const char *pattern, const char *path);
-/* 0, or ERROR_USAGE: absolute, "..", empty, NUL. */
-int output_glob_check(const char *pattern, struct error *err);
 
 #endif

@@ -155,26 +155,3 @@ bool output_glob_match(const char *pattern, const char *path)
 		s = star_s;
 	}
 }
-
-int output_glob_check(const char *pattern, struct error *err)
-{
-	const char *p = pattern;
-	char shown[300];
-	size_t n;
-
-	text_escape_into(shown, sizeof shown, pattern, strlen(pattern));
-	if (*pattern == 0)
-		return error_set(err, ERROR_USAGE, "an output pattern is empty");
-	if (*pattern == '/')
-		return error_set(
-			err, ERROR_USAGE,
-			"output pattern '%s' is absolute: it must be relative to the working directory",
-			shown);
-	for (;; p += n + 1) {
-		n = strcspn(p, "/");
-		if (n == 2 && p[0] == '.' && p[1] == '.')
-			return error_set(err, ERROR_USAGE, "output pattern '%s' contains '..'", shown);
-		if (p[n] == 0)
-			return 0;
-	}
-}

@@ -34,20 +34,6 @@ int cgroup_dir(const struct cgroup *c, enum controller controller)
 	return group < 0 ? -1 : c->groups[group].dir;
 }
 
-static void fds_init(struct cgroup_fds *fds)
-{
-	for (int i = 0; i < COUNTER_FILES_MAX; i++)
-		fds->counter[i] = -1;
-	fds->oom = -1;
-}
-
-static void fds_close(struct cgroup_fds *fds)
-{
-	for (int i = 0; i < COUNTER_FILES_MAX; i++)
-		fd_close(fds->counter[i]);
-	fd_close(fds->oom);
-}
-
 static struct cgroup *cgroup_new(enum cgroup_way way)
 {
 	struct cgroup *c = calloc(1, sizeof *c);
@@ -57,12 +43,13 @@ static struct cgroup *cgroup_new(enum cgroup_way way)
 	c->way = way;
 	for (int i = 0; i < CONTROLLER_COUNT; i++)
 		c->group_of[i] = -1;
-	c->fds = calloc(1, sizeof *c->fds);
-	if (!c->fds) {
+	c->counters = calloc(COUNTER_FILES_MAX, sizeof *c->counters);
+	if (!c->counters) {
 		free(c);
 		return NULL;
 	}
-	fds_init(c->fds);
+	for (int i = 0; i < COUNTER_FILES_MAX; i++)
+		c->counters[i] = -1;
 	return c;
 }
 
@@ -73,8 +60,9 @@ static void cgroup_free(struct cgroup *c)
 		fd_close(c->groups[i].procs);
 		free(c->groups[i].path);
 	}
-	fds_close(c->fds);
-	free(c->fds);
+	for (int i = 0; i < COUNTER_FILES_MAX; i++)
+		fd_close(c->counters[i]);
+	free(c->counters);
 	strv_free(c->paths);
 	free(c);
 }
@@ -233,29 +221,6 @@ void cgroup_read(const struct cgroup *c, struct cgroup_counters *ret)
 void cgroup_sample(const struct cgroup *c, struct cgroup_counters *ret)
 {
 	cgroup_counters_read(c, ret, true);
-}
-
-int cgroup_oom_fd(const struct cgroup *c, uint32_t *events)
-{
-	if (!c->dialect)
-		return -1;
-	if (c->fds->oom < 0)
-		c->fds->oom = c->dialect->oom_open(c, &c->fds->oom_events);
-	*events = c->fds->oom_events;
-	return c->fds->oom;
-}
-
-int cgroup_kill(const struct cgroup *c)
-{
-	uint64_t deadline = clock_now() + CGROUP_REMOVE_MS * NSEC_PER_MSEC;
-
-	for (int i = 0; i < c->n_groups; i++) {
-		int r = cgroup_dir_kill(c->groups[i].dir, c->groups[i].path, deadline);
-
-		if (r < 0)
-			return r;
-	}
-	return 0;
 }
 
 int cgroup_remove(struct cgroup *c, struct error *err)

@@ -21,11 +21,11 @@ enum cgroup_way { CGROUP_NONE, CGROUP_V1, CGROUP_V2, CGROUP_SYSTEMD };
 
 struct cgroup_host {
 	enum cgroup_way way;
-	bool memory, pids, cpu, freezer, kill; /* which controllers we can use */
-	bool swap;			       /* swap is counted with memory */
-	bool user_manager;		       /* CGROUP_SYSTEMD: the user's, not the system's */
-	char why[512];			       /* for what is missing: one sentence with what to do */
-	char v2_parent[512];		       /* where ours are made; "" where systemd makes the place */
+	bool memory, pids, cpu; /* which controllers we can use */
+	bool swap;		/* swap is counted with memory */
+	bool user_manager;	/* CGROUP_SYSTEMD: the user's, not the system's */
+	char why[512];		/* for what is missing: one sentence with what to do */
+	char v2_parent[512];	/* where ours are made; "" where systemd makes the place */
 	char v1_parent[6][512]; /* memory, pids, cpu, cpuacct, freezer, blkio; "" if not usable */
 };
 
@@ -63,10 +63,6 @@ struct cgroup_counters {
 void cgroup_read(const struct cgroup *c, struct cgroup_counters *ret);
 /* Only what a progress line and the timeline need: cheap. */
 void cgroup_sample(const struct cgroup *c, struct cgroup_counters *ret);
-/* A descriptor that becomes ready (*events says whether EPOLLPRI or EPOLLIN) when memory ran out, or -1. It may be
- * ready for less than a kill: oom_kills of cgroup_read tells, which also makes it quiet again. Owned by the cgroup. */
-int cgroup_oom_fd(const struct cgroup *c, uint32_t *events);
-int cgroup_kill(const struct cgroup *c); /* SIGKILL to all in it, awaits emptiness */
 /* Removes the directories; kills and awaits what is still in them. Frees c in every case. */
 int cgroup_remove(struct cgroup *c, struct error *err);
 
@@ -76,9 +72,8 @@ int cgroup_remove_path(const char *path, struct error *err);
 
 /* For `doctor --delegate`, as root: gives a user a part of the tree in which the limits of his analyses can be held.
  * With systemd for good, else until the next boot. Twice is fine. done: one sentence on what is so now, and what is
- * left to do. cgroup_undelegate takes it back. */
+ * left to do. */
 enum { CGROUP_DONE_ROOM = 1024 };
 int cgroup_delegate(uid_t uid, gid_t gid, char done[CGROUP_DONE_ROOM], struct error *err);
-int cgroup_undelegate(uid_t uid, struct error *err);
 
 #endif

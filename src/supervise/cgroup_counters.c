@@ -46,7 +46,7 @@ static ssize_t counter_text(const struct cgroup *c, size_t row, char *out, size_
 {
 	const struct counter_file *file = &c->dialect->counters[row];
 	int dir = cgroup_dir(c, file->controller);
-	int *fd = &c->fds->counter[row];
+	int *fd = &c->counters[row];
 	ssize_t n;
 
 	if (dir < 0)
@@ -82,22 +82,11 @@ static void row_read(const struct cgroup *c, size_t row, struct cgroup_counters 
 	}
 }
 
-/* An event that was told is taken before the counters are read, so that none is missed in between. */
-static void oom_quiet(int fd)
-{
-	char text[256];
-
-	if (fd >= 0 && pread(fd, text, sizeof text, 0) < 0 && errno == ESPIPE)
-		(void)!read(fd, text, sizeof(uint64_t));
-}
-
 void cgroup_counters_read(const struct cgroup *c, struct cgroup_counters *ret, bool sample_only)
 {
 	*ret = (struct cgroup_counters)COUNTERS_UNKNOWN;
 	if (!c->dialect)
 		return;
-	if (!sample_only)
-		oom_quiet(c->fds->oom);
 	for (size_t i = 0; i < c->dialect->n_counters; i++)
 		if (!sample_only || c->dialect->counters[i].sampled)
 			row_read(c, i, ret);

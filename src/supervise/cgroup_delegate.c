@@ -6,7 +6,6 @@
  * manager is given the controllers, and lives without a login.
  */
 #include "cgroup_private.h"
-#include "clock.h"
 #include "file.h"
 
 #include <errno.h>
@@ -160,22 +159,6 @@ static int systemd_delegate(uid_t uid, struct error *err)
 	return r < 0 ? r : cgroup_bus_unit_start(false, unit, err);
 }
 
-static int systemd_undelegate(uid_t uid, struct error *err)
-{
-	char path[512], name[256];
-	int r = user_name(uid, name, sizeof name, err);
-
-	if (r < 0)
-		return r;
-	snprintf(path, sizeof path, UNIT_DIR "/user@%u.service.d/" DROP_IN, (unsigned)uid);
-	unlink(path);
-	snprintf(path, sizeof path, UNIT_DIR "/user@%u.service.d", (unsigned)uid);
-	rmdir(path); /* stays if there is more in it */
-	snprintf(path, sizeof path, LINGER_DIR "/%s", name);
-	unlink(path);
-	return cgroup_bus_reload(false, err);
-}
-
 /* --- all --- */
 
 int cgroup_delegate(uid_t uid, gid_t gid, char done[CGROUP_DONE_ROOM], struct error *err)
@@ -213,36 +196,6 @@ int cgroup_delegate(uid_t uid, gid_t gid, char done[CGROUP_DONE_ROOM], struct er
 			(unsigned)uid, host.v2_parent, name);
 	} else {
 		r = error_set(err, ERROR_REFUSED, "nothing can be delegated: %s", host.why);
-	}
-	return r;
-}
-
-int cgroup_undelegate(uid_t uid, struct error *err)
-{
-	uint64_t deadline = clock_now() + CGROUP_REMOVE_MS * NSEC_PER_MSEC;
-	char path[CGROUP_PATH_ROOM], top[CGROUP_PATH_ROOM];
-	struct cgroup_places places;
-	struct cgroup_host host;
-	int r = cgroup_places_read(&places, err);
-
-	if (r < 0)
-		return r;
-	cgroup_host_choose(&places, &host);
-	if (host.way != CGROUP_V1 && cgroup_systemd_booted())
-		return systemd_undelegate(uid, err);
-	if (host.way == CGROUP_V2) {
-		r = cgroup_path_format(path, sizeof path, err, "%s/" CGROUP_DELEGATE_FORMAT, host.v2_parent,
-				       (unsigned)uid);
-		return r < 0 ? r : cgroup_dir_remove(path, deadline, err);
-	}
-	for (enum controller i = 0; i < CONTROLLER_COUNT && r == 0; i++) {
-		if (!places.v1[i].known)
-			continue;
-		v1_place(&places.v1[i], i, top);
-		r = cgroup_path_format(path, sizeof path, err, "%s/" CGROUP_DELEGATE_FORMAT, top,
-				       (unsigned)uid);
-		if (r == 0)
-			r = cgroup_dir_remove(path, deadline, err);
 	}
 	return r;
 }

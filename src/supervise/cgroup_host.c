@@ -133,7 +133,6 @@ static void v1_choose(const struct cgroup_places *places, struct cgroup_host *re
 	ret->memory = ret->v1_parent[CONTROLLER_MEMORY][0] != 0;
 	ret->pids = ret->v1_parent[CONTROLLER_PIDS][0] != 0;
 	ret->cpu = ret->v1_parent[CONTROLLER_CPU][0] != 0;
-	ret->freezer = ret->v1_parent[CONTROLLER_FREEZER][0] != 0;
 	ret->swap = ret->memory && exists(ret->v1_parent[CONTROLLER_MEMORY], "memory.memsw.limit_in_bytes");
 }
 
@@ -234,8 +233,6 @@ static void v2_choose(const struct cgroup_places *places, struct cgroup_host *re
 	const struct cgroup_place *place = &places->v2;
 	char socket[CGROUP_PATH_ROOM];
 
-	ret->freezer = true;
-	ret->kill = exists(place->dir, "cgroup.kill") || is_real_root(place->dir);
 	ret->swap = exists(place->dir, "memory.swap.max") || is_real_root(place->dir);
 	if (!place->read_only && v2_parent_find(place, ret)) {
 		ret->way = CGROUP_V2;

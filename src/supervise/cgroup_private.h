@@ -92,16 +92,8 @@ struct cgroup_dialect {
 	size_t n_counters;
 	/* Writes a limit; 0 or -errno, -EOPNOTSUPP where the controller is not there. May set *why. */
 	int (*limit)(const struct cgroup *c, enum limit which, uint64_t value, const char **why);
-	int (*oom_open)(const struct cgroup *c, uint32_t *events);
 };
 extern const struct cgroup_dialect cgroup_dialect_v1, cgroup_dialect_v2;
-
-/* Opened when first needed, through a const cgroup. */
-struct cgroup_fds {
-	int counter[COUNTER_FILES_MAX];
-	int oom;
-	uint32_t oom_events;
-};
 
 struct cgroup_scope;
 
@@ -112,7 +104,7 @@ struct cgroup {
 	int n_groups;
 	int group_of[CONTROLLER_COUNT]; /* index in groups, or -1 */
 	char **paths;
-	struct cgroup_fds *fds;
+	int *counters; /* descriptors of the sampled files, opened when first needed, through a const cgroup */
 	struct cgroup_scope *scope; /* CGROUP_SYSTEMD */
 };
 

@@ -4,12 +4,9 @@
 #include "cgroup_private.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/epoll.h>
-#include <sys/eventfd.h>
 
 #define FIELD(name) offsetof(struct cgroup_counters, name)
 
@@ -143,23 +140,4 @@ static int limit_write(const struct cgroup *c, enum limit which, uint64_t value,
 	}
 }
 
-static int oom_open(const struct cgroup *c, uint32_t *events)
-{
-	int dir = cgroup_dir(c, CONTROLLER_MEMORY);
-	_cleanup_close_ int event = -1, control = -1;
-	char text[32];
-
-	if (dir < 0)
-		return -1;
-	control = openat(dir, "memory.oom_control", O_RDONLY | O_CLOEXEC);
-	event = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-	if (control < 0 || event < 0)
-		return -1;
-	snprintf(text, sizeof text, "%d %d", event, control);
-	if (cgroup_file_write(dir, "cgroup.event_control", text) < 0)
-		return -1;
-	*events = EPOLLIN;
-	return TAKE_FD(event);
-}
-
-const struct cgroup_dialect cgroup_dialect_v1 = {counters, ARRAY_SIZE(counters), limit_write, oom_open};
+const struct cgroup_dialect cgroup_dialect_v1 = {counters, ARRAY_SIZE(counters), limit_write};

@@ -10,7 +10,6 @@
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/epoll.h>
 #include <sys/stat.h>
 
 #define FIELD(name) offsetof(struct cgroup_counters, name)
@@ -183,16 +182,4 @@ static int limit_write(const struct cgroup *c, enum limit which, uint64_t value,
 	return r == -ENOENT ? -EOPNOTSUPP : r;
 }
 
-/* The kernel tells of a change of memory.events once the file has been read. */
-static int oom_open(const struct cgroup *c, uint32_t *events)
-{
-	_cleanup_close_ int fd = openat(c->groups[0].dir, "memory.events", O_RDONLY | O_CLOEXEC);
-	char text[256];
-
-	if (fd < 0 || pread(fd, text, sizeof text, 0) < 0)
-		return -1;
-	*events = EPOLLPRI;
-	return TAKE_FD(fd);
-}
-
-const struct cgroup_dialect cgroup_dialect_v2 = {counters, ARRAY_SIZE(counters), limit_write, oom_open};
+const struct cgroup_dialect cgroup_dialect_v2 = {counters, ARRAY_SIZE(counters), limit_write};

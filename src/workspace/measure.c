@@ -86,11 +86,3 @@ int tree_look_on(struct tree_look *l, uint64_t until, struct tree_size *ret)
 	}
 	return 0;
 }
-
-int tree_measure(int fd, const struct tree_size *stop_at, struct tree_size *ret)
-{
-	_cleanup_(tree_look_freep) struct tree_look *l = NULL;
-	int r = tree_look_open(&fd, 1, stop_at, &l);
-
-	return r < 0 ? r : tree_look_on(l, UINT64_MAX, ret);
-}

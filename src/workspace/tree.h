@@ -25,12 +25,10 @@ struct tree_size {
 	bool hidden; /* there is more that cannot be looked into: a directory of mode 0300 to an ordinary user */
 	bool lost; /* there is or was more, which was moved away while we looked */
 };
-/* Stops early, with what it has, once either exceeds stop_at (UINT64_MAX: never; NULL likewise). May be called while
- * the analysis is alive: it changes nothing but the mode of a top that the analysis has locked. 0 or -errno. */
-int tree_measure(int fd, const struct tree_size *stop_at, struct tree_size *ret);
-
-/* The same over several directories together, in slices: however wide they are, the caller has its hands free now and
- * then. One of fds that is negative is passed over. They may be closed as soon as tree_look_open returns. */
+/* How large several directories are together, in slices: however wide they are, the caller has its hands free now and
+ * then. Stops early, with what it has, once either exceeds stop_at (UINT64_MAX: never; NULL likewise). The analysis may be
+ * alive: nothing is changed but the mode of a top that it has locked. One of fds that is negative is passed over. They may
+ * be closed as soon as tree_look_open returns. -errno. */
 struct tree_look;
 int tree_look_open(const int *fds, size_t n, const struct tree_size *stop_at, struct tree_look **ret);
 /* Goes on until clock_now() is `until`. 1: there is more to look at; 0: done, and *ret is filled; or -errno. */

@@ -31,11 +31,22 @@ static void put_chain(int at, const char *name, int depth)
 	close(fd);
 }
 
+static int measure(int fd, const struct tree_size *stop_at, struct tree_size *ret)
+{
+	struct tree_look *l = NULL;
+	int r = tree_look_open(&fd, 1, stop_at, &l);
+
+	if (r == 0)
+		r = tree_look_on(l, UINT64_MAX, ret);
+	tree_look_free(l);
+	return r;
+}
+
 static bool is_empty(int fd)
 {
 	struct tree_size size;
 
-	assert_int_equal(tree_measure(fd, NULL, &size), 0);
+	assert_int_equal(measure(fd, NULL, &size), 0);
 	return size.files == 0;
 }
 
@@ -389,7 +400,7 @@ static void test_each_inode_is_measured_once(void **state)
 		snprintf(name, sizeof name, "name%d", i);
 		assert_int_equal(linkat(p.fd, "big", p.fd, name, 0), 0);
 	}
-	assert_int_equal(tree_measure(p.fd, NULL, &size), 0);
+	assert_int_equal(measure(p.fd, NULL, &size), 0);
 	assert_int_equal(size.files, 2001);
 	assert_int_equal(size.bytes, (uint64_t)st.st_blocks * 512);
 	place_close(&p);
@@ -407,7 +418,7 @@ static void test_a_sparse_file_measures_what_it_takes(void **state)
 	assert_true(fd >= 0);
 	assert_int_equal(ftruncate(fd, 1LL << 40), 0);
 	close(fd);
-	assert_int_equal(tree_measure(p.fd, NULL, &size), 0);
+	assert_int_equal(measure(p.fd, NULL, &size), 0);
 	assert_true(size.bytes < 1 << 20);
 	place_close(&p);
 }
@@ -425,7 +436,7 @@ static void test_measuring_stops_early(void **state)
 		snprintf(name, sizeof name, "%d", i);
 		put_file(p.fd, name, "");
 	}
-	assert_int_equal(tree_measure(p.fd, &stop_at, &size), 0);
+	assert_int_equal(measure(p.fd, &stop_at, &size), 0);
 	assert_int_equal(size.files, 11);
 	place_close(&p);
 }
@@ -435,7 +446,7 @@ static int measure_deep(void *arg)
 	const struct rlimit few = {100, 100};
 	struct tree_size size;
 
-	if (setrlimit(RLIMIT_NOFILE, &few) < 0 || tree_measure(*(int *)arg, NULL, &size) < 0)
+	if (setrlimit(RLIMIT_NOFILE, &few) < 0 || measure(*(int *)arg, NULL, &size) < 0)
 		return 1;
 	return size.files == 4000 + 40 + 1 + 40 ? 0 : 2;
 }
@@ -465,7 +476,7 @@ static int measure_hidden(void *arg)
 {
 	struct tree_size size;
 
-	if (tree_measure(*(int *)arg, NULL, &size) < 0)
+	if (measure(*(int *)arg, NULL, &size) < 0)
 		return 2;
 	return size.hidden ? 0 : 3;
 }
@@ -663,7 +674,7 @@ static int copy_hostile(void *arg)
 	fchmod(from, 0);
 	if (tree_copy(from, to, &err) < 0)
 		return 3;
-	if (tree_measure(to, NULL, &size) < 0 || size.bytes > 1 << 20 || size.files != 6)
+	if (measure(to, NULL, &size) < 0 || size.bytes > 1 << 20 || size.files != 6)
 		return 4;
 	if (!is_there(to, "secret") || is_there(to, "fifo") || is_there(to, "socket") ||
 	    is_there(to, "names") == is_there(to, "more"))
