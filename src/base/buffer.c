@@ -6,10 +6,19 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "error.h"
+
 void buffer_free(struct buffer *b)
 {
 	free(b->data);
 	*b = (struct buffer){0};
+}
+
+static int fail(struct buffer *b)
+{
+	buffer_free(b);
+	b->failed = true;
+	return -ENOMEM;
 }
 
 int buffer_reserve(struct buffer *b, size_t more)
@@ -17,15 +26,17 @@ int buffer_reserve(struct buffer *b, size_t more)
 	size_t need, room = b->room ? b->room : 64;
 	char *data;
 
-	if (__builtin_add_overflow(b->size, more, &need) || __builtin_add_overflow(need, 1, &need))
+	if (b->failed)
 		return -ENOMEM;
+	if (__builtin_add_overflow(b->size, more, &need) || __builtin_add_overflow(need, 1, &need))
+		return fail(b);
 	if (need <= b->room)
 		return 0;
 	while (room < need)
 		room = room > SIZE_MAX / 2 ? need : room * 2;
 	data = realloc(b->data, room);
 	if (!data)
-		return -ENOMEM;
+		return fail(b);
 	b->data = data;
 	b->room = room;
 	b->data[b->size] = 0;
@@ -57,13 +68,18 @@ int buffer_printf(struct buffer *b, const char *format, ...)
 	va_copy(again, ap);
 	n = vsnprintf(NULL, 0, format, ap);
 	va_end(ap);
-	r = n < 0 ? -EINVAL : buffer_reserve(b, (size_t)n);
+	r = n < 0 ? fail(b) : buffer_reserve(b, (size_t)n);
 	if (r == 0) {
 		vsnprintf(b->data + b->size, (size_t)n + 1, format, again);
 		b->size += (size_t)n;
 	}
 	va_end(again);
 	return r;
+}
+
+int buffer_check(const struct buffer *b, struct error *err)
+{
+	return b->failed ? error_memory(err) : 0;
 }
 
 char *buffer_take(struct buffer *b)

@@ -55,7 +55,8 @@ int error_here(struct error *err, int r);
  * answer? Then it may be tried again, here or elsewhere, and says nothing about what was asked. */
 bool error_is_passing(const struct error *err);
 
-/* Out of memory is an ordinary failure as well. Returns -ENOMEM. */
+/* Out of memory is an ordinary failure as well, and what builds something tells it once, at the end: see buffer.h.
+ * Returns -ENOMEM. */
 int error_memory(struct error *err);
 
 #endif
