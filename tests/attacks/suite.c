@@ -17,7 +17,8 @@
 #include "stage.h"
 #include "text.h"
 
-enum { ARGUMENTS_MAX = 48, CONTROL_MS = 20000, CONTROL_HANG_MS = 700, HOOD_MS = 15000 };
+/* Patience is only ever used up by what hangs, or by a machine that does ten other things at once. */
+enum { ARGUMENTS_MAX = 48, CONTROL_MS = 60000, CONTROL_HANG_MS = 700, HOOD_MS = 120000 };
 
 const char *attack_result_name(enum attack_result r)
 {
