@@ -259,14 +259,14 @@ int file_replace_with(int dirfd, const char *name, file_fill_fn fill, void *arg,
 	return 0;
 }
 
-struct content {
+struct bytes {
 	const void *data;
 	size_t size;
 };
 
 static int write_content(void *arg, int fd)
 {
-	const struct content *c = arg;
+	const struct bytes *c = arg;
 
 	return file_write_all(fd, c->data, c->size);
 }
@@ -274,7 +274,7 @@ static int write_content(void *arg, int fd)
 int file_replace(int dirfd, const char *name, const void *data, size_t size, mode_t mode, bool sync,
 		 struct error *err)
 {
-	return file_replace_with(dirfd, name, write_content, &(struct content){data, size}, mode, sync, err);
+	return file_replace_with(dirfd, name, write_content, &(struct bytes){data, size}, mode, sync, err);
 }
 
 int dir_make_own(int dirfd, const char *name, mode_t mode)

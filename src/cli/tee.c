@@ -12,8 +12,8 @@
 
 enum { STREAM_OWN = SCREEN_STREAMS, STATUS_ROOM = 512 };
 
-struct chunk {
-	struct chunk *next;
+struct piece {
+	struct piece *next;
 	int stream;
 	size_t size;
 	char data[];
@@ -27,7 +27,7 @@ struct tee {
 	/* Shared, under the lock. */
 	pthread_mutex_t lock;
 	pthread_cond_t news;
-	struct chunk *first, **last;
+	struct piece *first, **last;
 	size_t queued;	       /* bytes of memory, the chunk being written included */
 	uint64_t dropped, gap; /* in all; since the last chunk that was taken */
 	char status[STATUS_ROOM];
@@ -40,7 +40,7 @@ struct tee {
 static void tee_free(struct tee *t)
 {
 	while (t->first) {
-		struct chunk *c = t->first;
+		struct piece *c = t->first;
 
 		t->first = c->next;
 		free(c);
@@ -51,9 +51,9 @@ static void tee_free(struct tee *t)
 	free(t);
 }
 
-static struct chunk *pop(struct tee *t)
+static struct piece *pop(struct tee *t)
 {
-	struct chunk *c = t->first;
+	struct piece *c = t->first;
 
 	t->first = c->next;
 	if (!t->first)
@@ -61,7 +61,7 @@ static struct chunk *pop(struct tee *t)
 	return c;
 }
 
-static int show(struct screen *s, const struct chunk *c)
+static int show(struct screen *s, const struct piece *c)
 {
 	if (c->stream == STREAM_OWN)
 		return screen_say(s, c->data, c->size);
@@ -71,7 +71,7 @@ static int show(struct screen *s, const struct chunk *c)
 /* One piece of work, the lock held on entry and on return, not between. */
 static void work(struct tee *t)
 {
-	_cleanup_free_ struct chunk *c = t->first ? pop(t) : NULL;
+	_cleanup_free_ struct piece *c = t->first ? pop(t) : NULL;
 	bool is_broken = t->broken != 0;
 	char status[STATUS_ROOM];
 	int r = 0;
@@ -159,11 +159,11 @@ int tee_open(int fd, bool is_terminal, size_t queue_max, struct tee **ret, struc
 
 static bool append(struct tee *t, int stream, const char *data, size_t size)
 {
-	struct chunk *c = malloc(sizeof *c + size);
+	struct piece *c = malloc(sizeof *c + size);
 
 	if (!c)
 		return false;
-	*c = (struct chunk){.stream = stream, .size = size};
+	*c = (struct piece){.stream = stream, .size = size};
 	memcpy(c->data, data, size);
 	*t->last = c;
 	t->last = &c->next;
@@ -192,7 +192,7 @@ void tee_write(struct tee *t, int stream, const char *data, size_t size)
 		return;
 	pthread_mutex_lock(&t->lock);
 	if (!t->broken) {
-		bool fits = t->queued + sizeof(struct chunk) + size <= t->queue_max;
+		bool fits = t->queued + sizeof(struct piece) + size <= t->queue_max;
 
 		if (fits)
 			append_gap(t);

@@ -3,7 +3,7 @@
 #include <errno.h>
 #include <string.h>
 
-#include "record.h"
+#include "member.h"
 #include "text.h"
 
 /* What is stored: times are integers, so that nothing is lost. */
@@ -63,7 +63,7 @@ static json_t *list_to_json(const struct member *members, size_t n_members, cons
 	for (size_t i = 0; i < count; i++) {
 		json_auto_t *object = json_object();
 
-		if (record_write(object, members, n_members, (const char *)list + i * size) < 0 ||
+		if (members_write(object, members, n_members, (const char *)list + i * size) < 0 ||
 		    json_array_append(array, object) < 0)
 			return NULL;
 	}
@@ -103,7 +103,7 @@ static json_t *stored_to_json(const struct attempt *a, bool lists)
 	};
 
 	if (json_set_entries(o, parts, ARRAY_SIZE(parts)) < 0 ||
-	    record_write(o, attempt_members, ARRAY_SIZE(attempt_members), a) < 0)
+	    members_write(o, attempt_members, ARRAY_SIZE(attempt_members), a) < 0)
 		return NULL;
 	return json_incref(o);
 }
@@ -127,8 +127,8 @@ static int read_events(struct attempt *a, const json_t *json, struct error *err)
 		return error_memory(err);
 	for (a->n_events = 0; a->n_events < count;) {
 		struct event *e = &a->events[a->n_events++];
-		int r = record_read(e, event_members, ARRAY_SIZE(event_members),
-				    json_array_get(json, a->n_events - 1), "event", err);
+		int r = members_read(e, event_members, ARRAY_SIZE(event_members),
+				     json_array_get(json, a->n_events - 1), "event", err);
 
 		if (r < 0)
 			return r;
@@ -151,8 +151,8 @@ static int read_queries(struct attempt *a, const json_t *json, struct error *err
 			return error_memory(err);
 		a->queries = more;
 		more[a->n_queries] = (struct query){0};
-		r = record_read(&more[a->n_queries++], query_members, ARRAY_SIZE(query_members),
-				json_array_get(json, i), "query", err);
+		r = members_read(&more[a->n_queries++], query_members, ARRAY_SIZE(query_members),
+				 json_array_get(json, i), "query", err);
 		if (r == 0 && (!more[i].name || !more[i].sql))
 			r = error_set(err, ERROR_SYSTEM,
 				      "cannot read a stored query: it has no name or no text");
@@ -171,7 +171,7 @@ static int read_timeline(struct attempt *a, const json_t *json, struct error *er
 static int read_identity(struct attempt *a, const json_t *json, struct error *err)
 {
 	const char *verdict = json_string_value(json_object_get(json, "verdict"));
-	int r = record_read(a, attempt_members, ARRAY_SIZE(attempt_members), json, "attempt", err);
+	int r = members_read(a, attempt_members, ARRAY_SIZE(attempt_members), json, "attempt", err);
 
 	if (r == 0)
 		r = id_check(a->id, err);
@@ -199,8 +199,8 @@ static int read_parts(struct attempt *a, const json_t *json, struct error *err)
 	if (r == 0)
 		r = read_queries(a, json_object_get(json, "queries"), err);
 	for (size_t i = 0; r == 0 && i < STREAM_COUNT && i < json_array_size(logs); i++)
-		r = record_read(&a->logs[i], log_members, ARRAY_SIZE(log_members), json_array_get(logs, i),
-				"log", err);
+		r = members_read(&a->logs[i], log_members, ARRAY_SIZE(log_members), json_array_get(logs, i),
+				 "log", err);
 	if (r == 0)
 		r = read_events(a, json_object_get(json, "events"), err);
 	return r;

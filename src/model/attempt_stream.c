@@ -3,7 +3,7 @@
 #include <errno.h>
 #include <string.h>
 
-#include "record.h"
+#include "member.h"
 #include "text.h"
 
 static const struct member lines_members[] = {
@@ -189,7 +189,7 @@ int attempt_write_lines(const struct attempt *a, attempt_put_fn put, void *arg)
 	json_t *head = attempt_head_to_json(a), *counts = json_object();
 	int r = 0;
 
-	if (!head || record_write(counts, lines_members, ARRAY_SIZE(lines_members), &lines) < 0)
+	if (!head || members_write(counts, lines_members, ARRAY_SIZE(lines_members), &lines) < 0)
 		r = -1;
 	if (json_object_set_new(head, "lists", counts) < 0)
 		r = -1;
@@ -213,7 +213,7 @@ static int read_head(struct attempt *a, struct attempt_lines *l, const json_t *j
 	int r = attempt_from_json(a, json, err);
 
 	if (r == 0 && lists)
-		r = record_read(l, lines_members, ARRAY_SIZE(lines_members), lists, "list", err);
+		r = members_read(l, lines_members, ARRAY_SIZE(lines_members), lists, "list", err);
 	l->head = true;
 	return r;
 }

@@ -7,7 +7,7 @@
 
 #include "text.h"
 
-struct reader {
+struct yaml_reader {
 	yaml_parser_t parser;
 	const char *file;
 	struct error *err;
@@ -20,7 +20,7 @@ static void node_place(struct node *n, yaml_mark_t mark)
 }
 
 /* Fails with the place and the words of libyaml. */
-static int syntax_error(struct reader *r)
+static int syntax_error(struct yaml_reader *r)
 {
 	const yaml_parser_t *p = &r->parser;
 	struct node here = {0};
@@ -37,12 +37,12 @@ static int syntax_error(struct reader *r)
 			  p->context ? " " : "", p->context ? p->context : "");
 }
 
-static int next_event(struct reader *r, yaml_event_t *ret)
+static int next_event(struct yaml_reader *r, yaml_event_t *ret)
 {
 	return yaml_parser_parse(&r->parser, ret) ? 0 : syntax_error(r);
 }
 
-static int check_key(const struct reader *r, const struct node *map, const struct node *key)
+static int check_key(const struct yaml_reader *r, const struct node *map, const struct node *key)
 {
 	char shown[128];
 
@@ -58,7 +58,7 @@ static int check_key(const struct reader *r, const struct node *map, const struc
 	return 0;
 }
 
-static int read_scalar(struct reader *r, const yaml_event_t *e, struct node *n)
+static int read_scalar(struct yaml_reader *r, const yaml_event_t *e, struct node *n)
 {
 	size_t size = e->data.scalar.length;
 
@@ -70,10 +70,10 @@ static int read_scalar(struct reader *r, const yaml_event_t *e, struct node *n)
 	return n->text ? 0 : error_memory(r->err);
 }
 
-static int read_node(struct reader *r, const yaml_event_t *e, unsigned depth, struct node *ret);
+static int read_node(struct yaml_reader *r, const yaml_event_t *e, unsigned depth, struct node *ret);
 
 /* The items up to the end event; of a map, keys and values take turns. */
-static int read_items(struct reader *r, yaml_event_type_t end, unsigned depth, struct node *n)
+static int read_items(struct yaml_reader *r, yaml_event_type_t end, unsigned depth, struct node *n)
 {
 	_cleanup_node_ struct node key = {0};
 	bool have_key = false;
@@ -109,7 +109,7 @@ static int read_items(struct reader *r, yaml_event_type_t end, unsigned depth, s
 }
 
 /* An anchor is refused with its alias: together they can blow a short text up to gigabytes. */
-static int check_plainness(struct reader *r, const struct node *n, const yaml_char_t *anchor,
+static int check_plainness(struct yaml_reader *r, const struct node *n, const yaml_char_t *anchor,
 			   const yaml_char_t *tag)
 {
 	if (anchor)
@@ -119,7 +119,7 @@ static int check_plainness(struct reader *r, const struct node *n, const yaml_ch
 	return 0;
 }
 
-static int read_node(struct reader *r, const yaml_event_t *e, unsigned depth, struct node *ret)
+static int read_node(struct yaml_reader *r, const yaml_event_t *e, unsigned depth, struct node *ret)
 {
 	_cleanup_node_ struct node n = {0};
 	int k;
@@ -155,7 +155,7 @@ static int read_node(struct reader *r, const yaml_event_t *e, unsigned depth, st
 	return 0;
 }
 
-static int expect_end(struct reader *r)
+static int expect_end(struct yaml_reader *r)
 {
 	struct node here = {0};
 	yaml_event_t e;
@@ -176,7 +176,7 @@ static int expect_end(struct reader *r)
 	}
 }
 
-static int read_document(struct reader *r, struct node *ret)
+static int read_document(struct yaml_reader *r, struct node *ret)
 {
 	_cleanup_node_ struct node n = {.kind = NODE_MAP, .line = 1, .column = 1};
 	yaml_event_t e;
@@ -220,7 +220,7 @@ static bool json_fallback(const char *text, size_t size, const char *file, struc
 int document_parse(const char *text, size_t size, const char *file, struct node *ret, struct error *err)
 {
 	struct error problem = ERROR_INIT;
-	struct reader r = {.file = file, .err = &problem};
+	struct yaml_reader r = {.file = file, .err = &problem};
 	struct node start = {.line = 1, .column = 1};
 	int k;
 

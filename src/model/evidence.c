@@ -1,6 +1,6 @@
 #include "verdict.h"
 
-#include "record.h"
+#include "member.h"
 
 static const struct member evidence_members[] = {
 	MEMBER(struct evidence, started, MEMBER_BOOL),
@@ -23,13 +23,14 @@ json_t *evidence_to_json(const struct evidence *e)
 {
 	json_auto_t *o = json_object();
 
-	return record_write(o, evidence_members, ARRAY_SIZE(evidence_members), e) < 0 ? NULL : json_incref(o);
+	return members_write(o, evidence_members, ARRAY_SIZE(evidence_members), e) < 0 ? NULL
+										       : json_incref(o);
 }
 
 int evidence_from_json(struct evidence *e, const json_t *json, struct error *err)
 {
 	struct evidence read = {.exit_code = -1, .oom_kills = -1, .pids_hits = -1, .disk_hits = -1};
-	int r = record_read(&read, evidence_members, ARRAY_SIZE(evidence_members), json, "evidence", err);
+	int r = members_read(&read, evidence_members, ARRAY_SIZE(evidence_members), json, "evidence", err);
 
 	if (r == 0)
 		*e = read;

@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "job.h"
-#include "record.h"
+#include "member.h"
 #include "verdict.h"
 
 static const char *const strength_choices[] = {

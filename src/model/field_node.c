@@ -4,7 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "record.h"
+#include "member.h"
 #include "verdict.h"
 
 static int command_from_node(struct request *r, const struct node *n, const char *file, struct error *err)

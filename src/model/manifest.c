@@ -3,7 +3,7 @@
 #include <errno.h>
 #include <string.h>
 
-#include "record.h"
+#include "member.h"
 #include "text.h"
 
 static const struct member output_members[] = {
@@ -179,7 +179,7 @@ json_t *output_to_json(const struct output *o, bool whole)
 	json_auto_t *object = json_object();
 
 	if (json_set_path(object, o->path) < 0 ||
-	    record_write(object, output_members, whole ? 3 : 2, o) < 0 ||
+	    members_write(object, output_members, whole ? 3 : 2, o) < 0 ||
 	    json_object_set_new(object, "media_type",
 				json_string(o->media_type ? o->media_type : media_type_of(o->path))) < 0)
 		return NULL;
@@ -225,7 +225,7 @@ json_t *manifest_head_to_json(const struct manifest *m)
 {
 	json_auto_t *object = json_object();
 
-	if (record_write(object, manifest_members, ARRAY_SIZE(manifest_members), m) < 0)
+	if (members_write(object, manifest_members, ARRAY_SIZE(manifest_members), m) < 0)
 		return NULL;
 	return json_incref(object);
 }
@@ -234,7 +234,7 @@ json_t *manifest_to_json(const struct manifest *m)
 {
 	json_auto_t *object = json_object();
 
-	if (record_write(object, manifest_members, ARRAY_SIZE(manifest_members), m) < 0 ||
+	if (members_write(object, manifest_members, ARRAY_SIZE(manifest_members), m) < 0 ||
 	    json_object_set_new(object, "outputs", outputs_write(m, true)) < 0 ||
 	    json_object_set_new(object, "rejected", manifest_rejected_to_json(m)) < 0)
 		return NULL;
@@ -251,7 +251,7 @@ int output_read(struct manifest *m, const json_t *json, struct error *err)
 	if (!path)
 		return -EINVAL;
 	o.media_type = type ? media_type_known(type) : media_type_of(path);
-	r = record_read(&o, output_members, ARRAY_SIZE(output_members), json, "output", err);
+	r = members_read(&o, output_members, ARRAY_SIZE(output_members), json, "output", err);
 	if (r == 0 && manifest_add(m, &o) < 0)
 		r = error_memory(err);
 	return r;
@@ -273,7 +273,7 @@ int manifest_from_json(struct manifest *m, const json_t *json, struct error *err
 {
 	const json_t *outputs = json_object_get(json, "outputs"),
 		     *rejected = json_object_get(json, "rejected");
-	int r = record_read(m, manifest_members, ARRAY_SIZE(manifest_members), json, "manifest", err);
+	int r = members_read(m, manifest_members, ARRAY_SIZE(manifest_members), json, "manifest", err);
 
 	for (size_t i = 0; r == 0 && i < json_array_size(outputs); i++)
 		r = output_read(m, json_array_get(outputs, i), err);
@@ -287,7 +287,7 @@ json_t *input_to_json(const struct input *in)
 	json_auto_t *object = json_object();
 
 	if (json_set_path(object, in->path) < 0 ||
-	    record_write(object, input_members, ARRAY_SIZE(input_members), in) < 0 ||
+	    members_write(object, input_members, ARRAY_SIZE(input_members), in) < 0 ||
 	    (in->for_post && json_object_set_new(object, "post_process", json_true()) < 0))
 		return NULL;
 	return json_incref(object);
@@ -311,7 +311,7 @@ int input_read(struct inputs *in, const json_t *object, struct error *err)
 
 	if (!path)
 		return -EINVAL;
-	r = record_read(&read, input_members, ARRAY_SIZE(input_members), object, "input", err);
+	r = members_read(&read, input_members, ARRAY_SIZE(input_members), object, "input", err);
 	if (r == 0 && inputs_add(in, &read) < 0)
 		r = error_memory(err);
 	free(read.source);

@@ -3,7 +3,7 @@
 #include <errno.h>
 #include <string.h>
 
-#include "record.h"
+#include "member.h"
 
 static const struct member plan_members[] = {
 	MEMBER(struct plan, id, MEMBER_CHARS),
@@ -194,7 +194,7 @@ static json_t *stages_to_json(const struct plan *p)
 	for (size_t i = 0; i < p->n_stages; i++) {
 		json_auto_t *stage = json_object();
 
-		if (record_write(stage, stage_members, ARRAY_SIZE(stage_members), &p->stages[i]) < 0 ||
+		if (members_write(stage, stage_members, ARRAY_SIZE(stage_members), &p->stages[i]) < 0 ||
 		    json_array_append(array, stage) < 0)
 			return NULL;
 	}
@@ -230,7 +230,7 @@ json_t *plan_to_json(const struct plan *p)
 {
 	json_auto_t *object = json_object();
 
-	if (record_write(object, plan_members, ARRAY_SIZE(plan_members), p) < 0 ||
+	if (members_write(object, plan_members, ARRAY_SIZE(plan_members), p) < 0 ||
 	    json_object_set_new(object, "strength", json_string(strength_name(p->strength))) < 0 ||
 	    json_object_set_new(object, "keep", json_string(keep_name(p->keep))) < 0 ||
 	    json_object_set_new(object, "network", json_string(network_name(p->network))) < 0 ||
@@ -269,7 +269,7 @@ int plan_recall(struct plan *p, const json_t *json, struct error *err)
 	int r;
 
 	plan_init(&read);
-	r = record_read(&read, plan_members, ARRAY_SIZE(plan_members), json, "plan", err);
+	r = members_read(&read, plan_members, ARRAY_SIZE(plan_members), json, "plan", err);
 	if (r == 0 && recall_keep(&read.keep, json_string_value(json_object_get(json, "keep"))) < 0)
 		r = error_set(err, ERROR_SYSTEM, "cannot read a stored plan: its 'keep' makes no sense");
 	if (r < 0)

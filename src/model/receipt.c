@@ -5,7 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "record.h"
+#include "member.h"
 #include "text.h"
 
 static const struct member layer_members[] = {
@@ -83,12 +83,12 @@ json_t *receipt_to_json(const struct receipt *r)
 	for (size_t i = 0; i < r->count; i++) {
 		json_auto_t *layer = json_object();
 
-		if (record_write(layer, layer_members, ARRAY_SIZE(layer_members), &r->layers[i]) < 0 ||
+		if (members_write(layer, layer_members, ARRAY_SIZE(layer_members), &r->layers[i]) < 0 ||
 		    json_array_append(layers, layer) < 0)
 			return NULL;
 	}
 	if (json_object_set(object, "layers", layers) < 0 ||
-	    record_write(object, receipt_members, ARRAY_SIZE(receipt_members), r) < 0)
+	    members_write(object, receipt_members, ARRAY_SIZE(receipt_members), r) < 0)
 		return NULL;
 	return json_incref(object);
 }
@@ -96,13 +96,13 @@ json_t *receipt_to_json(const struct receipt *r)
 int receipt_from_json(struct receipt *r, const json_t *json, struct error *err)
 {
 	const json_t *layers = json_object_get(json, "layers");
-	int k = record_read(r, receipt_members, ARRAY_SIZE(receipt_members), json, "receipt", err);
+	int k = members_read(r, receipt_members, ARRAY_SIZE(receipt_members), json, "receipt", err);
 
 	for (size_t i = 0; k == 0 && i < json_array_size(layers); i++) {
 		struct layer l = {0};
 
-		k = record_read(&l, layer_members, ARRAY_SIZE(layer_members), json_array_get(layers, i),
-				"layer", err);
+		k = members_read(&l, layer_members, ARRAY_SIZE(layer_members), json_array_get(layers, i),
+				 "layer", err);
 		if (k == 0 && (!l.name || !l.detail))
 			k = error_set(err, ERROR_SYSTEM,
 				      "cannot read a stored layer: it has no name or no detail");

@@ -163,12 +163,12 @@ int row_parse_fields(const struct row_table *t, const char *fields, size_t size,
 }
 
 /* Where the two members of a line lie. */
-struct line {
+struct row_line {
 	struct span table, fields;
 	bool table_escaped;
 };
 
-static int take_member(struct line *l, struct row *row, const char *p, const char *name_end, bool escaped,
+static int take_member(struct row_line *l, struct row *row, const char *p, const char *name_end, bool escaped,
 		       const char *value, const char *end, struct error *err)
 {
 	struct span name = text_of(row, p, name_end, escaped), whole = {value, (size_t)(end - value)};
@@ -185,7 +185,7 @@ static int take_member(struct line *l, struct row *row, const char *p, const cha
 	return 0;
 }
 
-static int split_line(struct line *l, struct row *row, struct json_scan *s, const char *line,
+static int split_line(struct row_line *l, struct row *row, struct json_scan *s, const char *line,
 		      struct error *err)
 {
 	const char *p = scan_blanks(s, line);
@@ -228,7 +228,8 @@ static int split_line(struct line *l, struct row *row, struct json_scan *s, cons
 	return p == s->end ? 0 : error_set(err, ERROR_REFUSED, "there is more than one value on it");
 }
 
-static int find_table(const struct row_tables *t, struct row *row, const struct line *l, struct error *err)
+static int find_table(const struct row_tables *t, struct row *row, const struct row_line *l,
+		      struct error *err)
 {
 	bool escaped = memchr(l->table.at, '\\', l->table.size) != NULL;
 	struct span name = text_of(row, l->table.at, l->table.at + l->table.size, escaped);
@@ -247,7 +248,7 @@ int row_parse_line(const struct row_tables *t, const char *line, size_t size, st
 		   struct error *err)
 {
 	struct json_scan s = {.end = line + size};
-	struct line l = {0};
+	struct row_line l = {0};
 	int r;
 
 	row->scratch.size = 0;

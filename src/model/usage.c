@@ -2,7 +2,7 @@
 
 #include <string.h>
 
-#include "record.h"
+#include "member.h"
 
 static const struct member usage_members[] = {
 	MEMBER(struct usage, wall_ms, MEMBER_COUNT),
@@ -32,7 +32,7 @@ json_t *usage_to_json(const struct usage *u)
 {
 	json_auto_t *object = json_object();
 
-	if (record_write(object, usage_members, ARRAY_SIZE(usage_members), u) < 0)
+	if (members_write(object, usage_members, ARRAY_SIZE(usage_members), u) < 0)
 		return NULL;
 	return json_incref(object);
 }
@@ -40,7 +40,7 @@ json_t *usage_to_json(const struct usage *u)
 int usage_from_json(struct usage *u, const json_t *json, struct error *err)
 {
 	struct usage read = USAGE_UNKNOWN;
-	int r = record_read(&read, usage_members, ARRAY_SIZE(usage_members), json, "usage", err);
+	int r = members_read(&read, usage_members, ARRAY_SIZE(usage_members), json, "usage", err);
 
 	if (r == 0)
 		*u = read;
@@ -78,7 +78,7 @@ json_t *timeline_to_json(const struct timeline *t)
 	for (int i = 0; i < t->count; i++) {
 		json_auto_t *sample = json_object();
 
-		if (record_write(sample, sample_members, ARRAY_SIZE(sample_members), &t->samples[i]) < 0 ||
+		if (members_write(sample, sample_members, ARRAY_SIZE(sample_members), &t->samples[i]) < 0 ||
 		    json_array_append(samples, sample) < 0)
 			return NULL;
 	}
@@ -96,8 +96,8 @@ int timeline_from_json(struct timeline *t, const json_t *json, struct error *err
 	*t = (struct timeline){.interval_ms = json_integer_value(interval)};
 	for (size_t i = 0; i < json_array_size(samples); i++) {
 		struct sample s = {-1, -1, -1, -1};
-		int r = record_read(&s, sample_members, ARRAY_SIZE(sample_members),
-				    json_array_get(samples, i), "sample", err);
+		int r = members_read(&s, sample_members, ARRAY_SIZE(sample_members),
+				     json_array_get(samples, i), "sample", err);
 
 		if (r < 0)
 			return r;

@@ -2,7 +2,7 @@
 
 #include <stdio.h>
 
-#include "record.h"
+#include "member.h"
 #include "text.h"
 
 /* The ledger does not know it, but this host does. */

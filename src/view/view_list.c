@@ -3,13 +3,13 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "record.h"
+#include "member.h"
 #include "text.h"
 
 /* What is no verdict: of the state directory, and of the queue. */
 static const char *const live_states[] = {"running", "pending", "held", "dead", "waiting", "queued"};
 
-struct listing {
+struct view_listing {
 	const struct view_filter *filter;
 	view_row_fn fn;
 	void *arg;
@@ -17,7 +17,7 @@ struct listing {
 	json_t *held; /* held or kept ones, shown only if the ledger does not know them: id, since when */
 };
 
-static void listing_done(struct listing *l)
+static void listing_done(struct view_listing *l)
 {
 	json_decref(l->live);
 	json_decref(l->held);
@@ -44,7 +44,7 @@ static int check_state(const char *state, struct error *err)
 		text_escape_into(shown, sizeof shown, state, strlen(state)));
 }
 
-static bool wants(const struct listing *l, const char *state, const char *id)
+static bool wants(const struct view_listing *l, const char *state, const char *id)
 {
 	const struct view_filter *f = l->filter;
 
@@ -53,7 +53,7 @@ static bool wants(const struct listing *l, const char *state, const char *id)
 }
 
 /* verdict NULL: none yet */
-static int give(struct listing *l, const struct attempt *a, const char *state, const char *verdict)
+static int give(struct view_listing *l, const struct attempt *a, const char *state, const char *verdict)
 {
 	return l->fn(l->arg, &(struct view_row){a, state, verdict});
 }
@@ -76,7 +76,7 @@ static int on_live(void *arg, const struct live *live)
 {
 	struct attempt a = live_attempt(live->id, live->attempt, live->created);
 	const char *state = live_state(live);
-	struct listing *l = arg;
+	struct view_listing *l = arg;
 
 	if (live->held)
 		return json_object_set_new(l->held, live->id, json_integer(live->created));
@@ -92,7 +92,7 @@ static int on_queued(void *arg, const struct queued *q, struct error *err)
 {
 	struct attempt a = live_attempt(q->id, q->attempt, q->submitted);
 	const char *state = job_state_name(q->state);
-	struct listing *l = arg;
+	struct view_listing *l = arg;
 	int r = 0;
 
 	if (json_object_get(l->live, q->id))
@@ -107,7 +107,7 @@ static int on_queued(void *arg, const struct queued *q, struct error *err)
 
 static int on_ledger_row(void *arg, const struct attempt *a, struct error *err)
 {
-	struct listing *l = arg;
+	struct view_listing *l = arg;
 	const char *state = l->filter->state;
 
 	if (!state)
@@ -117,7 +117,7 @@ static int on_ledger_row(void *arg, const struct attempt *a, struct error *err)
 	return give(l, a, "finished", verdict_name(a->verdict)) < 0 ? error_memory(err) : 0;
 }
 
-static int list_queue(struct listing *l, struct ledger *ledger, struct error *err)
+static int list_queue(struct view_listing *l, struct ledger *ledger, struct error *err)
 {
 	static const enum job_state shown[] = {JOB_RUNNING, JOB_QUEUED, JOB_WAITING, JOB_CANCELLED};
 	const struct view_filter *f = l->filter;
@@ -129,7 +129,7 @@ static int list_queue(struct listing *l, struct ledger *ledger, struct error *er
 }
 
 /* The last ones: held, and neither running nor in the ledger. */
-static int list_held(struct listing *l, struct error *err)
+static int list_held(struct view_listing *l, struct error *err)
 {
 	json_t *created;
 	const char *id;
@@ -143,7 +143,7 @@ static int list_held(struct listing *l, struct error *err)
 	return 0;
 }
 
-static int list(struct listing *l, struct hood *h, struct error *err)
+static int list(struct view_listing *l, struct hood *h, struct error *err)
 {
 	const struct view_filter *f = l->filter;
 	bool is_verdict = f->state && !is_live_state(f->state) && strcmp(f->state, "finished") != 0;
@@ -165,7 +165,7 @@ static int list(struct listing *l, struct hood *h, struct error *err)
 
 int view_list_each(struct hood *h, const struct view_filter *f, view_row_fn fn, void *arg, struct error *err)
 {
-	_cleanup_(listing_done) struct listing l = {
+	_cleanup_(listing_done) struct view_listing l = {
 		.filter = f, .fn = fn, .arg = arg, .live = json_object(), .held = json_object()};
 	int r = l.live && l.held ? check_state(f->state, err) : error_memory(err);
 

@@ -2,7 +2,7 @@
 
 #include <string.h>
 
-#include "record.h"
+#include "member.h"
 #include "text.h"
 
 json_t *view_queued_json(const struct queued *q)

@@ -3,7 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "record.h"
+#include "member.h"
 
 void subject_init(struct subject *s)
 {

@@ -3,8 +3,8 @@
  * the model. Members that are missing or null keep the value that they have: what was written before a member
  * existed can still be read.
  */
-#ifndef MODEL_RECORD_H
-#define MODEL_RECORD_H
+#ifndef MODEL_MEMBER_H
+#define MODEL_MEMBER_H
 
 #include <jansson.h>
 #include <stddef.h>
@@ -41,10 +41,10 @@ struct member {
 	}
 
 /* Adds each member to object. -1 if memory is out. */
-int record_write(json_t *object, const struct member *members, size_t count, const void *record);
+int members_write(json_t *object, const struct member *members, size_t count, const void *record);
 /* what names the thing in errors: "usage". */
-int record_read(void *record, const struct member *members, size_t count, const json_t *object,
-		const char *what, struct error *err);
+int members_read(void *record, const struct member *members, size_t count, const json_t *object,
+		 const char *what, struct error *err);
 
 /* Keys with new references, which are taken even on failure (json_pack would leak them). -1 if a value or the object
  * is NULL: memory is out. */

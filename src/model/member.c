@@ -1,4 +1,4 @@
-#include "record.h"
+#include "member.h"
 
 #include <errno.h>
 #include <limits.h>
@@ -116,7 +116,7 @@ static json_t *member_write(const struct member *m, const void *at)
 	return NULL;
 }
 
-int record_write(json_t *object, const struct member *members, size_t count, const void *record)
+int members_write(json_t *object, const struct member *members, size_t count, const void *record)
 {
 	for (size_t i = 0; i < count; i++) {
 		const struct member *m = &members[i];
@@ -222,8 +222,8 @@ static int member_read(const struct member *m, const json_t *json, void *at)
 	return -EINVAL;
 }
 
-int record_read(void *record, const struct member *members, size_t count, const json_t *object,
-		const char *what, struct error *err)
+int members_read(void *record, const struct member *members, size_t count, const json_t *object,
+		 const char *what, struct error *err)
 {
 	if (!json_is_object(object))
 		return error_set(err, ERROR_SYSTEM, "cannot read a stored %s: it is not a JSON object", what);

@@ -32,7 +32,7 @@ static const char *what_was_done(const char *was)
 	return "was pending, and is given up: its outputs are thrown away, and it is recorded as cancelled";
 }
 
-struct telling {
+struct cancel_answer {
 	const struct cli *cli;
 	struct hood *hood;
 	json_t *pending; /* {id: true}: what could not be finished here */
@@ -51,7 +51,7 @@ static void on_cancelled(void *arg, const char *id, bool found, enum job_state b
 {
 	const char *was = job_state_name(before), *here = was;
 	struct error why = ERROR_INIT;
-	struct telling *t = arg;
+	struct cancel_answer *t = arg;
 
 	if ((!found || json_object_get(t->pending, id)) && hood_cancel(t->hood, id, &here, &why) < 0) {
 		if (t->r == 0)
@@ -71,7 +71,7 @@ static int cancel_all(struct cli *cli, struct hood *hood, struct ledger *l, char
 		      struct error *err)
 {
 	json_auto_t *pending = json_object();
-	struct telling t = {
+	struct cancel_answer t = {
 		.cli = cli, .hood = hood, .pending = pending, .answers = json_array(), .first = ERROR_INIT};
 	json_t *object;
 	int r = hood_live_each(hood, note_pending, pending, err);

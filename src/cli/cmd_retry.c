@@ -14,16 +14,16 @@ static const char help[] =
 	"For what failed or was cancelled. The files are those of the submission.\n"
 	"--db URL  --config FILE  --json  --quiet\n";
 
-struct look {
+struct retry {
 	bool found, is_alive, succeeded;
 	enum job_state state;
 };
 
 static int note(void *arg, const struct queued *q, struct error *err UNUSED)
 {
-	struct look *look = arg;
+	struct retry *look = arg;
 
-	*look = (struct look){
+	*look = (struct retry){
 		.found = true,
 		.is_alive = q->state == JOB_WAITING || q->state == JOB_QUEUED || q->state == JOB_RUNNING,
 		.succeeded = q->state == JOB_FINISHED && q->verdict == VERDICT_SUCCEEDED,
@@ -38,7 +38,7 @@ static int retry_one(struct cli *cli, struct hood *h, struct ledger *l, const ch
 {
 	char *const ids[] = {(char *)id, NULL};
 	char submitter[SUBMITTER_ROOM];
-	struct look look = {0};
+	struct retry look = {0};
 	int r = ledger_queue_look(l, ids, note, &look, err);
 
 	if (r == 0 && !look.found)

@@ -23,7 +23,7 @@ static const char help[] =
 	"\n"
 	"Exit status: 0 if all succeeded, else that of the first that did not, as 'run' has it.\n";
 
-struct telling {
+struct wait_answer {
 	struct cli *cli;
 	struct meter meter;
 	size_t first; /* of those that did not succeed */
@@ -42,7 +42,7 @@ static json_t *end_json(const struct queued *q, int status)
 
 static void on_ended(void *arg, size_t index, const struct queued *q)
 {
-	struct telling *t = arg;
+	struct wait_answer *t = arg;
 	bool ok = q->verdict == VERDICT_SUCCEEDED;
 	int status = ok				 ? 0
 		     : q->status > 0		 ? q->status
@@ -65,13 +65,13 @@ static void on_ended(void *arg, size_t index, const struct queued *q)
 
 static void on_progress(void *arg, const struct wait_counts *c)
 {
-	struct telling *t = arg;
+	struct wait_answer *t = arg;
 
 	t->counts = *c;
 	meter_show(&t->meter, c);
 }
 
-static int tell_stop(struct telling *t, int signal_fd, size_t n)
+static int tell_stop(struct wait_answer *t, int signal_fd, size_t n)
 {
 	unsigned char number = 0;
 
@@ -86,11 +86,11 @@ static int tell_stop(struct telling *t, int signal_fd, size_t n)
 int wait_and_tell(struct cli *cli, struct ledger *l, char *const *ids, json_t *json, struct error *err)
 {
 	size_t n = strv_length(ids);
-	struct telling t = {.cli = cli,
-			    .meter = {.cli = cli},
-			    .first = n,
-			    .ends = cli->json ? json_array() : NULL,
-			    .has_one = n == 1};
+	struct wait_answer t = {.cli = cli,
+				.meter = {.cli = cli},
+				.first = n,
+				.ends = cli->json ? json_array() : NULL,
+				.has_one = n == 1};
 	struct wait_hooks hooks = {.arg = &t,
 				   .ended = on_ended,
 				   .progress = on_progress,

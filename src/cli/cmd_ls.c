@@ -19,7 +19,7 @@ static const char help[] =
 	"--limit N   the newest N of the ledger\n"
 	"--db URL  --config FILE  --json\n";
 
-struct listing {
+struct ls_table {
 	const struct cli *cli;
 	struct table *table;
 };
@@ -27,7 +27,7 @@ struct listing {
 static int add_row(void *arg, const struct view_row *row)
 {
 	char number[16], since[PRINT_ROOM], wall[PRINT_ROOM], cpu[PRINT_ROOM], memory[PRINT_ROOM], shown[64];
-	struct listing *l = arg;
+	struct ls_table *l = arg;
 	const struct terminal *t = &l->cli->out;
 	const struct attempt *a = row->attempt;
 	_cleanup_free_ char *owner = a->owner ? cli_escape(a->owner) : NULL;
@@ -46,7 +46,7 @@ static int print_table(const struct cli *cli, struct hood *hood, const struct vi
 		       struct error *err)
 {
 	_cleanup_table_ struct table t = {.n_columns = 8, .right = 0x72};
-	struct listing l = {cli, &t};
+	struct ls_table l = {cli, &t};
 	int r;
 
 	table_add(&t, "ID", "ATTEMPT", "VERDICT", "STARTED", "WALL", "CPU", "MEMORY", "OWNER");

@@ -37,14 +37,14 @@ static const char notes[] =
 	"Prints the id, of many one per line. What is lost (a worker or its host died) is tried again, what\n"
 	"failed only with --retry-on.\n";
 
-struct submit {
+struct submit_words {
 	struct request request;
 	const char *file, *lines, *array, *submitter;
 	bool if_absent, waits, dry_run;
 	unsigned first, last; /* tasks */
 };
 
-static void submit_done(struct submit *s)
+static void submit_done(struct submit_words *s)
 {
 	request_done(&s->request);
 }
@@ -59,7 +59,7 @@ static bool is_lines(const char *file)
 	       (n > 7 && strcmp(file + n - 7, ".ndjson") == 0);
 }
 
-static int parse_array(struct submit *s, struct error *err)
+static int parse_array(struct submit_words *s, struct error *err)
 {
 	char *end = NULL, shown[64];
 	unsigned long first, last = 0;
@@ -90,7 +90,7 @@ static int check_submitter(const char *name, struct error *err)
 			 text_escape_into(shown, sizeof shown, name, strlen(name)), SUBMITTER_MAX);
 }
 
-static int check_combination(const struct submit *s, struct error *err)
+static int check_combination(const struct submit_words *s, struct error *err)
 {
 	if (s->lines && s->file)
 		return error_set(err, ERROR_USAGE, "-f and --lines are two sources: choose one");
@@ -109,7 +109,7 @@ static int check_combination(const struct submit *s, struct error *err)
 	return s->submitter ? check_submitter(s->submitter, err) : 0;
 }
 
-static int parse(struct cli *cli, struct submit *s, int argc, char **argv, struct error *err)
+static int parse(struct cli *cli, struct submit_words *s, int argc, char **argv, struct error *err)
 {
 	const struct option_row table[] = {
 		CLI_OPTIONS(cli),
@@ -159,7 +159,7 @@ static int add_one(struct submission *to, const struct request *r, struct error 
 	return k < 0 ? k : submission_add(to, r, err);
 }
 
-static int add_array(struct submit *s, struct submission *to, struct error *err)
+static int add_array(struct submit_words *s, struct submission *to, struct error *err)
 {
 	int r = 0;
 
@@ -178,7 +178,7 @@ static bool is_blank(const char *line)
 	return line[strspn(line, " \t\r\n")] == 0;
 }
 
-static int add_line(const struct submit *s, struct submission *to, const char *line, size_t size,
+static int add_line(const struct submit_words *s, struct submission *to, const char *line, size_t size,
 		    const char *file, unsigned number, struct error *err)
 {
 	_cleanup_request_ struct request r;
@@ -193,7 +193,7 @@ static int add_line(const struct submit *s, struct submission *to, const char *l
 	return k < 0 ? error_prefix(err, k, "%s:%u", file, number) : 0;
 }
 
-static int add_lines(const struct submit *s, struct submission *to, struct error *err)
+static int add_lines(const struct submit_words *s, struct submission *to, struct error *err)
 {
 	bool is_stdin = strcmp(s->lines, "-") == 0;
 	const char *name = is_stdin ? "stdin" : s->lines;
@@ -273,7 +273,7 @@ static int wait_for_them(struct cli *cli, struct hood *h, struct submission *s, 
 	return wait_and_tell(cli, ledger, ids, json, err);
 }
 
-static int answer(struct cli *cli, struct hood *h, const struct submit *s, struct submission *made,
+static int answer(struct cli *cli, struct hood *h, const struct submit_words *s, struct submission *made,
 		  struct error *err)
 {
 	json_t *json = cli->json ? answer_json(made) : NULL;
@@ -285,7 +285,7 @@ static int answer(struct cli *cli, struct hood *h, const struct submit *s, struc
 	return cli->json ? cli_print_json(cli, json, err) : 0;
 }
 
-static int submit(struct cli *cli, struct hood *h, struct submit *s, struct error *err)
+static int submit(struct cli *cli, struct hood *h, struct submit_words *s, struct error *err)
 {
 	_cleanup_submission_ struct submission *made = NULL;
 	char room[SUBMITTER_ROOM];
@@ -303,7 +303,7 @@ static int submit(struct cli *cli, struct hood *h, struct submit *s, struct erro
 }
 
 /* Of an array the first task. */
-static int show_plan(struct cli *cli, struct hood *h, struct submit *s, struct error *err)
+static int show_plan(struct cli *cli, struct hood *h, struct submit_words *s, struct error *err)
 {
 	int r = s->array ? request_set_task(&s->request, s->first, err) : 0;
 
@@ -314,7 +314,7 @@ static int show_plan(struct cli *cli, struct hood *h, struct submit *s, struct e
 
 static int submit_main(struct cli *cli, int argc, char **argv, struct error *err)
 {
-	_cleanup_(submit_done) struct submit s = {0};
+	_cleanup_(submit_done) struct submit_words s = {0};
 	_cleanup_hood_ struct hood *hood = NULL;
 	int r;
 

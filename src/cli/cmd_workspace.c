@@ -19,13 +19,13 @@ static const char help[] =
 	"\n"
 	"--for TIME  --owner PID  --db URL  --config FILE  --json\n";
 
-struct holding {
+struct asked_holding {
 	const char *duration; /* --for, or NULL */
 	int owner;	      /* --owner, or 0: who called us */
 };
 
 /* Either an owner or an instant. */
-static int resolve(const struct holding *h, struct process_id *ret_owner, int64_t *ret_until,
+static int resolve(const struct asked_holding *h, struct process_id *ret_owner, int64_t *ret_until,
 		   struct error *err)
 {
 	pid_t pid = h->owner ? h->owner : getppid();
@@ -51,7 +51,7 @@ static int resolve(const struct holding *h, struct process_id *ret_owner, int64_
 	return 0;
 }
 
-static int create(struct cli *cli, struct hood *hood, const char *id, const struct holding *holding,
+static int create(struct cli *cli, struct hood *hood, const char *id, const struct asked_holding *holding,
 		  struct error *err)
 {
 	_cleanup_free_ char *path = NULL, *shown = NULL;
@@ -83,7 +83,7 @@ static int cleanup(struct cli *cli, struct hood *hood, const char *id, struct er
 static int workspace_main(struct cli *cli, int argc, char **argv, struct error *err)
 {
 	_cleanup_hood_ struct hood *hood = NULL;
-	struct holding holding = {0};
+	struct asked_holding holding = {0};
 	const struct option_row table[] = {CLI_OPTIONS(cli),
 					   {"--for", OPTION_TEXT, &holding.duration},
 					   {"--owner", OPTION_NUMBER, &holding.owner},

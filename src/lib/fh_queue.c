@@ -103,7 +103,7 @@ FH_PUBLIC int fh_queue(fh_hood *hood, const char *state, const char *prefix, int
 	return call_end_json(&c, r, json, ret_json, err);
 }
 
-struct place {
+struct wait_place {
 	const char *id;
 	size_t index;
 };
@@ -111,7 +111,7 @@ struct place {
 struct wait {
 	char *const *ids;
 	json_t *rows; /* in the order of ids; null: not known yet */
-	struct place *places;
+	struct wait_place *places;
 };
 
 static void on_ended(void *arg, size_t index, const struct queued *q)
@@ -123,15 +123,15 @@ static void on_ended(void *arg, size_t index, const struct queued *q)
 
 static int place_compare(const void *a, const void *b)
 {
-	return strcmp(((const struct place *)a)->id, ((const struct place *)b)->id);
+	return strcmp(((const struct wait_place *)a)->id, ((const struct wait_place *)b)->id);
 }
 
 static int on_look(void *arg, const struct queued *q, struct error *err UNUSED)
 {
 	struct wait *w = arg;
 	size_t n = json_array_size(w->rows);
-	struct place key = {.id = q->id};
-	const struct place *p = bsearch(&key, w->places, n, sizeof key, place_compare);
+	struct wait_place key = {.id = q->id};
+	const struct wait_place *p = bsearch(&key, w->places, n, sizeof key, place_compare);
 
 	while (p && p > w->places && strcmp(p[-1].id, q->id) == 0)
 		p--;
@@ -151,7 +151,7 @@ static int look_at_rest(struct wait *w, struct ledger *l, struct error *err)
 	if (!w->places)
 		return error_memory(err);
 	for (size_t i = 0; i < n; i++)
-		w->places[i] = (struct place){w->ids[i], i};
+		w->places[i] = (struct wait_place){w->ids[i], i};
 	qsort(w->places, n, sizeof *w->places, place_compare);
 	r = ledger_queue_look(l, w->ids, on_look, w, err);
 	free(w->places);

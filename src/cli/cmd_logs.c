@@ -24,7 +24,7 @@ static const char help[] =
 	"\n"
 	"-f  --stdout  --stderr  --post-process  --attempt N  --db URL  --config FILE  --json\n";
 
-struct view {
+struct log_view {
 	struct screen screen;
 	bool wanted[STREAM_POST + 1];
 	off_t shown[STREAM_POST + 1]; /* bytes of a running one's streams that were shown */
@@ -37,12 +37,12 @@ static int report(int r, struct error *err)
 				     : error_system(err, -r, "cannot write the log to the standard output");
 }
 
-static int show(struct view *v, int stream, const char *data, size_t size, struct error *err)
+static int show(struct log_view *v, int stream, const char *data, size_t size, struct error *err)
 {
 	return size == 0 ? 0 : report(screen_output(&v->screen, stream, data, size), err);
 }
 
-static int show_omitted(struct view *v, uint64_t omitted, struct error *err)
+static int show_omitted(struct log_view *v, uint64_t omitted, struct error *err)
 {
 	char note[80];
 	int n = snprintf(note, sizeof note, "[fumehood: %llu bytes were not kept]\n",
@@ -52,7 +52,8 @@ static int show_omitted(struct view *v, uint64_t omitted, struct error *err)
 }
 
 /* One kept stream from its byte `from` on, which a follower may have seen already. */
-static int show_captured(struct view *v, int stream, const struct captured *c, size_t from, struct error *err)
+static int show_captured(struct log_view *v, int stream, const struct captured *c, size_t from,
+			 struct error *err)
 {
 	size_t in_head = from < c->head_size ? from : c->head_size;
 	size_t in_tail = c->omitted == 0 && from > c->head_size ? from - c->head_size : 0;
@@ -65,7 +66,7 @@ static int show_captured(struct view *v, int stream, const struct captured *c, s
 	return r < 0 ? r : show(v, stream, c->tail + in_tail, c->tail_size - in_tail, err);
 }
 
-static int show_kept(struct view *v, struct ledger *ledger, const struct attempt *a, struct error *err)
+static int show_kept(struct log_view *v, struct ledger *ledger, const struct attempt *a, struct error *err)
 {
 	int r = 0;
 
@@ -82,7 +83,7 @@ static int show_kept(struct view *v, struct ledger *ledger, const struct attempt
 }
 
 /* What the supervisor has written since we looked last. */
-static int show_growth(struct view *v, const struct live *l, struct error *err)
+static int show_growth(struct log_view *v, const struct live *l, struct error *err)
 {
 	_cleanup_free_ char *data = malloc(READ_SIZE);
 
@@ -155,7 +156,7 @@ static bool wait_for_growth(int fd)
 	return is_end;
 }
 
-static int follow(struct view *v, struct hood *h, const struct live *l, struct error *err)
+static int follow(struct log_view *v, struct hood *h, const struct live *l, struct error *err)
 {
 	_cleanup_close_ int fd = -1;
 	bool running = true;
@@ -213,8 +214,8 @@ static int wait_for_start(const struct cli *cli, struct hood *h, const char *id,
 	return r < 0 ? r : !is_here;
 }
 
-static int print_json(struct cli *cli, const struct view *v, struct ledger *ledger, const struct attempt *a,
-		      struct error *err)
+static int print_json(struct cli *cli, const struct log_view *v, struct ledger *ledger,
+		      const struct attempt *a, struct error *err)
 {
 	json_t *json = NULL;
 	int r = view_logs_load(ledger, a, v->wanted, &json, err);
@@ -222,7 +223,7 @@ static int print_json(struct cli *cli, const struct view *v, struct ledger *ledg
 	return r < 0 ? r : cli_print_json(cli, json, err);
 }
 
-static int show_logs(struct cli *cli, struct view *v, const char *id, int number, bool follows,
+static int show_logs(struct cli *cli, struct log_view *v, const char *id, int number, bool follows,
 		     struct error *err)
 {
 	_cleanup_attempt_ struct attempt a;
@@ -265,7 +266,7 @@ static int show_logs(struct cli *cli, struct view *v, const char *id, int number
 
 static int logs_main(struct cli *cli, int argc, char **argv, struct error *err)
 {
-	struct view v = {.screen = {.fd = STDOUT_FILENO, .is_terminal = cli->out.is_tty}};
+	struct log_view v = {.screen = {.fd = STDOUT_FILENO, .is_terminal = cli->out.is_tty}};
 	bool follows = false;
 	int number = 0, r;
 	const struct option_row table[] = {
