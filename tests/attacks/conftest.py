@@ -4,6 +4,7 @@ import json
 import os
 import pwd
 import shutil
+import signal
 import subprocess
 import tempfile
 from pathlib import Path
@@ -15,6 +16,12 @@ TOP = Path(__file__).resolve().parents[2]
 
 def pytest_addoption(parser):
     parser.addoption('--build', default=str(TOP / 'build'))
+
+
+def pytest_configure(config):
+    for number in (signal.SIGINT, signal.SIGHUP):  # ignored, in the background of a shell: what is ended would not hear it
+        if signal.getsignal(number) is signal.SIG_IGN:
+            signal.signal(number, signal.default_int_handler)
 
 
 def pytest_generate_tests(metafunc):

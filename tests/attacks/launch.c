@@ -265,6 +265,8 @@ static void attend(struct stage *s, pid_t pid, int out, int errors, int patience
 			s->attack->during(s);
 		if (clock_now() < end && (s->hung || !suite_stopped()))
 			continue;
+		if (s->platform->board->child <= 0) /* nobody to ask yet; 0 would be our own process group */
+			continue;
 		if (s->hung) { /* asked already, and its time is over */
 			kill(s->platform->board->child, SIGKILL);
 			kill(pid, SIGKILL);
