@@ -338,8 +338,8 @@ int fh_submit(fh_hood *hood, fh_request *const *requests, size_t n, unsigned fla
  * "cancelling", "submitted", "due"}, …], the newest first. state: NULL, "waiting", "queued", "running", "finished", "cancelled". */
 int fh_queue(fh_hood *hood, const char *state, const char *prefix, int limit, char **ret_json, fh_error *err);
 /* Until every one of the ids (up to a NULL) is finished or cancelled: 1. 0: timeout_ms have passed (-1: no end; 0: only
- * look), or stop_fd (-1: none) became readable. *ret_json (both times): as fh_queue(), in the order of ids. -FH_NOT_FOUND:
- * one of them was never submitted. */
+ * look), or stop_fd (-1: none) became readable. *ret_json (both times): as fh_queue(), in the order of ids; with 0
+ * null for one that the ledger, which has gone away since, cannot tell of. -FH_NOT_FOUND: one of them was never submitted. */
 int fh_wait(fh_hood *hood, const char *const *ids, int timeout_ms, int stop_fd, char **ret_json,
 	    fh_error *err);
 /* Waiting or queued: it will not run. Running: its worker is told. Pending (its command has ended, and it could not be

@@ -221,8 +221,7 @@ static int wait_for_bell(struct waiting *w, uint64_t looked)
 	}
 }
 
-/* A server that is restarted is waited for as well. */
-static bool is_passing(const struct error *err)
+bool wait_is_passing(const struct error *err)
 {
 	return err->kind == ERROR_LEDGER || err->kind == ERROR_BUSY;
 }
@@ -264,7 +263,7 @@ static int wait_listening(struct ledger *l, char *const *ids, const struct wait_
 		uint64_t looked;
 
 		r = look(w, clock_now() >= w->all_at, err);
-		if (r < 0 && (is_first || !is_passing(err)))
+		if (r < 0 && (is_first || !wait_is_passing(err)))
 			return r;
 		is_first = is_first && r < 0;
 		looked = clock_now();

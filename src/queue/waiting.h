@@ -22,5 +22,7 @@ struct wait_hooks {
 
 /* 0: all have ended. 1: stopped. ERROR_NOT_FOUND: one that is in no queue and in no ledger. */
 int wait_for(struct ledger *l, char *const *ids, const struct wait_hooks *hooks, struct error *err);
+/* Is it only that the ledger is away? A server that is restarted is waited for. */
+bool wait_is_passing(const struct error *err);
 
 #endif

@@ -36,8 +36,11 @@ def away(hood):
     process.communicate('')
 
 
-def test_a_program_that_waits_survives_a_restart_of_the_server(program, hood, away):
-    waiting = program.start('''
+# A call tries by itself for five seconds, and the first one of a wait may have two such tries to its end.
+@pytest.mark.parametrize('slice_ms, seconds', [(200, 7), (4000, 15)], ids=['between-two-looks', 'within-the-first'])
+def test_a_program_that_waits_survives_a_restart_of_the_server(program, hood, away, slice_ms, seconds):
+    waiting = program.start(f'''
+fumehood._queue.SLICE_MS = {slice_ms}
 fumehood.submit(ID(1), ["sh", "-c", "echo 1 >out"])
 say("submitted")
 (job,) = fumehood.wait(ID(1), timeout=100)
@@ -48,7 +51,7 @@ say(job.state)
                                          "state = 'idle' AND query LIKE 'SELECT id, state, verdict%'"))
     away.server('kill')
     gone = time.monotonic()
-    until(lambda: time.monotonic() > gone + 7, 10)  # longer than a call tries by itself
+    until(lambda: time.monotonic() > gone + seconds, 20)
     assert waiting.poll() is None, waiting.communicate()
     away.server('start')
     hood.succeed('worker', '--drain', '--jobs', '1')

@@ -87,18 +87,20 @@ def wait(*ids: str, timeout: Optional[float] = None, hood: Optional[Hood] = None
     hood = hood_or_default(hood)
     end = None if timeout is None else time.monotonic() + timeout
     jobs: Dict[str, Job] = {}
+    known = False  # the ledger was there, and knew them
     behind = list(dict.fromkeys(ids))  # those that have not ended
     while True:  # in slices, so that Ctrl-C is heard; the more there are, the longer
         longest = max(SLICE_MS, len(behind) // 20)
         left = longest if end is None else max(0, min(longest, int((end - time.monotonic()) * 1000)))
         try:
             jobs.update((job.id, job) for job in _look(hood, behind, left, -1)[1])
+            known = True
         except (LedgerError, Busy):
-            if not jobs:  # it has never been there
+            if not known:
                 raise
             time.sleep(left / 1000)
         except NotFound:
-            if not jobs:
+            if not known:
                 raise
             for id in behind:  # cancelled since, and removed from the queue
                 _note_gone(hood, jobs, id)
