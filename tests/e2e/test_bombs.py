@@ -165,8 +165,9 @@ def test_daemons_that_ignore_every_signal_end_with_their_analysis(box):
 # Everybody else. What they leave to others is counted, and not how long others took: that depends on the machine.
 
 def test_the_host_goes_on_as_if_nothing_was(box):
-    # A fork that fails has taken the kernel's memory for a moment: 30 processes that try hold 40 MB of it, more on a busy host.
-    limits = ['--memory', '256M', '--pids', '30', '--disk', '16M', '--wall', '2s', '--grace', '0s', '--cpus', '0.5']
+    # A fork that fails has taken the kernel's memory, which comes back when the kernel has a moment: 40 MB of it on a quiet
+    # host, 256 on a busy one. What a second of CPU can take so is less than 1G.
+    limits = ['--memory', '1G', '--pids', '30', '--disk', '16M', '--wall', '2s', '--grace', '0s', '--cpus', '0.5']
     ways = ['fork-forever', 'log-forever', 'busy', 'deaf']
     with ThreadPoolExecutor(len(ways)) as pool:
         running = [pool.submit(explode, box, way, limits=limits) for way in ways]
@@ -174,7 +175,7 @@ def test_the_host_goes_on_as_if_nothing_was(box):
             assert os.waitstatus_to_exitcode(os.spawnlp(os.P_WAIT, 'true', 'true') << 8) == 0
     for run in running:
         usage = check(run.result(), 'timed_out', 124)['usage']
-        assert usage['memory_peak_bytes'] <= 256 << 20 and usage['pids_peak'] <= 30, usage
+        assert usage['memory_peak_bytes'] <= 1 << 30 and usage['pids_peak'] <= 30, usage
         assert usage['disk_bytes'] <= 16 << 20, usage
         assert usage['cpu_ms'] <= 0.5 * usage['wall_ms'] + PERIOD_MS * CPUS, usage
 
