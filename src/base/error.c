@@ -5,6 +5,11 @@
 #include <stdio.h>
 #include <string.h>
 
+enum error_kind error_kind_shown(enum error_kind kind)
+{
+	return kind > ERROR_SYSTEM ? ERROR_LEDGER : kind;
+}
+
 const char *error_kind_name(enum error_kind kind)
 {
 	static const char *const names[] = {
@@ -13,7 +18,15 @@ const char *error_kind_name(enum error_kind kind)
 		[ERROR_SYSTEM] = "system", [ERROR_LEASE] = "lease_lost",
 	};
 
-	return names[kind];
+	return names[error_kind_shown(kind)];
+}
+
+enum error_kind error_kind_parse(const char *name)
+{
+	for (int kind = ERROR_SYSTEM; name && kind > ERROR_NONE; kind--)
+		if (strcmp(name, error_kind_name((enum error_kind)kind)) == 0)
+			return (enum error_kind)kind;
+	return ERROR_NONE;
 }
 
 PRINTF_LIKE(4, 0)
@@ -89,7 +102,7 @@ bool error_is_passing(const struct error *err)
 {
 	if (err->is_here)
 		return true;
-	switch (err->kind) {
+	switch (error_kind_shown(err->kind)) {
 	case ERROR_BUSY:
 	case ERROR_LEDGER:
 		return true;

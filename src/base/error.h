@@ -22,6 +22,12 @@ enum error_kind {
 	ERROR_LEDGER,	 /* the database said no, or nothing */
 	ERROR_LEASE,	 /* it was ours, and is somebody else's now: nothing of it may be committed */
 	ERROR_SYSTEM,	 /* a system call failed that should not have */
+	/* What the ledger tells apart for itself; to everybody else each of them is ERROR_LEDGER (error_kind_shown). */
+	ERROR_AGAIN,   /* the transaction is gone, and may be tried again from its begin */
+	ERROR_LOCKED,  /* somebody has a lock that was not to be waited for, or for too long */
+	ERROR_SWEPT,   /* contents were removed before they were referred to: to be put again */
+	ERROR_BAD_ROW, /* the database does not take the rows of a post-process */
+	ERROR_SCHEMA,  /* the ledger's schema is not the one that this fumehood needs */
 };
 
 struct error {
@@ -37,8 +43,13 @@ struct error {
 		0  \
 	}
 
-/* The name of a kind as --json shows it: "usage", "refused", … */
+/* The kind as others know it. */
+enum error_kind error_kind_shown(enum error_kind kind);
+/* The name of that as --json shows it: "usage", "refused", … */
 const char *error_kind_name(enum error_kind kind);
+
+/* The kind of that name; ERROR_NONE if there is none such. */
+enum error_kind error_kind_parse(const char *name);
 
 /* Sets kind and message; returns -EINVAL (any negative will do for callers). err may be NULL. */
 int error_set(struct error *err, enum error_kind kind, const char *format, ...) PRINTF_LIKE(3, 4);

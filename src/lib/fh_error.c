@@ -30,14 +30,16 @@ FH_PUBLIC const char *fh_code_name(int code)
 
 int fail(fh_error *err, const struct error *why)
 {
-	if (why->kind == ERROR_NONE)
+	int code = (int)error_kind_shown(why->kind);
+
+	if (code == FH_OK)
 		return fail_memory(err);
 	if (err) {
-		*err = (fh_error){.code = (int)why->kind, .errnum = why->errnum};
+		*err = (fh_error){.code = code, .errnum = why->errnum};
 		snprintf(err->stage, sizeof err->stage, "%s", why->stage ? why->stage : "");
 		snprintf(err->message, sizeof err->message, "%s", why->message);
 	}
-	return -(int)why->kind;
+	return -code;
 }
 
 int fail_with(fh_error *err, enum fh_code code, const char *format, ...)
