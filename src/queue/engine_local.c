@@ -134,11 +134,6 @@ static enum outcome commit_refusal(struct seat *seat, struct task *t, const stru
 	return OUTCOME_SETTLED;
 }
 
-static bool failed_with(const struct attempt *a, enum error_kind kind)
-{
-	return a->error_code && strcmp(a->error_code, error_kind_name(kind)) == 0;
-}
-
 /* Its command has ended. Whatever kept us from committing that, it is kept here until it is done. */
 static enum outcome outcome_of_story(struct task *t)
 {
@@ -151,7 +146,7 @@ static enum outcome outcome_of_story(struct task *t)
 	why->stage = "commit";
 	if (a->pending)
 		return OUTCOME_UNSETTLED;
-	return failed_with(a, ERROR_LEASE) ? OUTCOME_LOST : OUTCOME_BUSY;
+	return error_kind_parse(a->error_code) == ERROR_LEASE ? OUTCOME_LOST : OUTCOME_BUSY;
 }
 
 static enum outcome run(struct seat *seat, struct task *t)

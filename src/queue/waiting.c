@@ -223,7 +223,7 @@ static int wait_for_bell(struct waiting *w, uint64_t looked)
 
 bool wait_is_passing(const struct error *err)
 {
-	return err->kind == ERROR_LEDGER || err->kind == ERROR_BUSY;
+	return error_kind_shown(err->kind) == ERROR_LEDGER || err->kind == ERROR_BUSY;
 }
 
 static int waiting_new(struct ledger *l, char *const *ids, const struct wait_hooks *hooks,

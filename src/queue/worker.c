@@ -205,22 +205,20 @@ static int look_around(struct worker *w, uint64_t now, struct error *err)
 /* In this order: first what is ours stays ours, then what others lost, then more. */
 static int talk(struct worker *w, uint64_t now, unsigned *ret_claimed, struct error *err)
 {
-	int r = 0;
-
 	if (w->is_away || (has_leases(w, now) && now >= w->heartbeat_at)) {
-		r = lease_heartbeat(w, err);
 		w->has_rung = false;
+		if (lease_heartbeat(w, err) < 0)
+			return -1;
 	} else if (w->held && now >= look_due(w)) {
-		r = lease_look(w, err);
 		w->has_rung = false;
+		if (lease_look(w, err) < 0)
+			return -1;
 	}
-	if (r == 0)
-		r = lease_release(w, err);
-	if (r == 0 && w->is_recovered && (now >= w->expire_at || (w->options->drain && !w->held)))
-		r = look_around(w, now, err);
-	if (r == 0 && can_claim(w))
-		r = lease_claim(w, ret_claimed, err);
-	return r;
+	if (lease_release(w, err) < 0 ||
+	    (w->is_recovered && (now >= w->expire_at || (w->options->drain && !w->held)) &&
+	     look_around(w, now, err) < 0))
+		return -1;
+	return can_claim(w) ? lease_claim(w, ret_claimed, err) : 0;
 }
 
 static uint64_t next_tick(const struct worker *w, uint64_t now)
@@ -277,7 +275,7 @@ static int on_tick(void *arg, struct error *ignored UNUSED)
 		return 0;
 	}
 	r = talk(w, now, &claimed, &err);
-	if (r == LEDGER_OTHER_SCHEMA)
+	if (r < 0 && err.kind == ERROR_SCHEMA)
 		give_up(w, &err);
 	else if (r < 0)
 		go_away(w, &err);
@@ -465,16 +463,12 @@ static int name_make(struct worker *w, struct error *err)
 static int worker_open(struct worker *w, const struct worker_options *o, struct error *err)
 {
 	const struct config *c;
-	int r = hood_open(&o->hood, &w->hood, err), jobs;
+	int jobs;
 
-	if (r == 0)
-		r = hood_ledger(w->hood, LEDGER_CREATE, &w->ledger, err);
-	if (r == 0)
-		r = ledger_store_ready(w->ledger, err);
-	if (r == 0)
-		r = name_make(w, err);
-	if (r < 0)
-		return r;
+	if (hood_open(&o->hood, &w->hood, err) < 0 ||
+	    hood_ledger(w->hood, LEDGER_CREATE, &w->ledger, err) < 0 ||
+	    ledger_store_ready(w->ledger, err) < 0 || name_make(w, err) < 0)
+		return -1;
 	c = hood_config(w->hood);
 	w->cap = c->queue_cap;
 	w->lease_ns = o->lease_ns ? o->lease_ns : c->queue_lease_ns;
@@ -482,22 +476,16 @@ static int worker_open(struct worker *w, const struct worker_options *o, struct 
 	w->memory_total = host_memory() ? host_memory() : INT64_MAX;
 	w->cpus_total = (uint64_t)host_cpus() * 1000;
 	jobs = o->jobs ? o->jobs : c->queue_jobs ? c->queue_jobs : host_cpus();
-	if (o->metrics)
-		r = tally_open(&o->hood, &w->tally, err);
-	if (r < 0)
-		return r;
-	r = engine_local_open(&o->hood, jobs < WORKER_JOBS_MAX ? jobs : WORKER_JOBS_MAX, &w->engine, err);
-	if (r == 0)
-		r = loop_open(&w->loop, err);
-	if (r == 0)
-		r = loop_add_timer(w->loop, 0, on_tick, w, &w->tick, err);
-	if (r == 0)
-		r = loop_add_fd(w->loop, w->engine->fd, EPOLLIN, on_engine, w, NULL, err);
-	if (r == 0 && o->signal_fd >= 0)
-		r = loop_add_fd(w->loop, o->signal_fd, EPOLLIN, on_signal, w, NULL, err);
-	if (r == 0 && notify_watchdog() > 0)
-		r = loop_add_timer(w->loop, clock_now() + 1, on_watchdog, w, &w->watchdog, err);
-	return r;
+	if ((o->metrics && tally_open(&o->hood, &w->tally, err) < 0) ||
+	    engine_local_open(&o->hood, jobs < WORKER_JOBS_MAX ? jobs : WORKER_JOBS_MAX, &w->engine, err) <
+		    0 ||
+	    loop_open(&w->loop, err) < 0 || loop_add_timer(w->loop, 0, on_tick, w, &w->tick, err) < 0 ||
+	    loop_add_fd(w->loop, w->engine->fd, EPOLLIN, on_engine, w, NULL, err) < 0 ||
+	    (o->signal_fd >= 0 && loop_add_fd(w->loop, o->signal_fd, EPOLLIN, on_signal, w, NULL, err) < 0))
+		return -1;
+	return notify_watchdog() > 0
+		       ? loop_add_timer(w->loop, clock_now() + 1, on_watchdog, w, &w->watchdog, err)
+		       : 0;
 }
 
 static void worker_close(struct worker *w)
@@ -512,26 +500,29 @@ static void worker_close(struct worker *w)
 	hood_close(w->hood);
 }
 
+static int work(struct worker *w, struct error *err)
+{
+	if (worker_open(w, w->options, err) < 0 || engine_recover(w->engine, err) < 0)
+		return -1;
+	w->recovering = true;
+	tick_soon(w);
+	if (loop_run(w->loop, err) < 0)
+		return -1;
+	if (w->options->metrics) {
+		tally_finish(w->tally);
+		metrics_write(w, err);
+	}
+	return 0;
+}
+
 int worker_run(const struct worker_options *o, struct error *err)
 {
 	struct worker w = {.options = o, .bell_fd = -1, .wants_claim = true};
-	int r = worker_open(&w, o, err);
+	int r = work(&w, err);
 
-	if (r == 0)
-		r = engine_recover(w.engine, err);
-	if (r == 0) {
-		w.recovering = true;
-		tick_soon(&w);
-		r = loop_run(w.loop, err);
-	}
-	if (r == 0 && o->metrics) {
-		tally_finish(w.tally);
-		metrics_write(&w, err);
-	}
 	worker_close(&w);
-	if (r == 0 && w.why.message[0]) {
-		*err = w.why;
-		r = LEDGER_OTHER_SCHEMA;
-	}
-	return r;
+	if (r < 0 || !w.why.message[0])
+		return r;
+	*err = w.why;
+	return -1;
 }

@@ -50,7 +50,7 @@ int attempt_commit(struct ledger *l, struct attempt *a, int workspace_fd, struct
 		row_source = spool_source(rows);
 	r = ledger_commit_rows(l, a, attempt_content_open, &source, rows ? &row_source : NULL, &number, err);
 	/* Nothing was committed. Without its rows, in a transaction of its own, the attempt is. */
-	if (r == -EBADMSG) {
+	if (r < 0 && err->kind == ERROR_BAD_ROW) {
 		if (rows_refused(a, err) < 0)
 			return error_memory(err);
 		*err = (struct error){.stage = err->stage};

@@ -139,7 +139,7 @@ static int commit_it(struct repeat *p, struct post_result *result, bool *ret_pos
 	struct row_source source = spool_source(result->rows);
 	int r = ledger_post(p->ledger, p->attempt, &source, ret_posted, err);
 
-	if (r == -EBADMSG) {
+	if (r < 0 && err->kind == ERROR_BAD_ROW) {
 		result->reason = strdup(err->message);
 		*err = (struct error){0};
 		return result->reason ? 0 : error_memory(err);

@@ -2,7 +2,7 @@
  * What a database must be able to do for the ledger, and no more: transactions, statements with parameters, rows in
  * bulk. All logic is above (ledger.c, commit.c, load.c, check.c), all SQL is in sql.h.
  *
- * Failures: ERROR_LEDGER with one sentence. -EAGAIN says that the transaction is gone and may be tried again from its
+ * Failures: ERROR_LEDGER with one sentence. ERROR_AGAIN says that the transaction is gone and may be tried again from its
  * begin: a deadlock, a row that another one inserted first, a connection that was lost (even during COMMIT: the
  * token tells whether it had been done).
  */
@@ -54,6 +54,10 @@ void value_to_fixed(const struct value *v, char *out, size_t room); /* "" for nu
 int value_to_digest(const struct value *v, uint8_t ret[DIGEST_SIZE], struct error *err);
 
 typedef int (*row_fn)(void *arg, const struct value *row, struct error *err); /* negative: ends with it */
+/* A row_fn: the first column, into an int64_t; null is 0. */
+int take_integer(void *arg, const struct value *row, struct error *err);
+/* "" for what is no text. Lasts as long as the row. */
+const char *value_words(const struct value *v);
 
 enum blob_state { BLOB_UNKNOWN, BLOB_IN_DATABASE, BLOB_OBJECT };
 
@@ -85,7 +89,7 @@ struct backend_ops {
 	int (*rows_end)(struct backend *b, struct error *err);
 	int (*blob_states)(struct backend *b, const uint8_t (*sha256)[DIGEST_SIZE], size_t n,
 			   enum blob_state *ret, struct error *err);
-	/* A table of the site's: post_begin, post_add for each row, post_end. -EBADMSG: the rows are at fault, err says
+	/* A table of the site's: post_begin, post_add for each row, post_end. ERROR_BAD_ROW: the rows are at fault, err says
 	 * why; failed_row tells which, counted from 1, or is 0. staged: slower, but it always tells. After a failure the
 	 * transaction can only be rolled back. */
 	int (*post_begin)(struct backend *b, const struct row_table *t, bool staged, struct error *err);
@@ -125,10 +129,10 @@ struct post_column {
 	char binary;	/* its letter in a binary COPY, 0: none */
 	char words[48]; /* "character varying(20)", for messages */
 };
-/* The columns of t, in its order. -EBADMSG if the table or one of them is not there. */
+/* The columns of t, in its order. ERROR_BAD_ROW if the table or one of them is not there. */
 int post_columns_find(struct backend *b, const struct row_table *t, struct post_column *ret,
 		      struct error *err);
-/* -EBADMSG if the column does not take this kind of value. */
+/* ERROR_BAD_ROW if the column does not take this kind of value. */
 int post_cell_check(const struct row_table *t, size_t i, const struct post_column *c, const struct cell *cell,
 		    struct error *err);
 

@@ -27,51 +27,43 @@ static int counts_row(void *arg, const struct value *row, struct error *err)
 static int queue_status(struct ledger *l, json_t *status, struct error *err)
 {
 	uint64_t counts[JOB_STATES];
-	json_t *queue = json_object();
-	int r = queue ? ledger_queue_counts(l, counts, err) : error_memory(err);
+	json_auto_t *queue = json_object();
 
-	for (int i = 0; i < JOB_STATES && r == 0; i++)
+	if (ledger_queue_counts(l, counts, err) < 0)
+		return -1;
+	for (int i = 0; i < JOB_STATES; i++)
 		if (json_object_set_new(queue, job_state_name((enum job_state)i),
 					json_integer((json_int_t)counts[i])) < 0)
-			r = error_memory(err);
-	if (r < 0)
-		json_decref(queue);
-	else if (json_object_set_new(status, "queue", queue) < 0)
-		r = error_memory(err);
-	return r;
+			return error_memory(err);
+	return json_object_set(status, "queue", queue) < 0 ? error_memory(err) : 0;
 }
 
 static int roles_status(struct ledger *l, json_t *status, struct error *err)
 {
 	bool has = false;
-	int r = ledger_has_roles(l, &has, err);
 
-	if (r < 0)
-		return r;
+	if (ledger_has_roles(l, &has, err) < 0)
+		return -1;
 	return json_object_set_new(status, "roles", json_boolean(has)) < 0 ? error_memory(err) : 0;
 }
 
 int ledger_status(struct ledger *l, json_t **ret, struct error *err)
 {
-	json_t *status =
+	json_auto_t *status =
 		json_pack("{s:s, s:b, s:i, s:i, s:s, s:o, s:I}", "url", l->shown, "pooled",
 			  l->backend->is_pooled, "version", l->version, "wanted", sql_version_wanted,
 			  "object_store", l->objects_inside ? "postgresql" : l->objects.path, "objects_max",
 			  l->objects_inside ? json_integer((json_int_t)l->objects_max) : json_null(),
 			  "blob_max", (json_int_t)l->blob_max);
-	int r = status ? ledger_run(l, SQL_COUNTS, NULL, 0, counts_row, status, err) : error_memory(err);
 
-	if (r == 0)
-		r = roles_status(l, status, err);
-	if (r == 0)
-		r = store_status(l, status, err);
-	if (r == 0)
-		r = queue_status(l, status, err);
-	if (r < 0)
-		json_decref(status);
-	else
-		*ret = status;
-	return r;
+	if (!status)
+		return error_memory(err);
+	if (ledger_run(l, SQL_COUNTS, NULL, 0, counts_row, status, err) < 0 ||
+	    roles_status(l, status, err) < 0 || store_status(l, status, err) < 0 ||
+	    queue_status(l, status, err) < 0)
+		return -1;
+	*ret = json_incref(status);
+	return 0;
 }
 
 struct check {
@@ -110,10 +102,9 @@ static int check_blob(void *arg, const struct value *row, struct error *err)
 	struct check *c = arg;
 	uint64_t size = (uint64_t)value_to_integer(&row[1], 0);
 	uint8_t found[DIGEST_SIZE];
-	int r = value_to_digest(&row[0], c->last, err);
 
-	if (r < 0)
-		return r;
+	if (value_to_digest(&row[0], c->last, err) < 0)
+		return -1;
 	c->n_page++;
 	c->checked++;
 	if (row[2].kind == VALUE_NULL) {
@@ -144,18 +135,19 @@ static int check_contents(struct check *c, struct error *err)
 {
 	/* Before the smallest digest comes the empty one. */
 	size_t last_size = 0;
-	int r = 0;
 
 	do {
 		struct value params[] = {value_bytes(c->last, last_size), value_integer(PAGE_SIZE_ROWS)};
 
 		c->n_page = c->n_objects = 0;
-		r = ledger_run(c->l, SQL_BLOB_PAGE, params, 2, check_blob, c, err);
-		for (size_t i = 0; i < c->n_objects && r == 0; i++)
-			r = check_object(c, i, err);
+		if (ledger_run(c->l, SQL_BLOB_PAGE, params, 2, check_blob, c, err) < 0)
+			return -1;
+		for (size_t i = 0; i < c->n_objects; i++)
+			if (check_object(c, i, err) < 0)
+				return -1;
 		last_size = DIGEST_SIZE;
-	} while (r == 0 && c->n_page == PAGE_SIZE_ROWS);
-	return r;
+	} while (c->n_page == PAGE_SIZE_ROWS);
+	return 0;
 }
 
 static int check_reference(void *arg, const struct value *row, struct error *err)
@@ -164,7 +156,7 @@ static int check_reference(void *arg, const struct value *row, struct error *err
 
 	text_escape_into(path, sizeof path, row[2].data, row[2].size);
 	return problem(arg, "reference", NULL, err, "output '%s' of %s, attempt %d, %s", path,
-		       row[0].kind == VALUE_TEXT ? (const char *)row[0].data : "?",
+		       row[0].kind == VALUE_TEXT ? value_words(&row[0]) : "?",
 		       (int)value_to_integer(&row[1], 0),
 		       row[4].kind == VALUE_NULL   ? "has lost its attempt"
 		       : row[3].kind == VALUE_NULL ? "has lost its content"
@@ -188,10 +180,9 @@ static int check_orphan_chunks(void *arg, const struct value *row, struct error 
 	struct check *c = arg;
 	uint8_t sha256[DIGEST_SIZE];
 	char hex[DIGEST_TEXT_SIZE];
-	int r = value_to_digest(&row[0], sha256, err);
 
-	if (r < 0)
-		return r;
+	if (value_to_digest(&row[0], sha256, err) < 0)
+		return -1;
 	hex_encode(sha256, DIGEST_SIZE, hex);
 	c->checked++;
 	return problem(c, "orphan", sha256, err,
@@ -201,7 +192,7 @@ static int check_orphan_chunks(void *arg, const struct value *row, struct error 
 static int check_database(void *arg, const struct value *row, struct error *err)
 {
 	return problem(arg, "database", NULL, err, "%s",
-		       row[0].kind == VALUE_TEXT ? (const char *)row[0].data : "?");
+		       row[0].kind == VALUE_TEXT ? value_words(&row[0]) : "?");
 }
 
 static int check_store(struct check *c, struct error *err)
@@ -225,24 +216,20 @@ static int check_all(struct check *c, bool *ret_busy, struct error *err)
 	struct objects_owner owner = ledger_owner(c->l);
 	struct backend *b = c->l->backend;
 	struct error why = ERROR_INIT;
-	int r = b->ops->verify ? b->ops->verify(b, check_database, c, &why) : 0;
+	int orphans;
 
-	r = check_part(c, r, &why, err);
-	if (r == 0)
-		r = check_store(c, err);
-	if (r == 0)
-		r = check_part(c, check_contents(c, &why), &why, err);
-	if (r == 0)
-		r = check_part(c, ledger_run(c->l, SQL_DANGLING, NULL, 0, check_reference, c, &why), &why,
-			       err);
-	if (r == 0 && ledger_has_chunks(c->l))
-		r = check_part(c, chunks_orphans(c->l, check_orphan_chunks, c, &why), &why, err);
-	if (r == 0 && c->store == STORE_READY) {
-		r = objects_orphans(&c->l->objects, &owner, check_orphan, c, &why);
-		*ret_busy = r == -EBUSY;
-		r = check_part(c, *ret_busy ? 0 : r, &why, err);
-	}
-	return r;
+	if ((b->ops->verify && check_part(c, b->ops->verify(b, check_database, c, &why), &why, err) < 0) ||
+	    check_store(c, err) < 0 || check_part(c, check_contents(c, &why), &why, err) < 0 ||
+	    check_part(c, ledger_run(c->l, SQL_DANGLING, NULL, 0, check_reference, c, &why), &why, err) < 0)
+		return -1;
+	if (ledger_has_chunks(c->l) &&
+	    check_part(c, chunks_orphans(c->l, check_orphan_chunks, c, &why), &why, err) < 0)
+		return -1;
+	if (c->store != STORE_READY)
+		return 0;
+	orphans = objects_orphans(&c->l->objects, &owner, check_orphan, c, &why);
+	*ret_busy = orphans == OBJECTS_BUSY;
+	return check_part(c, orphans, &why, err);
 }
 
 int ledger_check(struct ledger *l, json_t **ret, struct error *err)

@@ -7,7 +7,6 @@
 
 #include "file.h"
 #include "pq_copy.h"
-#include "queue_private.h"
 #include "text.h"
 
 enum {
@@ -57,10 +56,9 @@ static int take_new(void *arg, const struct value *row, struct error *err)
 	const struct group *g = arg;
 	struct chunks_content *found;
 	uint8_t sha256[DIGEST_SIZE];
-	int r = value_to_digest(&row[0], sha256, err);
 
-	if (r < 0)
-		return r;
+	if (value_to_digest(&row[0], sha256, err) < 0)
+		return -1;
 	found = bsearch(sha256, g->list, g->n, sizeof *g->list, group_compare);
 	if (found)
 		found->is_new = true;
@@ -89,24 +87,24 @@ static int put_content(struct ledger *l, const struct group *g, const struct chu
 	uint8_t sha256[DIGEST_SIZE];
 	struct digest d;
 	uint64_t at = 0;
-	int r = fd < 0 ? -EIO : 0;
 
+	if (fd < 0)
+		return -1;
 	digest_init(&d);
-	for (int position = 0; r == 0 && at <= c->size; position++) {
+	for (int position = 0; at <= c->size; position++) {
 		ssize_t n = chunk_read(fd, g->room, at, err);
 		struct value row[] = {value_bytes(c->sha256, DIGEST_SIZE), value_integer(position),
 				      value_bytes(g->room, n < 0 ? 0 : (size_t)n)};
 
-		if (n <= 0) {
-			r = (int)n;
+		if (n < 0)
+			return -1;
+		if (n == 0)
 			break;
-		}
 		digest_update(&d, g->room, (size_t)n);
 		at += (uint64_t)n;
-		r = l->backend->ops->rows_add(l->backend, row, err);
+		if (ledger_rows_add(l, row, err) < 0)
+			return -1;
 	}
-	if (r < 0)
-		return r;
 	digest_final(&d, sha256);
 	if (at != c->size || memcmp(sha256, c->sha256, DIGEST_SIZE) != 0)
 		return g->source->changed(g->source->arg, c->content, err);
@@ -115,34 +113,34 @@ static int put_content(struct ledger *l, const struct group *g, const struct chu
 
 static int put_group(struct ledger *l, void *arg, struct error *err)
 {
-	struct backend *b = l->backend;
 	struct group *g = arg;
 	bool any = false;
-	int r;
 
 	for (size_t i = 0; i < g->n; i++)
 		g->list[i].is_new = false;
-	r = ledger_run(l, SQL_OBJECT_PATIENTLY, NULL, 0, NULL, NULL, err);
-	if (r == 0)
-		r = run_digests(l, SQL_OBJECT_ADD, g->list, g->n, take_new, g, err);
+	if (ledger_run(l, SQL_OBJECT_PATIENTLY, NULL, 0, NULL, NULL, err) < 0 ||
+	    run_digests(l, SQL_OBJECT_ADD, g->list, g->n, take_new, g, err) < 0)
+		return -1;
 	for (size_t i = 0; i < g->n; i++)
 		any = any || g->list[i].is_new;
-	if (r < 0 || !any)
-		return r < 0 ? r : 1;
-	r = b->ops->rows_begin(b, TABLE_CHUNK, err);
-	for (size_t i = 0; i < g->n && r == 0; i++)
-		if (g->list[i].is_new)
-			r = put_content(l, g, &g->list[i], err);
-	return r < 0 ? r : b->ops->rows_end(b, err);
+	if (!any)
+		return 1;
+	if (ledger_rows_begin(l, TABLE_CHUNK, err) < 0)
+		return -1;
+	for (size_t i = 0; i < g->n; i++)
+		if (g->list[i].is_new && put_content(l, g, &g->list[i], err) < 0)
+			return -1;
+	return ledger_rows_end(l, err);
 }
 
 int chunks_put(struct ledger *l, struct chunks_content *list, size_t n, const struct chunks_source *source,
 	       struct error *err)
 {
 	_cleanup_free_ char *room = malloc(CHUNK_SIZE);
-	int r = room ? 0 : error_memory(err);
 
-	for (size_t i = 0; i < n && r == 0;) {
+	if (!room)
+		return error_memory(err);
+	for (size_t i = 0; i < n;) {
 		struct group g = {.list = list + i, .source = source, .room = room};
 
 		for (uint64_t sum = 0; i < n && g.n < GROUP_COUNT; i++, g.n++) {
@@ -150,9 +148,10 @@ int chunks_put(struct ledger *l, struct chunks_content *list, size_t n, const st
 			if (g.n && sum > GROUP_SIZE)
 				break;
 		}
-		r = queue_transaction(l, put_group, &g, err);
+		if (ledger_transaction(l, put_group, &g, err) < 0)
+			return -1;
 	}
-	return r;
+	return 0;
 }
 
 static int count_row(void *arg, const struct value *row UNUSED, struct error *err UNUSED)
@@ -164,17 +163,17 @@ static int count_row(void *arg, const struct value *row UNUSED, struct error *er
 int chunks_hold(struct ledger *l, const struct chunks_content *list, size_t n, struct error *err)
 {
 	size_t found = 0;
-	int r = 0;
 
-	for (size_t i = 0; i < n && r == 0; i += GROUP_COUNT)
-		r = run_digests(l, SQL_OBJECT_LOCK, list + i, n - i < GROUP_COUNT ? n - i : GROUP_COUNT,
-				count_row, &found, err);
-	if (r < 0 || found == n)
-		return r;
-	error_set(err, ERROR_LEDGER,
-		  "contents that were put into the ledger %s were removed before they were referred to",
-		  l->backend->name);
-	return -ESTALE;
+	for (size_t i = 0; i < n; i += GROUP_COUNT)
+		if (run_digests(l, SQL_OBJECT_LOCK, list + i, n - i < GROUP_COUNT ? n - i : GROUP_COUNT,
+				count_row, &found, err) < 0)
+			return -1;
+	if (found == n)
+		return 0;
+	return error_set(
+		err, ERROR_SWEPT,
+		"contents that were put into the ledger %s were removed before they were referred to",
+		l->backend->name);
 }
 
 /* ---- copy ---- */
@@ -214,7 +213,7 @@ static int page_read(struct ledger *l, const uint8_t *sha256, struct page *p, st
 		p->is_odd = false;
 		p->bytes.size = 0;
 		r = ledger_run(l, SQL_OBJECT_CHUNKS, params, ARRAY_SIZE(params), take_chunk, p, err);
-	} while (r == -EAGAIN && --tries > 0);
+	} while (r < 0 && err->kind == ERROR_AGAIN && --tries > 0);
 	return r;
 }
 
@@ -241,7 +240,7 @@ static int copy_pages(struct ledger *l, const uint8_t *sha256, uint64_t size, in
 		if (r < 0)
 			return r;
 		if (p->next == 0 && !p->is_odd)
-			return -ENOENT;
+			return 0;
 		at += p->bytes.size;
 		if (p->is_odd || at > size)
 			return damaged(l, sha256, "its chunks are not those that were put", err);
@@ -254,7 +253,7 @@ static int copy_pages(struct ledger *l, const uint8_t *sha256, uint64_t size, in
 	digest_final(&d, found);
 	if (at != size || memcmp(found, sha256, DIGEST_SIZE) != 0)
 		return damaged(l, sha256, "its digest is another now", err);
-	return 0;
+	return 1;
 }
 
 int chunks_copy(struct ledger *l, const uint8_t sha256[DIGEST_SIZE], uint64_t size, int fd, struct error *err)
@@ -268,24 +267,17 @@ int chunks_copy(struct ledger *l, const uint8_t sha256[DIGEST_SIZE], uint64_t si
 
 /* ---- sweep ---- */
 
-static int take_count(void *arg, const struct value *row, struct error *err UNUSED)
-{
-	*(int64_t *)arg = value_to_integer(row, 0);
-	return 0;
-}
-
 int chunks_sweep(struct ledger *l, uint64_t *ret_removed, struct error *err)
 {
-	const struct value grace = value_integer(CHUNKS_GRACE_S);
 	int64_t n;
-	int r;
 
 	do {
 		n = 0;
-		r = ledger_run(l, SQL_OBJECT_SWEEP, &grace, 1, take_count, &n, err);
+		if (ledger_ask(l, SQL_OBJECT_SWEEP, &n, err, value_integer(CHUNKS_GRACE_S)) < 0)
+			return -1;
 		*ret_removed += (uint64_t)n;
-	} while (r == 0 && n > 0);
-	return r;
+	} while (n > 0);
+	return 0;
 }
 
 int chunks_orphans(struct ledger *l, row_fn fn, void *arg, struct error *err)

@@ -34,9 +34,9 @@ struct chunks_source {
 /* Puts those that are not there. In the order of their digests, distinct. */
 int chunks_put(struct ledger *l, struct chunks_content *list, size_t n, const struct chunks_source *source,
 	       struct error *err);
-/* Keeps them until the end of the transaction. -ESTALE: one is gone, put it again. */
+/* Keeps them until the end of the transaction. ERROR_SWEPT: one is gone, put it again. */
 int chunks_hold(struct ledger *l, const struct chunks_content *list, size_t n, struct error *err);
-/* Writes one to fd (-1: nowhere), verifying it. -ENOENT, and no error set, if it is not there. */
+/* Writes one to fd (-1: nowhere), verifying it: 1, 0 if it is not there. */
 int chunks_copy(struct ledger *l, const uint8_t sha256[DIGEST_SIZE], uint64_t size, int fd,
 		struct error *err);
 int chunks_sweep(struct ledger *l, uint64_t *ret_removed, struct error *err);

@@ -14,6 +14,8 @@ struct content {
 	bool in_chunks; /* that is, in the database */
 };
 
+enum { COMMIT_ROUNDS = 5 }; /* so often what was put, and swept before it was referred to, is put again */
+
 struct commit {
 	struct ledger *l;
 	const struct attempt *a; /* NULL: only contents are stored */
@@ -22,21 +24,21 @@ struct commit {
 	struct content *contents; /* distinct, by digest */
 	size_t n_contents;
 	struct buffer scratch; /* one content */
-	char *request, *plan, *receipt, *result, *usage, *missing, *present;
 	int number;
 	const struct row_source *rows; /* or NULL */
 	bool staged;		       /* find out which row is wrong */
+	bool is_posted;		       /* repost.c: there was something to do */
 };
 
 void commit_done(struct commit *c);
 /* The contents that are to be stored; those that must be objects are made so, from here to objects_release() no sweep
- * can take them; the others are put into the database, within the transaction. commit_blobs is -ESTALE if a sweep has taken
+ * can take them; the others are put into the database, within the transaction. commit_blobs is ERROR_SWEPT if a sweep has taken
  * one from the database all the same: to be secured again. */
 int commit_list(struct commit *c, const struct output *outputs, size_t n, struct error *err);
-int commit_secure(struct commit *c, struct error *err);
-/* stage.c: many of the latter are written beforehand, where there is one writer at a time. Before the transaction, after
- * commit_secure. */
+/* stage.c: many of the latter are written beforehand, where there is one writer at a time. */
 int commit_stage(struct commit *c, struct error *err);
+/* body within a transaction, after they were secured and staged: again and again while they are swept in between. */
+int commit_secured(struct commit *c, ledger_body body, void *arg, struct error *err);
 int commit_blobs(struct commit *c, struct error *err);
 /* Within it: they are referred to now. */
 int commit_unstage(struct commit *c, struct error *err);
@@ -54,6 +56,8 @@ int commit_rows(struct commit *c, struct error *err);
 
 /* post.c: the rows, and that they were posted. */
 int commit_posts(struct commit *c, struct error *err);
+/* It failed for a row, and the quick way has not told which: then to be tried once more, staged, for the message. */
+bool commit_wants_staged(struct commit *c, const struct error *err);
 
 /* The descriptor of an output's content, the caller's to close; negative. */
 int commit_content_open(struct commit *c, const struct output *o, struct error *err);

@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <string.h>
 
+#include "columns.h"
 #include "text.h"
 
 int content_changed(const struct commit *c, const struct output *o, struct error *err)
@@ -23,65 +24,18 @@ int commit_content_open(struct commit *c, const struct output *o, struct error *
 	return c->open(c->arg, o, err);
 }
 
-static struct value integer_or_null(int64_t n, int64_t null)
-{
-	struct value none = {.kind = VALUE_NULL};
-
-	return n == null ? none : value_integer(n);
-}
-
-static int rows_begin(struct commit *c, enum sql_table table, struct error *err)
-{
-	return c->l->backend->ops->rows_begin(c->l->backend, table, err);
-}
-
-static int rows_add(struct commit *c, const struct value *row, struct error *err)
-{
-	return c->l->backend->ops->rows_add(c->l->backend, row, err);
-}
-
-static int rows_end(struct commit *c, int r, struct error *err)
-{
-	return r < 0 ? r : c->l->backend->ops->rows_end(c->l->backend, err);
-}
-
 static int add_attempt(struct commit *c, struct error *err)
 {
-	const struct attempt *a = c->a;
-	const struct value row[ATTEMPT_COLUMNS] = {
-		[ATTEMPT_ID] = value_text(a->id),
-		[ATTEMPT_NUMBER] = value_integer(c->number),
-		[ATTEMPT_TOKEN] = value_text(a->token),
-		[ATTEMPT_VERDICT] = value_text(a->verdict == VERDICT_NONE ? NULL : verdict_name(a->verdict)),
-		[ATTEMPT_EXIT_CODE] = integer_or_null(a->exit_code, -1),
-		[ATTEMPT_SIGNAL] = integer_or_null(a->signal, 0),
-		[ATTEMPT_STATUS] = value_integer(a->status),
-		[ATTEMPT_CREATED] = value_time(a->created),
-		[ATTEMPT_STARTED] = value_time(a->started),
-		[ATTEMPT_ENDED] = value_time(a->ended),
-		[ATTEMPT_WORKSPACE] = value_path(a->workspace),
-		[ATTEMPT_KEPT] = value_bool(a->kept),
-		[ATTEMPT_HOST] = value_text(a->host),
-		[ATTEMPT_REASON] = value_text(a->reason),
-		[ATTEMPT_USAGE] = value_json(c->usage),
-		[ATTEMPT_ERROR_STAGE] = value_text(a->error_stage),
-		[ATTEMPT_ERROR_CODE] = value_text(a->error_code),
-		[ATTEMPT_ERROR_MESSAGE] = value_text(a->error_message),
-		[ATTEMPT_REQUEST] = value_json(c->request),
-		[ATTEMPT_PLAN] = value_json(c->plan),
-		[ATTEMPT_RECEIPT] = value_json(c->receipt),
-		[ATTEMPT_RESULT] = value_json(c->result),
-		[ATTEMPT_MISSING] = value_json(c->missing),
-		[ATTEMPT_PRESENT] = value_json(c->present),
-		[ATTEMPT_REJECTED_MORE] = value_integer((int64_t)a->manifest.n_rejected_more),
-		[ATTEMPT_SAMPLE_INTERVAL] = integer_or_null(a->timeline ? a->timeline->interval_ms : -1, -1),
-		[ATTEMPT_COMMITTED] = value_time(clock_utc()),
-	};
-	int r = rows_begin(c, TABLE_ATTEMPT, err);
+	_cleanup_(column_texts_done) struct column_texts texts = {0};
+	struct value row[ATTEMPT_COLUMNS];
 
-	if (r == 0)
-		r = rows_add(c, row, err);
-	return rows_end(c, r, err);
+	if (columns_write(TABLE_ATTEMPT, c->a, row, &texts) < 0)
+		return error_memory(err);
+	row[ATTEMPT_NUMBER] = value_integer(c->number);
+	row[ATTEMPT_COMMITTED] = value_time(clock_utc());
+	if (ledger_rows_begin(c->l, TABLE_ATTEMPT, err) < 0 || ledger_rows_add(c->l, row, err) < 0)
+		return -1;
+	return ledger_rows_end(c->l, err);
 }
 
 /* The content of a small output, read whole and verified. */
@@ -92,7 +46,7 @@ static int read_content(struct commit *c, const struct output *o, struct error *
 	ssize_t n = 1;
 
 	if (fd < 0)
-		return -EIO;
+		return -1;
 	c->scratch.size = 0;
 	if (buffer_reserve(&c->scratch, o->size + 1) < 0)
 		return error_memory(err);
@@ -122,30 +76,27 @@ int commit_blob_add(struct commit *c, const struct content *content, struct erro
 	};
 
 	if (!content->is_object) {
-		int r = read_content(c, o, err);
-
-		if (r < 0)
-			return r;
+		if (read_content(c, o, err) < 0)
+			return -1;
 		row[2] = value_bytes(c->scratch.data, o->size);
 	}
-	return rows_add(c, row, err);
+	return ledger_rows_add(c->l, row, err);
 }
 
 int commit_blob_states(struct commit *c, enum blob_state **ret, struct error *err)
 {
 	_cleanup_free_ uint8_t(*digests)[DIGEST_SIZE] = calloc(c->n_contents, DIGEST_SIZE);
 	_cleanup_free_ enum blob_state *states = calloc(c->n_contents, sizeof *states);
-	int r;
 
 	if (!digests || !states)
 		return error_memory(err);
 	for (size_t i = 0; i < c->n_contents; i++)
 		memcpy(digests[i], c->contents[i].output->sha256, DIGEST_SIZE);
-	r = c->l->backend->ops->blob_states(c->l->backend, (const uint8_t(*)[DIGEST_SIZE])digests,
-					    c->n_contents, states, err);
-	if (r == 0)
-		*ret = TAKE_PTR(states);
-	return r;
+	if (c->l->backend->ops->blob_states(c->l->backend, (const uint8_t(*)[DIGEST_SIZE])digests,
+					    c->n_contents, states, err) < 0)
+		return -1;
+	*ret = TAKE_PTR(states);
+	return 0;
 }
 
 /* What was put before this transaction is still there, and stays. */
@@ -161,106 +112,37 @@ static int hold_chunks(struct commit *c, struct error *err)
 int commit_blobs(struct commit *c, struct error *err)
 {
 	_cleanup_free_ enum blob_state *states = NULL;
-	int r = hold_chunks(c, err);
 
-	if (r == 0 && c->n_contents)
-		r = commit_blob_states(c, &states, err);
-	if (r < 0 || c->n_contents == 0)
-		return r;
-	r = rows_begin(c, TABLE_BLOB, err);
-	for (size_t i = 0; i < c->n_contents && r == 0; i++)
-		if (states[i] == BLOB_UNKNOWN)
-			r = commit_blob_add(c, &c->contents[i], err);
-	r = rows_end(c, r, err);
-	return r < 0 ? r : commit_unstage(c, err);
+	if (hold_chunks(c, err) < 0)
+		return -1;
+	if (c->n_contents == 0)
+		return 0;
+	if (commit_blob_states(c, &states, err) < 0 || ledger_rows_begin(c->l, TABLE_BLOB, err) < 0)
+		return -1;
+	for (size_t i = 0; i < c->n_contents; i++)
+		if (states[i] == BLOB_UNKNOWN && commit_blob_add(c, &c->contents[i], err) < 0)
+			return -1;
+	if (ledger_rows_end(c->l, err) < 0)
+		return -1;
+	return commit_unstage(c, err);
 }
 
-static int add_outputs(struct commit *c, struct error *err)
+/* What it has many of: each row has its key and its position first. */
+static int add_list(struct commit *c, enum sql_table table, const void *list, size_t count, struct error *err)
 {
-	const struct manifest *m = &c->a->manifest;
-	int r = m->n_outputs ? rows_begin(c, TABLE_OUTPUT, err) : 0;
+	struct value row[ROW_MAX] = {value_text(c->a->id), value_integer(c->number)};
 
-	for (size_t i = 0; i < m->n_outputs && r == 0; i++) {
-		const struct output *o = &m->outputs[i];
-		struct value row[] = {
-			value_text(c->a->id),
-			value_integer(c->number),
-			value_integer((int64_t)i),
-			value_path(o->path),
-			value_bytes(o->sha256, DIGEST_SIZE),
-			value_integer((int64_t)o->size),
-			value_text(o->media_type),
-		};
-
-		r = rows_add(c, row, err);
+	if (count == 0)
+		return 0;
+	if (ledger_rows_begin(c->l, table, err) < 0)
+		return -1;
+	for (size_t i = 0; i < count; i++) {
+		row[2] = value_integer((int64_t)i);
+		columns_write(table, (const char *)list + i * columns_of[table].size, row + 3, NULL);
+		if (ledger_rows_add(c->l, row, err) < 0)
+			return -1;
 	}
-	return m->n_outputs ? rows_end(c, r, err) : 0;
-}
-
-static int add_rejected(struct commit *c, struct error *err)
-{
-	const struct manifest *m = &c->a->manifest;
-	int r = m->n_rejected ? rows_begin(c, TABLE_REJECTED, err) : 0;
-
-	for (size_t i = 0; i < m->n_rejected && r == 0; i++) {
-		struct value row[] = {
-			value_text(c->a->id),
-			value_integer(c->number),
-			value_integer((int64_t)i),
-			value_path(m->rejected[i].path),
-			value_text(m->rejected[i].reason),
-		};
-
-		r = rows_add(c, row, err);
-	}
-	return m->n_rejected ? rows_end(c, r, err) : 0;
-}
-
-static int add_inputs(struct commit *c, struct error *err)
-{
-	const struct inputs *in = &c->a->inputs;
-	int r = in->count ? rows_begin(c, TABLE_INPUT, err) : 0;
-
-	for (size_t i = 0; i < in->count && r == 0; i++) {
-		const struct input *input = &in->list[i];
-		struct value row[] = {
-			value_text(c->a->id),
-			value_integer(c->number),
-			value_integer((int64_t)i),
-			value_path(input->path),
-			value_path(input->source),
-			value_bytes(input->sha256, DIGEST_SIZE),
-			value_integer((int64_t)input->size),
-			value_integer(input->mode),
-		};
-
-		r = rows_add(c, row, err);
-	}
-	return in->count ? rows_end(c, r, err) : 0;
-}
-
-static int add_queries(struct commit *c, struct error *err)
-{
-	int r = c->a->n_queries ? rows_begin(c, TABLE_QUERY, err) : 0;
-
-	for (size_t i = 0; i < c->a->n_queries && r == 0; i++) {
-		const struct query *q = &c->a->queries[i];
-		struct value row[] = {
-			value_text(c->a->id),
-			value_integer(c->number),
-			value_integer((int64_t)i),
-			value_text(q->name),
-			value_text(q->sql),
-			value_bytes(q->sha256, DIGEST_SIZE),
-			value_integer((int64_t)q->size),
-			value_integer((int64_t)q->rows),
-			value_time(q->started),
-			value_integer(q->duration_ms),
-		};
-
-		r = rows_add(c, row, err);
-	}
-	return c->a->n_queries ? rows_end(c, r, err) : 0;
+	return ledger_rows_end(c->l, err);
 }
 
 static int add_log(struct commit *c, const char *name, const struct captured *log, struct error *err)
@@ -274,67 +156,33 @@ static int add_log(struct commit *c, const char *name, const struct captured *lo
 		value_integer((int64_t)log->omitted),
 	};
 
-	return rows_add(c, row, err);
+	return ledger_rows_add(c->l, row, err);
 }
 
 static int add_logs(struct commit *c, struct error *err)
 {
-	int r = rows_begin(c, TABLE_LOG, err);
-
-	for (int i = 0; i < STREAM_COUNT && r == 0; i++)
-		r = add_log(c, stream_name(i), &c->a->logs[i], err);
-	if (r == 0 && c->a->post_log.head_size)
-		r = add_log(c, stream_name(STREAM_POST), &c->a->post_log, err);
-	return rows_end(c, r, err);
-}
-
-static int add_events(struct commit *c, struct error *err)
-{
-	int r = c->a->n_events ? rows_begin(c, TABLE_EVENT, err) : 0;
-
-	for (size_t i = 0; i < c->a->n_events && r == 0; i++) {
-		const struct event *e = &c->a->events[i];
-		struct value row[] = {
-			value_text(c->a->id), value_integer(c->number), value_integer((int64_t)i),
-			{VALUE_TIME, e->at},  value_text(e->stage),	value_text(e->text),
-		};
-
-		r = rows_add(c, row, err);
-	}
-	return c->a->n_events ? rows_end(c, r, err) : 0;
-}
-
-static int add_samples(struct commit *c, struct error *err)
-{
-	const struct timeline *t = c->a->timeline;
-	int n = t ? t->count : 0, r = n ? rows_begin(c, TABLE_SAMPLE, err) : 0;
-
-	for (int i = 0; i < n && r == 0; i++) {
-		const struct sample *s = &t->samples[i];
-		struct value row[] = {
-			value_text(c->a->id),
-			value_integer(c->number),
-			value_integer(i),
-			value_integer(s->at_ms),
-			integer_or_null(s->cpu_ms, -1),
-			integer_or_null(s->memory_bytes, -1),
-			integer_or_null(s->pids, -1),
-		};
-
-		r = rows_add(c, row, err);
-	}
-	return n ? rows_end(c, r, err) : 0;
+	if (ledger_rows_begin(c->l, TABLE_LOG, err) < 0)
+		return -1;
+	for (int i = 0; i < STREAM_COUNT; i++)
+		if (add_log(c, stream_name(i), &c->a->logs[i], err) < 0)
+			return -1;
+	if (c->a->post_log.head_size && add_log(c, stream_name(STREAM_POST), &c->a->post_log, err) < 0)
+		return -1;
+	return ledger_rows_end(c->l, err);
 }
 
 int commit_rows(struct commit *c, struct error *err)
 {
-	static int (*const steps[])(struct commit *, struct error *) = {
-		add_attempt, commit_blobs, add_outputs, add_rejected, add_inputs,
-		add_queries, add_logs,	   add_events,	add_samples,
-	};
-	int r = 0;
+	const struct attempt *a = c->a;
+	const struct manifest *m = &a->manifest;
 
-	for (size_t i = 0; i < ARRAY_SIZE(steps) && r == 0; i++)
-		r = steps[i](c, err);
-	return r;
+	if (add_attempt(c, err) < 0 || commit_blobs(c, err) < 0 ||
+	    add_list(c, TABLE_OUTPUT, m->outputs, m->n_outputs, err) < 0 ||
+	    add_list(c, TABLE_REJECTED, m->rejected, m->n_rejected, err) < 0 ||
+	    add_list(c, TABLE_INPUT, a->inputs.list, a->inputs.count, err) < 0 ||
+	    add_list(c, TABLE_QUERY, a->queries, a->n_queries, err) < 0 || add_logs(c, err) < 0 ||
+	    add_list(c, TABLE_EVENT, a->events, a->n_events, err) < 0)
+		return -1;
+	return a->timeline ? add_list(c, TABLE_SAMPLE, a->timeline->samples, (size_t)a->timeline->count, err)
+			   : 0;
 }

@@ -10,6 +10,8 @@
 #include "text.h"
 #include "url.h"
 
+enum { TRANSACTION_TRIES = 5 };
+
 struct ledger *ledger_close(struct ledger *l)
 {
 	if (!l)
@@ -27,17 +29,15 @@ struct ledger *ledger_close(struct ledger *l)
 static int other_schema(const struct ledger *l, int version, struct error *err)
 {
 	if (version > sql_version_wanted)
-		error_set(
-			err, ERROR_LEDGER,
+		return error_set(
+			err, ERROR_SCHEMA,
 			"the ledger %s was made by a newer fumehood (schema %d, this one knows %d): upgrade fumehood",
 			l->backend->name, version, sql_version_wanted);
-	else
-		error_set(
-			err, ERROR_LEDGER,
-			"the ledger %s was made by an older fumehood (schema %d, this one needs %d): stop its workers, then "
-			"upgrade it with 'fumehood db upgrade'",
-			l->backend->name, version, sql_version_wanted);
-	return LEDGER_OTHER_SCHEMA;
+	return error_set(
+		err, ERROR_SCHEMA,
+		"the ledger %s was made by an older fumehood (schema %d, this one needs %d): stop its workers, then "
+		"upgrade it with 'fumehood db upgrade'",
+		l->backend->name, version, sql_version_wanted);
 }
 
 /* 1: it is to be made or upgraded. */
@@ -59,77 +59,61 @@ static int schema_decide(const struct ledger *l, int version, unsigned flags, st
 static int migrate_locked(struct ledger *l, unsigned flags, struct error *err)
 {
 	struct backend *b = l->backend;
-	int version = 0, r = b->ops->migrate_lock(b, err);
+	int r;
 
-	if (r == 0)
-		r = b->ops->version(b, &version, err);
-	if (r == 0)
-		r = schema_decide(l, version, flags, err);
-	for (; r > 0 && version < sql_version_wanted; version++) {
-		struct value row[] = {value_integer(version + 1), value_time(clock_utc()),
-				      value_text(FUMEHOOD_VERSION)};
-
-		r = b->ops->script(b, sql_migrations[version].script[b->ops->dialect], err);
-		if (r == 0)
-			r = ledger_run(l, SQL_VERSION_ADD, row, ARRAY_SIZE(row), NULL, NULL, err);
-		r = r < 0 ? r : 1;
-	}
-	l->version = version;
-	return r < 0 ? r : 0;
-}
-
-static int take_truth(void *arg, const struct value *row, struct error *err UNUSED)
-{
-	*(bool *)arg = value_to_integer(row, 0) != 0;
+	if (b->ops->migrate_lock(b, err) < 0 || b->ops->version(b, &l->version, err) < 0)
+		return -1;
+	r = schema_decide(l, l->version, flags, err);
+	if (r <= 0)
+		return r;
+	for (; l->version < sql_version_wanted; l->version++)
+		if (b->ops->script(b, sql_migrations[l->version].script[b->ops->dialect], err) < 0 ||
+		    ledger_do(l, SQL_VERSION_ADD, err, value_integer(l->version + 1), value_time(clock_utc()),
+			      value_text(FUMEHOOD_VERSION)) < 0)
+			return -1;
 	return 0;
 }
 
 int ledger_has_roles(struct ledger *l, bool *ret, struct error *err)
 {
-	*ret = false;
-	return l->backend->ops->dialect == SQL_POSTGRES
-		       ? ledger_run(l, SQL_ROLES_THERE, NULL, 0, take_truth, ret, err)
-		       : 0;
+	int64_t has = 0;
+	int r = l->backend->ops->dialect == SQL_POSTGRES
+			? ledger_run(l, SQL_ROLES_THERE, NULL, 0, take_integer, &has, err)
+			: 0;
+
+	*ret = has != 0;
+	return r;
 }
 
 /* With the roles that there are, a table that is new has its rules from the first moment. */
 static int migrate_all(struct ledger *l, unsigned flags, struct error *err)
 {
-	bool has_roles = false;
-	int r = migrate_locked(l, flags, err);
+	bool has_roles = flags & LEDGER_ROLES;
 
-	if (r == 0 && flags & LEDGER_ROLES)
-		has_roles = true;
-	else if (r == 0)
-		r = ledger_has_roles(l, &has_roles, err);
-	if (r == 0 && has_roles)
-		r = l->backend->ops->script(l->backend, sql_postgres_roles, err);
-	return r;
+	if (migrate_locked(l, flags, err) < 0 || (!has_roles && ledger_has_roles(l, &has_roles, err) < 0))
+		return -1;
+	return has_roles ? l->backend->ops->script(l->backend, sql_postgres_roles, err) : 0;
 }
 
 static int migrate(struct ledger *l, unsigned flags, struct error *err)
 {
 	struct backend *b = l->backend;
-	int r = b->ops->migrate_prepare(b, err);
 
-	if (r == 0)
-		r = b->ops->begin(b, NULL, err);
-	if (r < 0)
-		return r;
-	r = migrate_all(l, flags, err);
-	if (r == 0)
-		r = b->ops->commit(b, err);
-	if (r < 0)
-		b->ops->rollback(b);
-	return r;
+	if (b->ops->migrate_prepare(b, err) < 0 || b->ops->begin(b, NULL, err) < 0)
+		return -1;
+	if (migrate_all(l, flags, err) == 0 && b->ops->commit(b, err) == 0)
+		return 0;
+	b->ops->rollback(b);
+	return -1;
 }
 
 static int schema_check(struct ledger *l, unsigned flags, struct error *err)
 {
-	int r = l->backend->ops->version(l->backend, &l->version, err);
+	int r;
 
-	if (r == 0)
-		r = schema_decide(l, l->version, flags, err);
+	if (l->backend->ops->version(l->backend, &l->version, err) < 0)
+		return -1;
+	r = schema_decide(l, l->version, flags, err);
 	l->is_changed = r > 0;
 	return r > 0 ? migrate(l, flags, err) : r;
 }
@@ -154,6 +138,31 @@ int ledger_begin(struct ledger *l, struct error *err)
 		return r;
 	b->ops->rollback(b);
 	return other_schema(l, version, err);
+}
+
+int ledger_once(struct ledger *l, ledger_body body, void *arg, struct error *err)
+{
+	struct backend *b = l->backend;
+	int r = ledger_begin(l, err);
+
+	if (r < 0)
+		return r;
+	r = body(l, arg, err);
+	if (r == 0)
+		r = b->ops->commit(b, err);
+	if (r != 0)
+		b->ops->rollback(b);
+	return r < 0 ? r : 0;
+}
+
+int ledger_transaction(struct ledger *l, ledger_body body, void *arg, struct error *err)
+{
+	int tries = TRANSACTION_TRIES, r;
+
+	do
+		r = ledger_once(l, body, arg, err);
+	while (r < 0 && err->kind == ERROR_AGAIN && --tries > 0);
+	return r;
 }
 
 static int objects_join(void *arg, struct error *err)
@@ -188,10 +197,9 @@ int ledger_open(const char *url, unsigned flags, struct ledger **ret, struct err
 {
 	_cleanup_ledger_url_ struct ledger_url u = {0};
 	_cleanup_ledger_ struct ledger *l = NULL;
-	int r = ledger_url_parse(url, &u, err);
 
-	if (r < 0)
-		return r;
+	if (ledger_url_parse(url, &u, err) < 0)
+		return -1;
 	l = calloc(1, sizeof *l);
 	if (!l)
 		return error_memory(err);
@@ -206,14 +214,10 @@ int ledger_open(const char *url, unsigned flags, struct ledger **ret, struct err
 	l->shown = ledger_url_redacted(url);
 	if (!l->shown)
 		return error_memory(err);
-	r = group_take(&u, l, err);
-	if (r < 0)
-		return r;
-	r = (u.is_postgres ? postgres_open : sqlite_open)(&u, flags, &l->backend, err);
-	if (r == 0)
-		r = schema_check(l, flags, err);
-	if (r < 0)
-		return r;
+	if (group_take(&u, l, err) < 0 ||
+	    (u.is_postgres ? postgres_open : sqlite_open)(&u, flags, &l->backend, err) < 0 ||
+	    schema_check(l, flags, err) < 0)
+		return -1;
 	/* Objects are files, and the worker's. */
 	if (l->backend->only_submits)
 		l->blob_max = BLOB_MAX_MOST;
@@ -272,21 +276,14 @@ int ledger_analysis(struct ledger *l, const char *id, struct analysis_state *ret
 	return r;
 }
 
-static int take_number(void *arg, const struct value *row, struct error *err UNUSED)
-{
-	*(int *)arg = (int)value_to_integer(row, 0);
-	return 0;
-}
-
 int ledger_has_token(struct ledger *l, const char *token, int *ret_number, struct error *err)
 {
-	struct value key = value_text(token);
-	int number = 0, r = ledger_run(l, SQL_TOKEN, &key, 1, take_number, &number, err);
+	int64_t number = 0;
 
-	if (r < 0)
-		return r;
+	if (ledger_ask(l, SQL_TOKEN, &number, err, value_text(token)) < 0)
+		return -1;
 	if (number && ret_number)
-		*ret_number = number;
+		*ret_number = (int)number;
 	return number != 0;
 }
 
@@ -309,8 +306,8 @@ int ledger_copy_object(struct ledger *l, const uint8_t sha256[DIGEST_SIZE], uint
 		return r;
 	if (r == 0 && ledger_has_chunks(l)) {
 		r = chunks_copy(l, sha256, size, fd, err);
-		if (r != -ENOENT)
-			return r;
+		if (r != 0)
+			return r < 0 ? r : 0;
 	}
 	r = objects_copy(&l->objects, sha256, size, fd, err);
 	return r < 0 && err->kind == ERROR_NOT_FOUND && l->objects_inside ? store_lacks(l, sha256, err) : r;
@@ -342,14 +339,14 @@ static int referred(void *arg, const uint8_t (*sha256)[DIGEST_SIZE], size_t n, b
 {
 	struct ledger *l = arg;
 	_cleanup_free_ enum blob_state *states = calloc(n, sizeof *states);
-	int r;
 
 	if (!states)
 		return error_memory(err);
-	r = l->backend->ops->blob_states(l->backend, sha256, n, states, err);
-	for (size_t i = 0; i < n && r == 0; i++)
+	if (l->backend->ops->blob_states(l->backend, sha256, n, states, err) < 0)
+		return -1;
+	for (size_t i = 0; i < n; i++)
 		ret[i] = states[i] == BLOB_OBJECT;
-	return r;
+	return 0;
 }
 
 static int committed(void *arg, const char *token, struct error *err)
@@ -367,19 +364,17 @@ int ledger_sweep(struct ledger *l, uint64_t *ret_removed, struct error *err)
 	struct objects_owner owner = ledger_owner(l);
 	enum store_state state = STORE_NEW;
 	uint64_t removed = 0;
-	int r = l->objects_inside ? 0 : store_examine(l, &state, NULL, err, err);
 
 	*ret_removed = 0;
-	if (r < 0 || state == STORE_WRONG)
-		return r < 0 ? r : -EINVAL;
+	if (!l->objects_inside && store_examine(l, &state, NULL, err, err) < 0)
+		return -1;
+	if (state == STORE_WRONG)
+		return -1;
 	/* Of a directory that is nobody's yet nothing is ours to remove. */
-	if (state == STORE_READY)
-		r = objects_sweep(&l->objects, &owner, &removed, err);
-	if (r == 0 && ledger_has_chunks(l) && !l->backend->only_submits)
-		r = chunks_sweep(l, &removed, err);
-	if (r == 0)
-		r = ledger_sweep_staged(l, &removed, err);
-	if (r == 0)
-		*ret_removed = removed;
-	return r;
+	if ((state == STORE_READY && objects_sweep(&l->objects, &owner, &removed, err) < 0) ||
+	    (ledger_has_chunks(l) && !l->backend->only_submits && chunks_sweep(l, &removed, err) < 0) ||
+	    ledger_sweep_staged(l, &removed, err) < 0)
+		return -1;
+	*ret_removed = removed;
+	return 0;
 }

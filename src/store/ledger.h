@@ -25,9 +25,6 @@ enum ledger_flags {
 	LEDGER_ROLES = 8,   /* ledger_roles()'s own */
 };
 
-/* What a call returns when the ledger's schema is not the one that this fumehood needs: since it was opened, too. */
-enum { LEDGER_OTHER_SCHEMA = -EPROTO };
-
 /* "sqlite:PATH" or a bare path; "postgresql://…"; parameters of ours: objects=DIR (or postgresql), objects_max=SIZE, group=NAME,
  * blob_max=SIZE, busy=TIME, statement=TIME, filesystem=any (not after a bare path). One handle is for one thread.
  * ERROR_NOT_FOUND: it is not there, and
@@ -115,7 +112,7 @@ struct row_source {
 	/* The next one of this table: 1, 0 at the end. */
 	int (*next)(void *arg, size_t table, struct row_text *ret, struct error *err);
 };
-/* The same, and in the same transaction the rows. -EBADMSG: the database does not take them, err says which line and
+/* The same, and in the same transaction the rows. ERROR_BAD_ROW: the database does not take them, err says which line and
  * why, and nothing at all is committed. */
 int ledger_commit_rows(struct ledger *l, const struct attempt *a, content_open_fn open, void *arg,
 		       const struct row_source *rows, int *ret_number, struct error *err);

@@ -38,25 +38,24 @@ static int attempts_row(void *arg, const struct value *row, struct error *err)
 int ledger_attempts(struct ledger *l, const char *id, json_t **ret, struct error *err)
 {
 	struct value key = value_text(id);
-	json_t *array = json_array();
-	int r = array ? ledger_run(l, SQL_ATTEMPTS, &key, 1, attempts_row, array, err) : error_memory(err);
+	json_auto_t *array = json_array();
 
-	if (r < 0)
-		json_decref(array);
-	else
-		*ret = array;
-	return r;
+	if (!array)
+		return error_memory(err);
+	if (ledger_run(l, SQL_ATTEMPTS, &key, 1, attempts_row, array, err) < 0)
+		return -1;
+	*ret = json_incref(array);
+	return 0;
 }
 
 static int log_row(void *arg, const struct value *row, struct error *err)
 {
 	struct captured *log = arg;
-	int r = value_to_bytes(&row[0], &log->head, &log->head_size, err);
 
-	if (r == 0)
-		r = value_to_bytes(&row[1], &log->tail, &log->tail_size, err);
 	log->omitted = (uint64_t)value_to_integer(&row[2], 0);
-	return r;
+	if (value_to_bytes(&row[0], &log->head, &log->head_size, err) < 0)
+		return -1;
+	return value_to_bytes(&row[1], &log->tail, &log->tail_size, err);
 }
 
 int ledger_load_log(struct ledger *l, const struct attempt *a, int stream, struct captured *ret,
@@ -67,15 +66,12 @@ int ledger_load_log(struct ledger *l, const struct attempt *a, int stream, struc
 		value_integer(a->number),
 		value_text(stream_name(stream)),
 	};
-	struct captured log = {0};
-	int r = ledger_run(l, SQL_LOG, key, ARRAY_SIZE(key), log_row, &log, err);
+	_cleanup_(captured_done) struct captured log = {0};
 
-	if (r < 0) {
-		free(log.head);
-		free(log.tail);
-		return r;
-	}
+	if (ledger_run(l, SQL_LOG, key, ARRAY_SIZE(key), log_row, &log, err) < 0)
+		return -1;
 	*ret = log;
+	log = (struct captured){0};
 	return 0;
 }
 
@@ -118,18 +114,24 @@ static int copy_object(struct ledger *l, const struct output *o, int fd, struct 
 	return r;
 }
 
-int ledger_copy_output(struct ledger *l, const struct output *o, int fd, struct error *err)
+static int copy_output(struct ledger *l, const struct output *o, int fd, struct error *err)
 {
 	struct value key = value_bytes(o->sha256, DIGEST_SIZE);
 	struct copy copy = {.output = o, .fd = fd};
-	char path[256];
-	int r = ledger_run(l, SQL_BLOB_CONTENT, &key, 1, copy_row, &copy, err);
 
-	if (r == 0 && !copy.found)
-		r = error_set(err, ERROR_LEDGER, "its content is missing from the ledger %s",
-			      l->backend->name);
-	if (r == 0 && copy.is_object)
-		r = copy_object(l, o, fd, err);
+	if (ledger_run(l, SQL_BLOB_CONTENT, &key, 1, copy_row, &copy, err) < 0)
+		return -1;
+	if (!copy.found)
+		return error_set(err, ERROR_LEDGER, "its content is missing from the ledger %s",
+				 l->backend->name);
+	return copy.is_object ? copy_object(l, o, fd, err) : 0;
+}
+
+int ledger_copy_output(struct ledger *l, const struct output *o, int fd, struct error *err)
+{
+	int r = copy_output(l, o, fd, err);
+	char path[256];
+
 	if (r < 0)
 		error_prefix(err, r, "cannot get '%s'",
 			     text_escape_into(path, sizeof path, o->path, strlen(o->path)));

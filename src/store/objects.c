@@ -76,12 +76,8 @@ static int subdir_make_shared(struct objects *o, const char *name)
 	if (r < 0)
 		return r;
 	fd = openat(tmp, temporary, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-	r = fd < 0 ? -errno : lock_take(fd, LOCK_EX);
-	if (r == 0)
-		r = share(o, fd, 0700, 02770);
-	if (r == 0)
-		r = name_exclusively(tmp, temporary, o->dir, name);
-	if (r < 0)
+	if ((r = fd < 0 ? -errno : lock_take(fd, LOCK_EX)) < 0 || (r = share(o, fd, 0700, 02770)) < 0 ||
+	    (r = name_exclusively(tmp, temporary, o->dir, name)) < 0)
 		unlinkat(tmp, temporary, AT_REMOVEDIR);
 	return r;
 }
@@ -110,15 +106,12 @@ int objects_subdir(struct objects *o, const char *name, struct error *err)
 	if (fd >= 0)
 		return fd;
 	r = errno == ENOENT ? subdir_make(o, name) : -errno;
-	if (r == 0 || r == -EEXIST)
-		r = fsync(o->dir) < 0 ? -errno : 0;
-	if (r == 0) {
-		fd = openat(o->dir, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-		r = fd < 0 ? -errno : 0;
-	}
-	if (r == 0)
-		return fd;
-	return error_system(err, -r, "cannot make '%s' in the object store '%s'", name, o->path);
+	if (r < 0 && r != -EEXIST)
+		return error_system(err, -r, "cannot make '%s' in the object store '%s'", name, o->path);
+	fd = fsync(o->dir) < 0 ? -1 : openat(o->dir, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	if (fd < 0)
+		return error_system(err, errno, "cannot make '%s' in the object store '%s'", name, o->path);
+	return fd;
 }
 
 static int scratch_alloc(struct objects *o, struct error *err)
@@ -167,13 +160,13 @@ int objects_hold(struct objects *o, struct error *err)
 
 	if (o->holding)
 		return 0;
-	r = o->joined ? 0 : o->join(o->join_arg, err);
-	if (r == 0)
-		r = objects_open_lock(o, err);
-	if (r == 0)
-		return error_system(err, ENOENT, "cannot open the object store '%s'", o->path);
+	if (!o->joined && o->join(o->join_arg, err) < 0)
+		return -1;
+	r = objects_open_lock(o, err);
 	if (r < 0)
 		return r;
+	if (r == 0)
+		return error_system(err, ENOENT, "cannot open the object store '%s'", o->path);
 	r = lock_take(o->lock, LOCK_SH);
 	if (r < 0)
 		return error_system(err, -r, "cannot lock the object store '%s'", o->path);
@@ -205,12 +198,8 @@ static int temporary_open(struct objects *o, int tmp, char *name, size_t room, s
 		fd = openat(tmp, name, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
 		if (fd < 0 && errno == EEXIST)
 			continue;
-		r = fd < 0 ? -errno : share(o, fd, 0600, 0640);
-		if (r == 0)
-			r = lock_take(fd, LOCK_EX);
-		if (r == 0 && fstat(fd, &st) < 0)
-			r = -errno;
-		if (r < 0)
+		if ((r = fd < 0 ? -errno : share(o, fd, 0600, 0640)) < 0 ||
+		    (r = lock_take(fd, LOCK_EX)) < 0 || (r = fstat(fd, &st) < 0 ? -errno : 0) < 0)
 			return error_system(err, -r, "cannot make an object in '%s'", o->path);
 		if (st.st_nlink > 0)
 			return TAKE_FD(fd);
@@ -281,48 +270,53 @@ static int dir_make(const struct objects *o, struct error *err)
 static int furnish(struct objects *o, struct error *err)
 {
 	static const char *const names[] = {"tmp", "pins"};
-	int r = dir_make(o, err);
 
-	if (r == 0)
-		r = objects_open(o, err);
-	if (r >= 0)
-		r = check_shared(o, o->dir, err);
-	for (size_t i = 0; i < ARRAY_SIZE(names) && r >= 0; i++) {
+	if (dir_make(o, err) < 0 || objects_open(o, err) < 0 || check_shared(o, o->dir, err) < 0)
+		return -1;
+	for (size_t i = 0; i < ARRAY_SIZE(names); i++) {
 		_cleanup_close_ int fd = objects_subdir(o, names[i], err);
 
-		r = fd < 0 ? fd : check_shared(o, fd, err);
+		if (fd < 0 || check_shared(o, fd, err) < 0)
+			return -1;
 	}
-	return r < 0 ? r : objects_open_lock(o, err);
+	return objects_open_lock(o, err);
+}
+
+/* -errno. */
+static int id_write(struct objects *o, int fd, const char *temporary, const struct store_id *id)
+{
+	char line[2 * TOKEN_SIZE + 1];
+	int r;
+
+	snprintf(line, sizeof line, "%s %s\n", id->ledger, id->store);
+	if ((r = share(o, fd, 0600, 0640)) < 0 || (r = file_write_all(fd, line, strlen(line))) < 0)
+		return r;
+	if (fsync(fd) < 0)
+		return -errno;
+	r = name_exclusively(o->dir, temporary, o->dir, "id");
+	if (r < 0)
+		return r;
+	return fsync(o->dir) < 0 ? -errno : 0;
 }
 
 int objects_make(struct objects *o, const struct store_id *id, struct error *err)
 {
 	_cleanup_close_ int fd = -1;
-	char temporary[TOKEN_SIZE + 8], line[2 * TOKEN_SIZE + 1];
-	int r = furnish(o, err);
+	char temporary[TOKEN_SIZE + 8];
+	int r;
 
-	if (r < 0)
-		return r;
+	if (furnish(o, err) < 0)
+		return -1;
 	/* Not in tmp/, which nobody sweeps before there is an id: one that died here left what the next one of this ledger, who
 	 * holds its row, takes away. */
 	snprintf(temporary, sizeof temporary, "id.%s", id->ledger);
 	(void)unlinkat(o->dir, temporary, 0);
 	fd = openat(o->dir, temporary, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
-	r = fd < 0 ? -errno : share(o, fd, 0600, 0640);
-	snprintf(line, sizeof line, "%s %s\n", id->ledger, id->store);
+	r = fd < 0 ? -errno : id_write(o, fd, temporary, id);
 	if (r == 0)
-		r = file_write_all(fd, line, strlen(line));
-	if (r == 0 && fsync(fd) < 0)
-		r = -errno;
-	if (r == 0)
-		r = name_exclusively(o->dir, temporary, o->dir, "id");
-	if (r == 0 && fsync(o->dir) < 0)
-		r = -errno;
-	if (r < 0)
-		unlinkat(o->dir, temporary, 0);
-	return r < 0 && r != -EEXIST
-		       ? error_system(err, -r, "cannot give the object store '%s' its id", o->path)
-		       : r;
+		return 0;
+	unlinkat(o->dir, temporary, 0);
+	return r == -EEXIST ? 1 : error_system(err, -r, "cannot give the object store '%s' its id", o->path);
 }
 
 static ssize_t read_at(int fd, void *data, size_t size, uint64_t at)
@@ -417,12 +411,10 @@ int objects_put(struct objects *o, int fd, uint64_t size, uint8_t ret_sha256[DIG
 	_cleanup_close_ int tmp = -1, to = -1;
 	uint8_t sha256[DIGEST_SIZE];
 	char temporary[64];
-	int r = objects_hold(o, err);
+	int r;
 
-	if (r == 0)
-		r = scratch_alloc(o, err);
-	if (r < 0)
-		return r;
+	if (objects_hold(o, err) < 0 || scratch_alloc(o, err) < 0)
+		return -1;
 	tmp = objects_subdir(o, "tmp", err);
 	if (tmp < 0)
 		return tmp;
@@ -480,9 +472,8 @@ int objects_copy(struct objects *o, const uint8_t sha256[DIGEST_SIZE], uint64_t 
 	object_name(sha256, fan, name);
 	if (from == -ENOENT)
 		return error_set(err, ERROR_NOT_FOUND, "the object %s is missing from '%s'", name, o->path);
-	r = from < 0 ? from : scratch_alloc(o, err);
-	if (r < 0)
-		return r;
+	if (from < 0 || scratch_alloc(o, err) < 0)
+		return -1;
 	r = copy_hashing(o, from, fd, size, found, err);
 	if (r < 0)
 		return error_prefix(err, r, "the object %s", name);

@@ -52,7 +52,7 @@ struct store_id {
 /* 1, 0 if there is none, negative. */
 int objects_id_read(struct objects *o, struct store_id *ret, struct error *err);
 /* Makes the directory and what must be there before its first object, and gives it this id at the end: what has one is
- * whole. -EEXIST, and no error set: it has one. */
+ * whole. 1: it has one. */
 int objects_make(struct objects *o, const struct store_id *id, struct error *err);
 
 /* A directory of the open store: made with mode 0700 whatever the umask (2770 and the group's) if it is not there, its
@@ -79,7 +79,8 @@ int objects_pin(struct objects *o, const char *token, const uint8_t (*sha256)[DI
 		struct error *err);
 void objects_unpin(struct objects *o, const char *token);
 
-/* No writer is at work, and none begins: 1, 0 if there is no store, -EBUSY and no error set, negative. */
+/* No writer is at work, and none begins. Or one of these, or negative. */
+enum objects_lock { OBJECTS_ABSENT, OBJECTS_LOCKED, OBJECTS_BUSY };
 int objects_lock_alone(struct objects *o, struct error *err);
 void objects_unlock(struct objects *o);
 
@@ -90,8 +91,8 @@ struct objects_owner {
 			struct error *err);
 	int (*committed)(void *arg, const char *token, struct error *err);
 };
-/* Calls fn for every object that nobody refers to and nobody has pinned, under the exclusive lock. -EBUSY, and no
- * error set, if a writer is at work. */
+/* Calls fn for every object that nobody refers to and nobody has pinned, under the exclusive lock. OBJECTS_BUSY if a writer
+ * is at work, else 0. */
 int objects_orphans(struct objects *o, const struct objects_owner *owner,
 		    int (*fn)(void *arg, int dir, const char *name, struct error *err), void *arg,
 		    struct error *err);

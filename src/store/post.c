@@ -32,10 +32,9 @@ static int take_column(void *arg, const struct value *row, struct error *err UNU
 
 		if (row[0].kind != VALUE_TEXT || strcmp(row[0].data, f->table->columns[i].name) != 0)
 			continue;
-		c->type = row[1].kind == VALUE_TEXT && row[1].size ? *(const char *)row[1].data : '*';
-		c->binary = row[2].kind == VALUE_TEXT && row[2].size ? *(const char *)row[2].data : 0;
-		snprintf(c->words, sizeof c->words, "%.40s",
-			 row[3].kind == VALUE_TEXT ? (const char *)row[3].data : "");
+		c->type = *value_words(&row[1]) ? *value_words(&row[1]) : '*';
+		c->binary = *value_words(&row[2]);
+		snprintf(c->words, sizeof c->words, "%.40s", value_words(&row[3]));
 		f->n_found++;
 	}
 	return 0;
@@ -44,20 +43,18 @@ static int take_column(void *arg, const struct value *row, struct error *err UNU
 static int missing(const struct finding *f, struct error *err)
 {
 	char table[128], column[128];
+	const char *name;
 	size_t i = 0;
 
 	text_escape_into(table, sizeof table, f->table->name, strlen(f->table->name));
-	if (f->n_found == 0) {
-		error_set(err, ERROR_LEDGER, "the ledger's database has no table '%s' with such columns",
-			  table);
-		return -EBADMSG;
-	}
+	if (f->n_found == 0)
+		return error_set(err, ERROR_BAD_ROW,
+				 "the ledger's database has no table '%s' with such columns", table);
 	while (f->columns[i].type)
 		i++;
-	error_set(err, ERROR_LEDGER, "table '%s' has no column '%s'", table,
-		  text_escape_into(column, sizeof column, f->table->columns[i].name,
-				   strlen(f->table->columns[i].name)));
-	return -EBADMSG;
+	name = f->table->columns[i].name;
+	return error_set(err, ERROR_BAD_ROW, "table '%s' has no column '%s'", table,
+			 text_escape_into(column, sizeof column, name, strlen(name)));
 }
 
 int post_columns_find(struct backend *b, const struct row_table *t, struct post_column *ret,
@@ -66,15 +63,13 @@ int post_columns_find(struct backend *b, const struct row_table *t, struct post_
 	struct finding f = {.table = t, .columns = ret};
 	_cleanup_free_ char *quoted = sql_post_name(t);
 	struct value name = value_text(b->ops->dialect == SQL_POSTGRES ? quoted : t->name);
-	int r;
 
 	if (!quoted)
 		return error_memory(err);
 	memset(ret, 0, t->n_columns * sizeof *ret);
-	r = b->ops->run(b, SQL_POST_COLUMNS, &name, 1, take_column, &f, err);
-	if (r == 0 && f.n_found < t->n_columns)
-		r = missing(&f, err);
-	return r;
+	if (b->ops->run(b, SQL_POST_COLUMNS, &name, 1, take_column, &f, err) < 0)
+		return -1;
+	return f.n_found < t->n_columns ? missing(&f, err) : 0;
 }
 
 static bool takes(char type, enum cell_kind kind)
@@ -108,17 +103,15 @@ int post_cell_check(const struct row_table *t, size_t i, const struct post_colum
 	if (cell->kind == CELL_NULL || cell->filled || takes(c->type, cell->kind))
 		return 0;
 	text_escape_into(column, sizeof column, t->columns[i].name, strlen(t->columns[i].name));
-	error_set(err, ERROR_LEDGER, "column '%s' is %s and does not take %s", column,
-		  c->words[0] ? c->words : "of another type", names[cell->kind]);
-	return -EBADMSG;
+	return error_set(err, ERROR_BAD_ROW, "column '%s' is %s and does not take %s", column,
+			 c->words[0] ? c->words : "of another type", names[cell->kind]);
 }
 
 /* ---- rows ---- */
 
 static int at_line(uint64_t line, struct error *err)
 {
-	error_prefix(err, 0, "line %" PRIu64, line);
-	return -EBADMSG;
+	return error_prefix(err, -1, "line %" PRIu64, line);
 }
 
 /* The database counts what it was given: which line was that? */
@@ -129,15 +122,15 @@ static int name_line(struct commit *c, size_t table, struct error *err)
 	uint64_t n = c->l->backend->failed_row;
 
 	if (n == 0 || c->rows->rewind(c->rows->arg, &ignored) < 0)
-		return -EBADMSG;
+		return -1;
 	while (n > 0 && c->rows->next(c->rows->arg, table, &text, &ignored) == 1)
 		n--;
-	return n == 0 ? at_line(text.line, err) : -EBADMSG;
+	return n == 0 ? at_line(text.line, err) : -1;
 }
 
 static int damaged(uint64_t line, struct error *err)
 {
-	return error_prefix(err, -EIO, "the rows that were set aside are damaged at line %" PRIu64, line);
+	return error_prefix(err, -1, "the rows that were set aside are damaged at line %" PRIu64, line);
 }
 
 static int post_rows(struct commit *c, size_t table, struct row *row, struct error *err)
@@ -148,42 +141,47 @@ static int post_rows(struct commit *c, size_t table, struct row *row, struct err
 	_cleanup_free_ struct cell *fill = calloc(ROW_COLUMNS_MAX, sizeof *fill);
 	struct row_text text;
 	uint64_t n = 0;
-	int r = fill ? row_fill(t, c->a->id, c->number, fill, &texts, err) : error_memory(err);
+	int more;
 
-	if (r == 0)
-		r = c->rows->rewind(c->rows->arg, err);
-	while (r == 0 && (r = c->rows->next(c->rows->arg, table, &text, err)) == 1) {
-		r = row_parse_fields(t, text.fields, text.size, row, err);
-		if (r < 0)
+	if (!fill)
+		return error_memory(err);
+	if (row_fill(t, c->a->id, c->number, fill, &texts, err) < 0 || c->rows->rewind(c->rows->arg, err) < 0)
+		return -1;
+	while ((more = c->rows->next(c->rows->arg, table, &text, err)) == 1) {
+		if (row_parse_fields(t, text.fields, text.size, row, err) < 0)
 			return damaged(text.line, err);
 		for (size_t i = 0; i < t->n_columns; i++)
 			if (t->columns[i].fill)
 				row->cells[i] = fill[i];
 		n++;
-		r = b->ops->post_add(b, row->cells, n, err);
-		if (r == -EBADMSG) {
-			b->failed_row = n;
-			return at_line(text.line, err);
-		}
+		if (b->ops->post_add(b, row->cells, n, err) == 0)
+			continue;
+		if (err->kind != ERROR_BAD_ROW)
+			return -1;
+		b->failed_row = n;
+		return at_line(text.line, err);
 	}
-	if (r == 0 && n != c->rows->counts[table])
-		r = error_set(err, ERROR_LEDGER, "the rows that were set aside are not complete");
-	return r;
+	if (more < 0)
+		return more;
+	if (n != c->rows->counts[table])
+		return error_set(err, ERROR_LEDGER, "the rows that were set aside are not complete");
+	return 0;
 }
 
 static int post_table(struct commit *c, size_t table, struct row *row, struct error *err)
 {
 	struct backend *b = c->l->backend;
-	int r = b->ops->post_begin(b, &c->rows->tables->list[table], c->staged, err);
 
-	if (r == -EBADMSG)
-		b->failed_row = UINT64_MAX; /* none of them: the table itself */
-	if (r == 0)
-		r = post_rows(c, table, row, err);
-	if (r < 0)
-		return r;
-	r = b->ops->post_end(b, err);
-	return r == -EBADMSG ? name_line(c, table, err) : r;
+	if (b->ops->post_begin(b, &c->rows->tables->list[table], c->staged, err) < 0) {
+		if (err->kind == ERROR_BAD_ROW)
+			b->failed_row = UINT64_MAX; /* none of them: the table itself */
+		return -1;
+	}
+	if (post_rows(c, table, row, err) < 0)
+		return -1;
+	if (b->ops->post_end(b, err) == 0)
+		return 0;
+	return err->kind == ERROR_BAD_ROW ? name_line(c, table, err) : -1;
 }
 
 /* ---- the note of it ---- */
@@ -195,7 +193,6 @@ struct chunk {
 
 static int chunk_write(struct commit *c, const struct row_table *t, struct chunk *chunk, struct error *err)
 {
-	struct backend *b = c->l->backend;
 	struct value row[] = {
 		value_text(c->a->id),	 value_integer(c->number),    value_integer(chunk->first),
 		value_text(t->name),	 value_integer(chunk->count), {.kind = VALUE_NULL},
@@ -210,39 +207,50 @@ static int chunk_write(struct commit *c, const struct row_table *t, struct chunk
 	chunk->first += chunk->count;
 	chunk->count = 0;
 	chunk->fields.size = 0;
-	return b->ops->rows_add(b, row, err);
+	return ledger_rows_add(c->l, row, err);
 }
 
 static int note_table(struct commit *c, size_t table, struct chunk *chunk, struct error *err)
 {
 	const struct row_table *t = &c->rows->tables->list[table];
 	struct row_text text;
-	int r = c->rows->rewind(c->rows->arg, err);
+	int more;
 
-	while (r == 0 && (r = c->rows->next(c->rows->arg, table, &text, err)) == 1) {
-		r = 0;
-		if (chunk->count &&
-		    (chunk->fields.size + text.size > CHUNK_BYTES || chunk->count == CHUNK_ROWS))
-			r = chunk_write(c, t, chunk, err);
-		if (r == 0 && (buffer_puts(&chunk->fields, chunk->count ? "," : "[") < 0 ||
-			       buffer_append(&chunk->fields, text.fields, text.size) < 0))
-			r = error_memory(err);
+	if (c->rows->rewind(c->rows->arg, err) < 0)
+		return -1;
+	while ((more = c->rows->next(c->rows->arg, table, &text, err)) == 1) {
+		if ((chunk->fields.size + text.size > CHUNK_BYTES || chunk->count == CHUNK_ROWS) &&
+		    chunk_write(c, t, chunk, err) < 0)
+			return -1;
+		buffer_puts(&chunk->fields, chunk->count ? "," : "[");
+		if (buffer_append(&chunk->fields, text.fields, text.size) < 0)
+			return error_memory(err);
 		chunk->count++;
 	}
-	return r < 0 ? r : chunk_write(c, t, chunk, err);
+	return more < 0 ? more : chunk_write(c, t, chunk, err);
+}
+
+static void chunk_done(struct chunk *chunk)
+{
+	buffer_free(&chunk->fields);
 }
 
 static int note_rows(struct commit *c, struct error *err)
 {
-	struct backend *b = c->l->backend;
-	struct chunk chunk = {0};
-	int r = b->ops->rows_begin(b, TABLE_POSTED, err);
+	_cleanup_(chunk_done) struct chunk chunk = {0};
 
-	for (size_t i = 0; i < c->rows->tables->count && r == 0; i++)
-		if (c->rows->counts[i])
-			r = note_table(c, i, &chunk, err);
-	buffer_free(&chunk.fields);
-	return r < 0 ? r : b->ops->rows_end(b, err);
+	if (ledger_rows_begin(c->l, TABLE_POSTED, err) < 0)
+		return -1;
+	for (size_t i = 0; i < c->rows->tables->count; i++)
+		if (c->rows->counts[i] && note_table(c, i, &chunk, err) < 0)
+			return -1;
+	return ledger_rows_end(c->l, err);
+}
+
+bool commit_wants_staged(struct commit *c, const struct error *err)
+{
+	c->staged = err->kind == ERROR_BAD_ROW && c->l->backend->failed_row == 0;
+	return c->staged;
 }
 
 int commit_posts(struct commit *c, struct error *err)

@@ -40,12 +40,10 @@ static int session_set(struct postgres *p, const char *settings, struct error *e
 static int connect_and_set(struct postgres *p, struct error *err)
 {
 	_cleanup_free_ char *text = NULL;
-	int part = PART_DIRECT, r = pq_connect(&p->q, p->url, err);
+	int part = PART_DIRECT;
 
-	if (r == 0)
-		r = pq_exec_number(&p->q, sql_postgres_part, &part, err);
-	if (r < 0)
-		return r;
+	if (pq_connect(&p->q, p->url, err) < 0 || pq_exec_number(&p->q, sql_postgres_part, &part, err) < 0)
+		return -1;
 	p->base.connection++;
 	p->part = (enum sql_part)part;
 	p->base.only_submits = p->part == PART_SUBMITTER;
@@ -59,8 +57,9 @@ static int connect_and_set(struct postgres *p, struct error *err)
 		return error_memory(err);
 	if (p->q.is_pooled)
 		return 0;
-	r = session_set(p, text, err);
-	return r == 0 && p->listening ? pq_exec(&p->q, sql_postgres_listen, err) : r;
+	if (session_set(p, text, err) < 0)
+		return -1;
+	return p->listening ? pq_exec(&p->q, sql_postgres_listen, err) : 0;
 }
 
 /* A server that was restarted refuses at first. */
@@ -71,8 +70,10 @@ int postgres_reconnect(struct postgres *p, struct error *err)
 
 	while ((r = connect_and_set(p, err)) < 0 && clock_now() < deadline)
 		poll(NULL, 0, RECONNECT_STEP_MS);
-	/* Not -EAGAIN: this was the second try. */
-	return r < 0 ? -EIO : 0;
+	/* Not ERROR_AGAIN: this was the second try. */
+	if (r < 0 && err)
+		err->kind = error_kind_shown(err->kind);
+	return r;
 }
 
 static int postgres_commit(struct backend *b, struct error *err)
@@ -184,8 +185,9 @@ struct rows {
 	bool any; /* fn has had one */
 };
 
-static int take_rows(struct pq *q, const PGresult *result, struct rows *rows, struct error *err)
+static int take_rows(void *arg, struct pq *q, const PGresult *result, struct error *err)
 {
+	struct rows *rows = arg;
 	struct value row[ROW_MAX];
 	int n_columns = q->PQnfields(result), r = 0;
 
@@ -198,56 +200,32 @@ static int take_rows(struct pq *q, const PGresult *result, struct rows *rows, st
 	return r < 0 ? r : 0;
 }
 
-/* After a failure what is left is read and forgotten, so that the connection is ready for the next query. */
-static int take_results(struct pq *q, struct rows *rows, struct error *err)
-{
-	int r = 0;
-
-	for (;;) {
-		PGresult *result = NULL;
-		int n = pq_result(q, &result, r < 0 ? NULL : err);
-		ExecStatusType status;
-
-		if (n < 0 || !result)
-			return r < 0 ? r : n;
-		status = q->PQresultStatus(result);
-		if (r == 0 && (status == PGRES_SINGLE_TUPLE || status == PGRES_TUPLES_OK))
-			r = take_rows(q, result, rows, err);
-		else if (r == 0 && status != PGRES_COMMAND_OK)
-			r = pq_error(q, result, err);
-		q->PQclear(result);
-	}
-}
-
 static int run_once(struct postgres *p, const char *text, const struct params *params, size_t n,
 		    struct rows *rows, struct error *err)
 {
 	struct pq *q = &p->q;
 
-	if (!q->PQsendQueryParams(q->conn, text, (int)n, NULL, params->values, params->lengths,
-				  params->formats, 1))
+	if (q->lost || !q->PQsendQueryParams(q->conn, text, (int)n, NULL, params->values, params->lengths,
+					     params->formats, 1))
 		return pq_lost(q, err);
 	(void)q->PQsetSingleRowMode(q->conn);
-	return take_results(q, rows, err);
+	return pq_results(q, take_rows, rows, pq_error, err);
 }
 
 /* A statement by itself. In a session that is only lent it needs a transaction, to have our settings. */
 static int run_alone(struct postgres *p, const char *text, const struct params *params, size_t n,
 		     struct rows *rows, struct error *err)
 {
-	int r = p->q.lost ? postgres_reconnect(p, err) : 0;
-
-	if (r < 0 || !p->q.is_pooled)
-		return r < 0 ? r : run_once(p, text, params, n, rows, err);
-	r = postgres_begin(&p->base, NULL, err);
-	if (r < 0)
-		return r;
-	r = run_once(p, text, params, n, rows, err);
-	if (r == 0)
-		r = postgres_commit(&p->base, err);
-	if (r < 0)
-		postgres_rollback(&p->base);
-	return r;
+	if (p->q.lost && postgres_reconnect(p, err) < 0)
+		return -1;
+	if (!p->q.is_pooled)
+		return run_once(p, text, params, n, rows, err);
+	if (postgres_begin(&p->base, NULL, err) < 0)
+		return -1;
+	if (run_once(p, text, params, n, rows, err) == 0 && postgres_commit(&p->base, err) == 0)
+		return 0;
+	postgres_rollback(&p->base);
+	return -1;
 }
 
 int postgres_call(struct postgres *p, const char *text, const struct value *param, struct error *err)
@@ -256,7 +234,7 @@ int postgres_call(struct postgres *p, const char *text, const struct value *para
 	struct params params = {0};
 
 	params_set(&params, 0, param);
-	return p->q.lost ? -EAGAIN : run_once(p, text, &params, 1, &none, err);
+	return run_once(p, text, &params, 1, &none, err);
 }
 
 static int postgres_run(struct backend *b, enum sql which, const struct value *values, size_t n, row_fn fn,
@@ -275,47 +253,39 @@ static int postgres_run(struct backend *b, enum sql which, const struct value *v
 		if (params_set(&params, i, &values[i]) < 0)
 			return error_memory(err);
 	if (p->in_transaction)
-		return p->q.lost ? -EAGAIN : run_once(p, text, &params, n, &rows, err);
+		return run_once(p, text, &params, n, &rows, err);
 	r = run_alone(p, text, &params, n, &rows, err);
 	/* Nobody may have used the connection for hours, while the analysis ran. */
-	if (r == -EAGAIN && p->q.lost && !rows.any)
+	if (r < 0 && err && err->kind == ERROR_AGAIN && p->q.lost && !rows.any)
 		r = run_alone(p, text, &params, n, &rows, err);
 	return r;
-}
-
-static int take_integer(void *arg, const struct value *row, struct error *err UNUSED)
-{
-	*(int *)arg = (int)value_to_integer(row, 0);
-	return 0;
 }
 
 /* A query that fails would end a migration's transaction, so ask first whether there is a table to ask. */
 static int postgres_version(struct backend *b, int *ret, struct error *err)
 {
-	int there = 0, version = 0,
-	    r = postgres_run(b, SQL_VERSION_THERE, NULL, 0, take_integer, &there, err);
+	int64_t there = 0, version = 0;
 
-	if (r == 0 && there)
-		r = postgres_run(b, SQL_VERSION, NULL, 0, take_integer, &version, err);
-	if (r == 0)
-		*ret = version;
-	return r;
+	if (postgres_run(b, SQL_VERSION_THERE, NULL, 0, take_integer, &there, err) < 0 ||
+	    (there && postgres_run(b, SQL_VERSION, NULL, 0, take_integer, &version, err) < 0))
+		return -1;
+	*ret = (int)version;
+	return 0;
 }
 
-int copy_in_begin(struct postgres *p, const char *text, copy_fail_fn fail, struct error *err)
+int copy_in_begin(struct postgres *p, const char *text, pq_fail_fn fail, struct error *err)
 {
 	struct pq *q = &p->q;
 	PGresult *result = NULL;
-	int r;
+	int r = 0;
 
 	if (q->lost || !q->PQsendQuery(q->conn, text))
 		return pq_lost(q, err);
-	r = pq_result(q, &result, err);
-	if (r < 0)
-		return r;
+	if (pq_result(q, &result, err) < 0)
+		return -1;
 	p->copying = q->PQresultStatus(result) == PGRES_COPY_IN;
 	if (!p->copying)
-		r = fail(p, result, err);
+		r = fail(q, result, err);
 	q->PQclear(result);
 	p->rows.size = 0;
 	return r;
@@ -332,47 +302,34 @@ int copy_in_send(struct postgres *p, struct error *err)
 	return pq_flush(q, err);
 }
 
-int copy_in_end(struct postgres *p, copy_fail_fn fail, struct error *err)
+int copy_in_end(struct postgres *p, pq_fail_fn fail, struct error *err)
 {
 	struct pq *q = &p->q;
-	int r = copy_in_send(p, err);
 
-	if (r < 0)
-		return r;
+	if (copy_in_send(p, err) < 0)
+		return -1;
 	p->copying = false;
 	if (q->PQputCopyEnd(q->conn, NULL) != 1)
 		return pq_lost(q, err);
-	for (;;) {
-		PGresult *result = NULL;
-		int n = pq_result(q, &result, r < 0 ? NULL : err);
-
-		if (n < 0 || !result)
-			return r < 0 ? r : n;
-		if (r == 0 && q->PQresultStatus(result) != PGRES_COMMAND_OK)
-			r = fail(p, result, err);
-		q->PQclear(result);
-	}
-}
-
-static int rows_fail(struct postgres *p, const PGresult *result, struct error *err)
-{
-	return pq_error(&p->q, result, err);
+	return pq_results(q, NULL, NULL, fail, err);
 }
 
 static int postgres_rows_begin(struct backend *b, enum sql_table table, struct error *err)
 {
-	_cleanup_free_ char *text = sql_copy(table);
 	struct postgres *p = postgres_of(b);
-	int r;
-
-	if (p->part == PART_SUBMITTER)
-		return postgres_put_begin(p, table);
-	r = text ? copy_in_begin(p, text, rows_fail, err) : error_memory(err);
+	_cleanup_free_ char *text = NULL;
 
 	p->table = table;
-	if (r == 0 && copy_head(&p->rows) < 0)
-		r = error_memory(err);
-	return r;
+	if (p->part == PART_SUBMITTER) {
+		p->rows.size = 0;
+		return 0;
+	}
+	text = sql_copy(table);
+	if (!text)
+		return error_memory(err);
+	if (copy_in_begin(p, text, pq_error, err) < 0)
+		return -1;
+	return copy_head(&p->rows) < 0 ? error_memory(err) : 0;
 }
 
 static int postgres_rows_add(struct backend *b, const struct value *row, struct error *err)
@@ -392,7 +349,7 @@ static int postgres_rows_end(struct backend *b, struct error *err)
 
 	if (p->part == PART_SUBMITTER)
 		return postgres_put_end(p, err);
-	return copy_end(&p->rows) < 0 ? error_memory(err) : copy_in_end(p, rows_fail, err);
+	return copy_end(&p->rows) < 0 ? error_memory(err) : copy_in_end(p, pq_error, err);
 }
 
 struct states {
@@ -411,10 +368,9 @@ static int take_state(void *arg, const struct value *row, struct error *err)
 	const struct states *s = arg;
 	uint8_t sha256[DIGEST_SIZE];
 	const uint8_t(*found)[DIGEST_SIZE];
-	int r = value_to_digest(&row[0], sha256, err);
 
-	if (r < 0)
-		return r;
+	if (value_to_digest(&row[0], sha256, err) < 0)
+		return -1;
 	found = bsearch(sha256, s->sha256, s->n, DIGEST_SIZE, digest_compare);
 	if (found)
 		s->ret[found - s->sha256] = value_to_integer(&row[1], 0) ? BLOB_OBJECT : BLOB_IN_DATABASE;
@@ -426,11 +382,10 @@ static int postgres_blob_states(struct backend *b, const uint8_t (*sha256)[DIGES
 				enum blob_state *ret, struct error *err)
 {
 	_cleanup_buffer_ struct buffer array = {0};
-	int r = 0;
 
 	for (size_t i = 0; i < n; i++)
 		ret[i] = BLOB_UNKNOWN;
-	for (size_t i = 0; i < n && r == 0; i += DIGESTS_AT_ONCE) {
+	for (size_t i = 0; i < n; i += DIGESTS_AT_ONCE) {
 		struct states some = {sha256 + i, n - i < DIGESTS_AT_ONCE ? n - i : DIGESTS_AT_ONCE, ret + i};
 		struct value param;
 
@@ -438,9 +393,10 @@ static int postgres_blob_states(struct backend *b, const uint8_t (*sha256)[DIGES
 		if (copy_digests(&array, some.sha256, some.n) < 0)
 			return error_memory(err);
 		param = value_bytes(array.data, array.size);
-		r = postgres_run(b, SQL_BLOB_STATE, &param, 1, take_state, &some, err);
+		if (postgres_run(b, SQL_BLOB_STATE, &param, 1, take_state, &some, err) < 0)
+			return -1;
 	}
-	return r;
+	return 0;
 }
 
 static struct backend *postgres_close(struct backend *b)
@@ -507,7 +463,6 @@ int postgres_open(const struct ledger_url *url, unsigned flags UNUSED, struct ba
 {
 	_cleanup_(postgres_closep) struct backend *b = calloc(1, sizeof(struct postgres));
 	struct postgres *p = postgres_of(b);
-	int r;
 
 	if (!b)
 		return error_memory(err);
@@ -520,10 +475,8 @@ int postgres_open(const struct ledger_url *url, unsigned flags UNUSED, struct ba
 	p->q.name = b->name;
 	p->q.silence_ms = (int)(url->busy_ms + url->busy_ms / 2) + SILENCE_MORE_MS;
 	p->q.statement_ms = (int)url->statement_ms;
-	r = pq_load(&p->q, err);
-	if (r == 0)
-		r = connect_and_set(p, err);
-	if (r == 0)
-		*ret = TAKE_PTR(b);
-	return r;
+	if (pq_load(&p->q, err) < 0 || connect_and_set(p, err) < 0)
+		return -1;
+	*ret = TAKE_PTR(b);
+	return 0;
 }

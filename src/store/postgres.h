@@ -36,17 +36,14 @@ static inline struct postgres *postgres_of(struct backend *b)
 	return (struct postgres *)b;
 }
 
-/* Begins a COPY … FROM STDIN; sends what p->rows holds; ends it. The result of a failure goes to fail, which makes an
- * error of it. */
-typedef int (*copy_fail_fn)(struct postgres *p, const PGresult *result, struct error *err);
-int copy_in_begin(struct postgres *p, const char *text, copy_fail_fn fail, struct error *err);
+/* Begins a COPY … FROM STDIN; sends what p->rows holds; ends it. */
+int copy_in_begin(struct postgres *p, const char *text, pq_fail_fn fail, struct error *err);
 int copy_in_send(struct postgres *p, struct error *err);
-int copy_in_end(struct postgres *p, copy_fail_fn fail, struct error *err);
+int copy_in_end(struct postgres *p, pq_fail_fn fail, struct error *err);
 
 /* One statement with one parameter, whose rows nobody wants. */
 int postgres_call(struct postgres *p, const char *text, const struct value *param, struct error *err);
-/* rows_begin, rows_add, rows_end of a submitter. */
-int postgres_put_begin(struct postgres *p, enum sql_table table);
+/* rows_add, rows_end of a submitter. */
 int postgres_put_add(struct postgres *p, const struct value *row, struct error *err);
 int postgres_put_end(struct postgres *p, struct error *err);
 

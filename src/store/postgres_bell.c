@@ -13,7 +13,6 @@ int postgres_ring(struct backend *b, struct error *err)
 int postgres_bell(struct backend *b, struct error *err)
 {
 	struct postgres *p = postgres_of(b);
-	int r = 0;
 
 	if (b->is_pooled)
 		return error_set(
@@ -21,14 +20,12 @@ int postgres_bell(struct backend *b, struct error *err)
 			"the ledger %s cannot ring, since it is reached through a pooler that lends a session "
 			"for one transaction",
 			b->name);
-	if (!p->listening && !p->q.lost)
-		r = pq_exec(&p->q, sql_postgres_listen, err);
-	if (r < 0 && !p->q.lost)
-		return r;
+	if (!p->listening && !p->q.lost && pq_exec(&p->q, sql_postgres_listen, err) < 0 && !p->q.lost)
+		return -1;
 	p->listening = true; /* from now on connecting does it */
-	if (p->q.lost)
-		r = postgres_reconnect(p, err);
-	return r < 0 ? r : p->q.PQsocket(p->q.conn);
+	if (p->q.lost && postgres_reconnect(p, err) < 0)
+		return -1;
+	return p->q.PQsocket(p->q.conn);
 }
 
 void postgres_bell_end(struct backend *b)

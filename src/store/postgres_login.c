@@ -136,7 +136,6 @@ static int login_fill(struct login *l, struct pq *q, const struct postgres *p,
 		      const struct ledger_query *query, struct error *err)
 {
 	const char *from_env = getenv("PGPASSWORD"), *passfile = query->passfile;
-	int r = 0;
 
 	l->options = q->PQconninfoParse(p->url, NULL);
 	if (!l->options)
@@ -152,12 +151,12 @@ static int login_fill(struct login *l, struct pq *q, const struct postgres *p,
 		return error_memory(err);
 	login_add(l, "user", query->role);
 	login_add(l, "passfile", l->passfile);
-	if (from_env && *from_env)
-		r = password_find(l, p, query->role, err);
+	if (from_env && *from_env && password_find(l, p, query->role, err) < 0)
+		return -1;
 	/* An empty one counts as none, and then PGPASSWORD is offered after all. */
-	if (r == 0 && l->password)
+	if (l->password)
 		login_add(l, "password", *l->password ? l->password : "-");
-	return r;
+	return 0;
 }
 
 /* Whether the role is there and may log in, which only the ledger's own session can tell now. */

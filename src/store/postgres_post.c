@@ -16,6 +16,11 @@
 #include "pq_copy.h"
 #include "text.h"
 
+static struct postgres *postgres_of_pq(struct pq *q)
+{
+	return (struct postgres *)(void *)((char *)q - offsetof(struct postgres, q));
+}
+
 /* ---- what the server says of them ---- */
 
 /* "COPY scores, line 12, column value: …" */
@@ -28,42 +33,24 @@ static uint64_t line_in(const char *context)
 }
 
 /* The rows are at fault where it is not the server, the connection or another transaction. */
-static int post_fail(struct postgres *p, const PGresult *result, struct error *err)
+static int post_fail(struct pq *q, const PGresult *result, struct error *err)
 {
-	static const char *const not_theirs[] = {"08", "40", "53", "55", "57", "58", "XX", "25"};
-	const char *said = p->q.PQresultErrorField(result, PG_DIAG_MESSAGE_PRIMARY);
-	const char *detail = p->q.PQresultErrorField(result, PG_DIAG_MESSAGE_DETAIL);
+	const char *said = q->PQresultErrorField(result, PG_DIAG_MESSAGE_PRIMARY);
+	const char *detail = q->PQresultErrorField(result, PG_DIAG_MESSAGE_DETAIL);
 	char a[320], b[320];
 
-	for (size_t i = 0; i < ARRAY_SIZE(not_theirs); i++)
-		if (!said || pq_state_is(&p->q, result, not_theirs[i]))
-			return pq_error(&p->q, result, err);
-	p->base.failed_row = line_in(p->q.PQresultErrorField(result, PG_DIAG_CONTEXT));
-	error_set(err, ERROR_LEDGER, "%s%s%s", text_escape_into(a, sizeof a, said, strlen(said)),
-		  detail ? ": " : "", detail ? text_escape_into(b, sizeof b, detail, strlen(detail)) : "");
-	return -EBADMSG;
+	if (!said || pq_state(q, result) >= PQ_SERVER)
+		return pq_error(q, result, err);
+	postgres_of_pq(q)->base.failed_row = line_in(q->PQresultErrorField(result, PG_DIAG_CONTEXT));
+	return error_set(err, ERROR_BAD_ROW, "%s%s%s", text_escape_into(a, sizeof a, said, strlen(said)),
+			 detail ? ": " : "",
+			 detail ? text_escape_into(b, sizeof b, detail, strlen(detail)) : "");
 }
 
 /* One or several statements without parameters. */
 static int post_exec(struct postgres *p, const char *text, struct error *err)
 {
-	struct pq *q = &p->q;
-	int r = 0;
-
-	if (q->lost || !q->PQsendQuery(q->conn, text))
-		return pq_lost(q, err);
-	for (;;) {
-		PGresult *result = NULL;
-		int n = pq_result(q, &result, r < 0 ? NULL : err);
-		ExecStatusType status;
-
-		if (n < 0 || !result)
-			return r < 0 ? r : n;
-		status = q->PQresultStatus(result);
-		if (r == 0 && status != PGRES_COMMAND_OK && status != PGRES_TUPLES_OK)
-			r = post_fail(p, result, err);
-		q->PQclear(result);
-	}
+	return pq_query(&p->q, text, NULL, NULL, post_fail, err);
 }
 
 /* ---- values ---- */
@@ -71,61 +58,50 @@ static int post_exec(struct postgres *p, const char *text, struct error *err)
 static int put_escaped(struct buffer *b, const char *text, size_t size)
 {
 	static const char from[] = "\\\n\r\t", to[] = "\\nrt";
-	int r = 0;
+	const char *end = text + size, *plain;
 
-	for (size_t i = 0; i < size && r == 0;) {
-		const char *end = text + i, *found;
-
-		while (end < text + size && !memchr(from, *end, sizeof from - 1))
-			end++;
-		r = buffer_append(b, text + i, (size_t)(end - (text + i)));
-		i = (size_t)(end - text);
-		if (i < size && r == 0) {
-			char escape[2] = {'\\', 0};
-
-			found = strchr(from, text[i++]);
-			escape[1] = to[found - from];
-			r = buffer_append(b, escape, 2);
-		}
+	for (; text < end; text++) {
+		for (plain = text; text < end && !memchr(from, *text, sizeof from - 1);)
+			text++;
+		buffer_append(b, plain, (size_t)(text - plain));
+		if (text == end)
+			break;
+		buffer_append(b, (char[]){'\\', to[strchr(from, *text) - from]}, 2);
 	}
-	return r;
+	return buffer_append(b, "", 0);
 }
 
 static int put_array(struct buffer *b, const struct cell *array);
 
 static int put_element(struct buffer *b, const struct cell *c)
 {
-	int r;
-
 	if (c->kind == CELL_ARRAY)
 		return put_array(b, c);
 	if (c->kind == CELL_NULL)
 		return buffer_puts(b, "NULL");
-	r = buffer_puts(b, "\"");
-	for (size_t i = 0; i < c->size && r == 0; i++)
-		r = c->text[i] == '"' || c->text[i] == '\\' ? buffer_printf(b, "\\%c", c->text[i])
-							    : buffer_append(b, c->text + i, 1);
-	return r < 0 ? r : buffer_puts(b, "\"");
+	buffer_puts(b, "\"");
+	for (size_t i = 0; i < c->size; i++) {
+		if (c->text[i] == '"' || c->text[i] == '\\')
+			buffer_puts(b, "\\");
+		buffer_append(b, c->text + i, 1);
+	}
+	return buffer_puts(b, "\"");
 }
 
 /* {1,NULL,"a"}: how PostgreSQL writes an array. */
 static int put_array(struct buffer *b, const struct cell *array)
 {
 	_cleanup_buffer_ struct buffer scratch = {0};
-	const char *at = NULL;
+	const char *at = NULL, *before = "{";
 	struct cell element;
-	int r = buffer_puts(b, "{"), more = 1;
+	int more;
 
-	for (bool first = true; r == 0 && (more = cell_next(array, &at, &element, &scratch)) == 1;
-	     first = false) {
-		if (!first)
-			r = buffer_puts(b, ",");
-		if (r == 0)
-			r = put_element(b, &element);
-	}
+	for (; (more = cell_next(array, &at, &element, &scratch)) == 1; before = ",")
+		if (buffer_puts(b, before) < 0 || put_element(b, &element) < 0)
+			return -ENOMEM;
 	if (more < 0)
 		return more;
-	return r < 0 ? r : buffer_puts(b, "}");
+	return buffer_puts(b, *before == '{' ? "{}" : "}");
 }
 
 static int put_text_cell(struct buffer *b, const struct post_column *c, const struct cell *cell)
@@ -147,26 +123,26 @@ static int put_text_cell(struct buffer *b, const struct post_column *c, const st
 static int put_text_row(struct postgres *p, const struct cell *cells, uint64_t line)
 {
 	struct buffer *b = &p->rows;
-	int r = p->post_staged ? buffer_printf(b, "%" PRIu64 "\t", line) : 0;
 
-	for (size_t i = 0; i < p->post_table->n_columns && r == 0; i++) {
+	if (p->post_staged)
+		buffer_printf(b, "%" PRIu64 "\t", line);
+	for (size_t i = 0; i < p->post_table->n_columns; i++) {
 		if (i)
-			r = buffer_puts(b, "\t");
-		if (r == 0)
-			r = put_text_cell(b, &p->post_columns[i], &cells[i]);
+			buffer_puts(b, "\t");
+		if (put_text_cell(b, &p->post_columns[i], &cells[i]) < 0)
+			return -ENOMEM;
 	}
-	return r < 0 ? r : buffer_puts(b, "\n");
+	return buffer_puts(b, "\n");
 }
 
 static int bad_number(const struct postgres *p, size_t i, const struct cell *c, struct error *err)
 {
+	const char *name = p->post_table->columns[i].name;
 	char column[128], text[64];
 
-	text_escape_into(column, sizeof column, p->post_table->columns[i].name,
-			 strlen(p->post_table->columns[i].name));
-	error_set(err, ERROR_LEDGER, "column '%s' is %s and does not take %s", column,
-		  p->post_columns[i].words, text_escape_into(text, sizeof text, c->text, c->size));
-	return -EBADMSG;
+	text_escape_into(column, sizeof column, name, strlen(name));
+	return error_set(err, ERROR_BAD_ROW, "column '%s' is %s and does not take %s", column,
+			 p->post_columns[i].words, text_escape_into(text, sizeof text, c->text, c->size));
 }
 
 /* Integers have no fraction; what is beyond the column's width is refused. */
@@ -260,15 +236,14 @@ static int put_binary_cell(struct postgres *p, size_t i, const struct cell *c, s
 static int put_binary_row(struct postgres *p, const struct cell *cells, uint64_t line, struct error *err)
 {
 	size_t n = p->post_table->n_columns;
-	int r = copy_count(&p->rows, (int16_t)(n + p->post_staged));
 
-	if (r == 0 && p->post_staged)
-		r = copy_integer(&p->rows, 8, (int64_t)line);
-	if (r < 0)
-		return error_memory(err);
-	for (size_t i = 0; i < n && r == 0; i++)
-		r = put_binary_cell(p, i, &cells[i], err);
-	return r;
+	copy_count(&p->rows, (int16_t)(n + p->post_staged));
+	if (p->post_staged)
+		copy_integer(&p->rows, 8, (int64_t)line);
+	for (size_t i = 0; i < n; i++)
+		if (put_binary_cell(p, i, &cells[i], err) < 0)
+			return -1;
+	return p->rows.failed ? error_memory(err) : 0;
 }
 
 /* ---- the way in ---- */
@@ -289,7 +264,6 @@ int postgres_post_begin(struct backend *b, const struct row_table *t, bool stage
 {
 	struct postgres *p = postgres_of(b);
 	_cleanup_free_ char *copy = NULL, *stage = NULL;
-	int r;
 
 	free(p->post_columns);
 	p->post_table = t;
@@ -298,77 +272,52 @@ int postgres_post_begin(struct backend *b, const struct row_table *t, bool stage
 	p->post_columns = calloc(t->n_columns, sizeof *p->post_columns);
 	if (!p->post_columns)
 		return error_memory(err);
-	r = post_exec(p, sql_postgres_post_path, err);
-	if (r == 0)
-		r = post_columns_find(b, t, p->post_columns, err);
-	if (r < 0)
-		return r;
+	if (post_exec(p, sql_postgres_post_path, err) < 0 ||
+	    post_columns_find(b, t, p->post_columns, err) < 0)
+		return -1;
 	p->post_binary = can_be_binary(p);
 	copy = sql_post_copy(t, p->post_staged, p->post_binary);
 	stage = sql_post_stage(t);
 	if (!copy || !stage)
 		return error_memory(err);
-	if (p->post_staged)
-		r = post_exec(p, stage, err);
-	if (r == 0)
-		r = copy_in_begin(p, copy, post_fail, err);
-	if (r == 0 && p->post_binary && copy_head(&p->rows) < 0)
-		r = error_memory(err);
-	return r;
+	if ((p->post_staged && post_exec(p, stage, err) < 0) || copy_in_begin(p, copy, post_fail, err) < 0)
+		return -1;
+	return p->post_binary && copy_head(&p->rows) < 0 ? error_memory(err) : 0;
 }
 
 int postgres_post_add(struct backend *b, const struct cell *cells, uint64_t line, struct error *err)
 {
 	struct postgres *p = postgres_of(b);
-	int r = 0;
 
 	p->post_count = line;
-	for (size_t i = 0; i < p->post_table->n_columns && r == 0; i++)
-		r = post_cell_check(p->post_table, i, &p->post_columns[i], &cells[i], err);
-	if (r == 0 && p->post_binary)
-		r = put_binary_row(p, cells, line, err);
-	else if (r == 0 && put_text_row(p, cells, line) < 0)
-		r = error_memory(err);
-	if (r < 0)
-		return r;
+	for (size_t i = 0; i < p->post_table->n_columns; i++)
+		if (post_cell_check(p->post_table, i, &p->post_columns[i], &cells[i], err) < 0)
+			return -1;
+	if (p->post_binary && put_binary_row(p, cells, line, err) < 0)
+		return -1;
+	if (!p->post_binary && put_text_row(p, cells, line) < 0)
+		return error_memory(err);
 	return p->rows.size < COPY_CHUNK ? 0 : copy_in_send(p, err);
 }
 
-/* The staged rows up to this one, into their table. */
+/* The staged rows up to this one, into their table, with all that they must satisfy. */
 static int move_rows(struct postgres *p, const char *text, uint64_t last, struct error *err)
 {
 	struct pq *q = &p->q;
 	char number[24];
 	const char *values[] = {number};
-	int r = 0;
 
 	snprintf(number, sizeof number, "%" PRIu64, last);
 	if (!q->PQsendQueryParams(q->conn, text, 1, NULL, values, NULL, NULL, 1))
 		return pq_lost(q, err);
-	for (;;) {
-		PGresult *result = NULL;
-		int n = pq_result(q, &result, r < 0 ? NULL : err);
-
-		if (n < 0 || !result)
-			return r < 0 ? r : n;
-		if (r == 0 && q->PQresultStatus(result) != PGRES_COMMAND_OK)
-			r = post_fail(p, result, err);
-		q->PQclear(result);
-	}
+	if (pq_results(q, NULL, NULL, post_fail, err) < 0)
+		return -1;
+	return post_exec(p, "SET CONSTRAINTS ALL IMMEDIATE", err);
 }
 
-static int move_and_undo(struct postgres *p, const char *text, uint64_t last, struct error *err)
+static int undo_move(struct postgres *p, struct error *err)
 {
-	int r = move_rows(p, text, last, err);
-
-	if (r == 0)
-		r = post_exec(p, "SET CONSTRAINTS ALL IMMEDIATE", err);
-	if (r == 0 || r == -EBADMSG) {
-		int undone = post_exec(p, "ROLLBACK TO SAVEPOINT fumehood_move", NULL);
-
-		r = undone < 0 ? undone : r;
-	}
-	return r;
+	return post_exec(p, "ROLLBACK TO SAVEPOINT fumehood_move", err);
 }
 
 /* Which row was it? The first one with which it fails, found by halves. */
@@ -376,47 +325,46 @@ static int find_failed(struct postgres *p, const char *text, struct error *err)
 {
 	uint64_t good = 0, bad = p->post_count;
 	struct error why = *err;
-	int r = post_exec(p, "ROLLBACK TO SAVEPOINT fumehood_move", err);
 
-	while (r == 0 && bad - good > 1) {
+	if (undo_move(p, err) < 0)
+		return -1;
+	while (bad - good > 1) {
 		uint64_t middle = good + (bad - good) / 2;
+		bool is_good = move_rows(p, text, middle, err) == 0;
 
-		r = move_and_undo(p, text, middle, &why);
-		if (r == -EBADMSG) {
-			bad = middle;
-			*err = why;
-			r = 0;
-		} else if (r == 0) {
-			good = middle;
-		}
+		if (!is_good && err->kind != ERROR_BAD_ROW)
+			return -1;
+		*(is_good ? &good : &bad) = middle;
+		if (!is_good)
+			why = *err;
+		if (undo_move(p, err) < 0)
+			return -1;
 	}
 	p->base.failed_row = bad;
-	return r < 0 ? r : -EBADMSG;
+	*err = why;
+	return -1;
 }
 
 static int move_all(struct postgres *p, struct error *err)
 {
 	_cleanup_free_ char *text = sql_post_move(p->post_table);
-	int r = text ? post_exec(p, "SAVEPOINT fumehood_move", err) : error_memory(err);
 
-	if (r == 0)
-		r = move_rows(p, text, p->post_count, err);
-	if (r == 0)
-		r = post_exec(p, "SET CONSTRAINTS ALL IMMEDIATE", err);
-	return r == -EBADMSG ? find_failed(p, text, err) : r;
+	if (!text)
+		return error_memory(err);
+	if (post_exec(p, "SAVEPOINT fumehood_move", err) < 0)
+		return -1;
+	if (move_rows(p, text, p->post_count, err) == 0)
+		return 0;
+	return err->kind == ERROR_BAD_ROW ? find_failed(p, text, err) : -1;
 }
 
 int postgres_post_end(struct backend *b, struct error *err)
 {
 	struct postgres *p = postgres_of(b);
-	int r = 0;
 
 	if (p->post_binary && copy_end(&p->rows) < 0)
 		return error_memory(err);
-	r = copy_in_end(p, post_fail, err);
-	if (r == 0 && p->post_staged)
-		r = move_all(p, err);
-	if (r == 0)
-		r = post_exec(p, sql_postgres_own_path, err);
-	return r;
+	if (copy_in_end(p, post_fail, err) < 0 || (p->post_staged && move_all(p, err) < 0))
+		return -1;
+	return post_exec(p, sql_postgres_own_path, err);
 }

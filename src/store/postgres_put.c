@@ -40,23 +40,19 @@ static json_t *value_json_of(char type, const struct value *v)
 static char *row_json(enum sql_table table, const struct value *row)
 {
 	const struct sql_table_info *t = &sql_tables[table];
-	json_t *object = json_object();
+	json_auto_t *object = json_object();
 	const char *name = t->columns;
-	char *text = NULL;
-	int r = object ? 0 : -1;
 
-	for (size_t i = 0; t->types[i] && r == 0; i++) {
+	for (size_t i = 0; t->types[i]; i++) {
 		size_t n = strcspn(name, ",");
 		char key[64];
 
 		snprintf(key, sizeof key, "%.*s", (int)n, name);
-		r = json_object_set_new(object, key, value_json_of(t->types[i], &row[i]));
+		if (json_object_set_new(object, key, value_json_of(t->types[i], &row[i])) < 0)
+			return NULL;
 		name += n + strspn(name + n, ", ");
 	}
-	if (r == 0)
-		text = json_dumps(object, JSON_COMPACT);
-	json_decref(object);
-	return text;
+	return json_dumps(object, JSON_COMPACT);
 }
 
 static int put(struct postgres *p, const struct value *param, struct error *err)
@@ -72,7 +68,19 @@ static int put(struct postgres *p, const struct value *param, struct error *err)
 	return postgres_call(p, text, param, err);
 }
 
-static int flush(struct postgres *p, struct error *err)
+int postgres_put_add(struct postgres *p, const struct value *row, struct error *err)
+{
+	_cleanup_free_ char *text = NULL;
+
+	if (p->table == TABLE_BLOB)
+		return put(p, &row[2], err);
+	text = row_json(p->table, row);
+	if (!text || buffer_printf(&p->rows, "%s%s", p->rows.size ? "," : "[", text) < 0)
+		return error_memory(err);
+	return p->rows.size < COPY_CHUNK ? 0 : postgres_put_end(p, err);
+}
+
+int postgres_put_end(struct postgres *p, struct error *err)
 {
 	struct value rows;
 	int r;
@@ -85,28 +93,4 @@ static int flush(struct postgres *p, struct error *err)
 	r = put(p, &rows, err);
 	p->rows.size = 0;
 	return r;
-}
-
-int postgres_put_begin(struct postgres *p, enum sql_table table)
-{
-	p->table = table;
-	p->rows.size = 0;
-	return 0;
-}
-
-int postgres_put_add(struct postgres *p, const struct value *row, struct error *err)
-{
-	_cleanup_free_ char *text = NULL;
-
-	if (p->table == TABLE_BLOB)
-		return put(p, &row[2], err);
-	text = row_json(p->table, row);
-	if (!text || buffer_printf(&p->rows, "%s%s", p->rows.size ? "," : "[", text) < 0)
-		return error_memory(err);
-	return p->rows.size < COPY_CHUNK ? 0 : flush(p, err);
-}
-
-int postgres_put_end(struct postgres *p, struct error *err)
-{
-	return flush(p, err);
 }

@@ -23,49 +23,36 @@ enum { SILENCE_MS = 5000, ANSWER_ROW_MAX = 16 * 1024 * 1024 };
 static int query_fail(struct pq *q, const PGresult *result, struct error *err)
 {
 	const char *said = q->PQresultErrorField(result, PG_DIAG_MESSAGE_PRIMARY);
+	enum pq_state state = pq_state(q, result);
 	char shown[400];
 
-	if (!said || pq_state_is(q, result, "57P") || pq_state_is(q, result, "08"))
+	if (!said || state == PQ_ENDING || state == PQ_CUT_OFF)
 		return pq_error(q, result, err);
-	if (pq_state_is(q, result, "57014"))
+	if (state == PQ_TOO_LONG)
 		return error_set(err, ERROR_REFUSED, "it took longer than query.timeout allows");
-	if (pq_state_is(q, result, "22012"))
+	if (state == PQ_DIVIDED_BY_ZERO)
 		return error_set(err, ERROR_REFUSED,
 				 "it divides by zero, or a row of its answer is larger than %d MiB",
 				 ANSWER_ROW_MAX >> 20);
 	return error_set(err, ERROR_REFUSED, "%s", text_escape_into(shown, sizeof shown, said, strlen(said)));
 }
 
-/* Results until there are no more; *ret_truth: the first column of the first row is true. */
-static int take_all(struct pq *q, bool *ret_truth, struct error *err)
+/* Is the first column of the only row true? */
+static int take_truth(void *arg, struct pq *q, const PGresult *result, struct error *err UNUSED)
 {
-	int r = 0;
-
-	for (;;) {
-		PGresult *result = NULL;
-		int n = pq_result(q, &result, r < 0 ? NULL : err);
-		ExecStatusType status;
-
-		if (n < 0 || !result)
-			return r < 0 ? r : n;
-		status = q->PQresultStatus(result);
-		if (r == 0 && status != PGRES_COMMAND_OK && status != PGRES_TUPLES_OK)
-			r = query_fail(q, result, err);
-		else if (r == 0 && ret_truth && q->PQntuples(result) == 1)
-			*ret_truth = q->PQgetvalue(result, 0, 0)[0] == 't';
-		q->PQclear(result);
-	}
+	if (q->PQntuples(result) == 1)
+		*(bool *)arg = q->PQgetvalue(result, 0, 0)[0] == 't';
+	return 0;
 }
 
 static int ask(struct pq *q, const char *text, const char *param, bool *ret_truth, struct error *err)
 {
 	const char *values[] = {param};
 
-	if (ret_truth)
-		*ret_truth = false;
-	if (!q->PQsendQueryParams(q->conn, text, param ? 1 : 0, NULL, values, NULL, NULL, 0))
+	*ret_truth = false;
+	if (!q->PQsendQueryParams(q->conn, text, 1, NULL, values, NULL, NULL, 0))
 		return pq_lost(q, err);
-	return take_all(q, ret_truth, err);
+	return pq_results(q, take_truth, ret_truth, query_fail, err);
 }
 
 /* A superuser, or the ledger's own user, is no role for strangers. */
@@ -87,15 +74,13 @@ static int check_role(struct pq *q, const char *role, const char *own, struct er
 static int begin(struct pq *q, const struct ledger_query *query, const char *own, struct error *err)
 {
 	_cleanup_free_ char *text = sql_postgres_query_begin(query->timeout_ms);
-	int r = text ? 0 : error_memory(err);
 
-	if (r == 0 && !q->is_pooled)
-		r = pq_exec(q, sql_postgres_query_session, err);
-	if (r == 0)
-		r = pq_exec(q, sql_postgres_query_start, err);
-	if (r == 0)
-		r = check_role(q, query->role, own, err);
-	return r < 0 ? r : pq_exec(q, text, err);
+	if (!text)
+		return error_memory(err);
+	if ((!q->is_pooled && pq_exec(q, sql_postgres_query_session, err) < 0) ||
+	    pq_exec(q, sql_postgres_query_start, err) < 0 || check_role(q, query->role, own, err) < 0)
+		return -1;
+	return pq_exec(q, text, err);
 }
 
 /* By itself it must be one statement: then nothing in it can close the bracket that it is put into. */
@@ -103,7 +88,7 @@ static int parse_alone(struct pq *q, const char *sql, struct error *err)
 {
 	if (!q->PQsendPrepare(q->conn, "", sql, 0, NULL))
 		return pq_lost(q, err);
-	return take_all(q, NULL, err);
+	return pq_results(q, NULL, NULL, query_fail, err);
 }
 
 /* Lines until the end of the COPY; what follows is its result. */
@@ -121,7 +106,7 @@ static int read_lines(struct pq *q, query_line_fn fn, void *arg, struct error *e
 		} else if (n == 0) {
 			r = pq_wait(q, err);
 		} else {
-			return n == -1 ? take_all(q, NULL, err) : pq_lost(q, err);
+			return n == -1 ? pq_results(q, NULL, NULL, query_fail, err) : pq_lost(q, err);
 		}
 		if (r < 0)
 			return r;
@@ -132,15 +117,14 @@ static int copy_out(struct pq *q, const char *sql, query_line_fn fn, void *arg, 
 {
 	_cleanup_free_ char *text = sql_postgres_query_copy(sql, ANSWER_ROW_MAX);
 	PGresult *result = NULL;
-	int r;
+	int r = 0;
 
 	if (!text)
 		return error_memory(err);
 	if (!q->PQsendQueryParams(q->conn, text, 0, NULL, NULL, NULL, NULL, 0))
 		return pq_lost(q, err);
-	r = pq_result(q, &result, err);
-	if (r < 0)
-		return r;
+	if (pq_result(q, &result, err) < 0)
+		return -1;
 	if (q->PQresultStatus(result) != PGRES_COPY_OUT)
 		r = query_fail(q, result, err);
 	q->PQclear(result);
@@ -158,13 +142,10 @@ static int check_after(struct pq *q, const char *role, struct error *err)
 static int run(struct pq *q, const struct ledger_query *query, const char *own, const char *sql,
 	       query_line_fn fn, void *arg, struct error *err)
 {
-	int r = begin(q, query, own, err);
-
-	if (r == 0)
-		r = parse_alone(q, sql, err);
-	if (r == 0)
-		r = copy_out(q, sql, fn, arg, err);
-	return r < 0 ? r : check_after(q, query->role, err);
+	if (begin(q, query, own, err) < 0 || parse_alone(q, sql, err) < 0 ||
+	    copy_out(q, sql, fn, arg, err) < 0)
+		return -1;
+	return check_after(q, query->role, err);
 }
 
 int postgres_query(struct backend *b, const struct ledger_query *query, query_line_fn fn, void *arg,
@@ -184,17 +165,14 @@ int postgres_query(struct backend *b, const struct ledger_query *query, query_li
 			err, ERROR_REFUSED,
 			"no role is set for queries, and they must not run with the ledger's own rights: the "
 			"configuration's query.role names one");
-	r = query_trim(query->sql, &size, err);
-	if (r == 0)
-		r = query_check_words(query->sql, size, err);
-	if (r < 0)
-		return r;
+	if (query_trim(query->sql, &size, err) < 0 || query_check_words(query->sql, size, err) < 0)
+		return -1;
 	sql = strndup(query->sql, size);
 	if (!sql)
 		return error_memory(err);
-	r = pq_load(&q, err);
-	if (r == 0)
-		r = postgres_login(p, &q, query, err);
+	if (pq_load(&q, err) < 0)
+		return -1;
+	r = postgres_login(p, &q, query, err);
 	if (r == 0)
 		r = run(&q, query, p->q.PQuser(p->q.conn), sql, fn, arg, err);
 	/* The connection ends with it, and so does whatever the query did to its session; one that is only lent is given

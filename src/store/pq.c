@@ -144,6 +144,7 @@ const char *pq_said(struct pq *q, char *out, size_t room)
 struct mark {
 	char word[17];
 	char *options; /* the URL's, and the word */
+	bool is_found;
 };
 
 static void mark_done(struct mark *m)
@@ -164,28 +165,20 @@ static int mark_make(struct mark *m, const char *options, struct error *err)
 	return error_memory(err);
 }
 
-static int mark_ask(struct pq *q, const struct mark *m, struct error *err)
+static int mark_take(void *arg, struct pq *q, const PGresult *result, struct error *err UNUSED)
 {
-	bool found = false;
-	int r = 0;
+	struct mark *m = arg;
 
-	if (!q->PQsendQuery(q->conn, "SELECT pg_catalog.current_setting('fumehood.session', true)"))
-		return pq_lost(q, err);
-	for (;;) {
-		PGresult *result = NULL;
-		int n = pq_result(q, &result, r < 0 ? NULL : err);
+	m->is_found = q->PQntuples(result) == 1 && strcmp(q->PQgetvalue(result, 0, 0), m->word) == 0;
+	return 0;
+}
 
-		if (n < 0 || !result) {
-			r = r < 0 ? r : n;
-			break;
-		}
-		if (q->PQresultStatus(result) != PGRES_TUPLES_OK)
-			r = pq_error(q, result, err);
-		else if (q->PQntuples(result) == 1)
-			found = strcmp(q->PQgetvalue(result, 0, 0), m->word) == 0;
-		q->PQclear(result);
-	}
-	q->is_pooled = r == 0 && !found;
+static int mark_ask(struct pq *q, struct mark *m, struct error *err)
+{
+	int r = pq_query(q, "SELECT pg_catalog.current_setting('fumehood.session', true)", mark_take, m,
+			 pq_error, err);
+
+	q->is_pooled = r == 0 && !m->is_found;
 	return r;
 }
 
@@ -244,10 +237,11 @@ static int connect_marked(struct pq *q, const char *const *names, const char *co
 			  const char *options, struct error *err)
 {
 	_cleanup_(mark_done) struct mark mark = {0};
-	int r = mark_make(&mark, options, err);
+	int r;
 
-	if (r == 0)
-		r = connect_once(q, names, values, q->is_pooled ? NULL : mark.options, err);
+	if (mark_make(&mark, options, err) < 0)
+		return -1;
+	r = connect_once(q, names, values, q->is_pooled ? NULL : mark.options, err);
 	if (r < 0 && !q->is_pooled && q->conn &&
 	    strstr(q->PQerrorMessage(q->conn), "unsupported startup parameter")) {
 		q->is_pooled = true;
@@ -258,12 +252,12 @@ static int connect_marked(struct pq *q, const char *const *names, const char *co
 
 int pq_connect(struct pq *q, const char *url, struct error *err)
 {
+	const char *const names[] = {"dbname", NULL}, *const values[] = {url, NULL};
 	_cleanup_free_ char *options = NULL;
-	int r = check_url(q, url, &options, err);
 
-	return r < 0 ? r
-		     : connect_marked(q, (const char *const[]){"dbname", NULL},
-				      (const char *const[]){url, NULL}, options, err);
+	if (check_url(q, url, &options, err) < 0)
+		return -1;
+	return connect_marked(q, names, values, options, err);
 }
 
 int pq_connect_with(struct pq *q, const char *const *names, const char *const *values, struct error *err)
@@ -281,14 +275,15 @@ char *pq_peer_settings(struct pq *q)
 					       {"tcp_user_timeout", "tcp_user_timeout"}};
 	PQconninfoOption *options = q->PQconninfo(q->conn);
 	_cleanup_buffer_ struct buffer b = {0};
-	int r = options ? buffer_append(&b, "", 0) : -ENOMEM;
 
-	for (const PQconninfoOption *o = options; r == 0 && o && o->keyword; o++)
-		for (size_t i = 0; r == 0 && i < ARRAY_SIZE(names); i++)
+	if (!options)
+		return NULL;
+	for (const PQconninfoOption *o = options; o->keyword; o++)
+		for (size_t i = 0; i < ARRAY_SIZE(names); i++)
 			if (o->val && strcmp(o->keyword, names[i][0]) == 0)
-				r = buffer_printf(&b, "; SET %s = %d", names[i][1], atoi(o->val));
+				buffer_printf(&b, "; SET %s = %d", names[i][1], atoi(o->val));
 	q->PQconninfoFree(options);
-	return r < 0 ? NULL : buffer_take(&b);
+	return buffer_take(&b);
 }
 
 int pq_lost(struct pq *q, struct error *err)
@@ -296,9 +291,8 @@ int pq_lost(struct pq *q, struct error *err)
 	char said[512];
 
 	q->lost = true;
-	error_set(err, ERROR_LEDGER, "the connection to the ledger %s was lost: %s", q->name,
-		  one_line(q->PQerrorMessage(q->conn), said, sizeof said));
-	return -EAGAIN;
+	return error_set(err, ERROR_AGAIN, "the connection to the ledger %s was lost: %s", q->name,
+			 pq_said(q, said, sizeof said));
 }
 
 /* Does the server that we are connected to answer anybody? One that refuses does. */
@@ -377,11 +371,10 @@ static int wait_for(struct pq *q, short events, struct error *err)
 				break;
 			if (is_deaf(q)) {
 				q->lost = true;
-				error_set(
-					err, ERROR_LEDGER,
+				return error_set(
+					err, ERROR_AGAIN,
 					"the connection to the ledger %s was lost: its server never got what was sent",
 					q->name);
-				return -EAGAIN;
 			}
 			ask_at = clock_now() + silence;
 		}
@@ -415,13 +408,13 @@ int pq_flush(struct pq *q, struct error *err)
 
 int pq_result(struct pq *q, PGresult **ret, struct error *err)
 {
-	int r = pq_flush(q, err);
-
-	while (r == 0 && q->PQisBusy(q->conn))
-		r = wait_for(q, POLLIN, err);
-	if (r == 0)
-		*ret = q->PQgetResult(q->conn);
-	return r;
+	if (pq_flush(q, err) < 0)
+		return -1;
+	while (q->PQisBusy(q->conn))
+		if (wait_for(q, POLLIN, err) < 0)
+			return -1;
+	*ret = q->PQgetResult(q->conn);
+	return 0;
 }
 
 void pq_drain(struct pq *q)
@@ -432,56 +425,70 @@ void pq_drain(struct pq *q)
 		q->PQclear(result);
 }
 
-bool pq_state_is(struct pq *q, const PGresult *result, const char *state)
+enum pq_state pq_state(struct pq *q, const PGresult *result)
 {
+	/* The first that fits; one of two characters is a whole class. */
+	static const struct {
+		const char *begins;
+		enum pq_state state;
+	} table[] = {
+		{"57P0", PQ_ENDING},	  {"08", PQ_CUT_OFF},
+		{"FH", PQ_SPOKEN},	  {"40", PQ_BUSY},
+		{"23505", PQ_TAKEN},	  {"55P03", PQ_LOCKED},
+		{"57014", PQ_TOO_LONG},	  {"25006", PQ_READ_ONLY},
+		{"42501", PQ_DENIED},	  {"3F000", PQ_INCOMPLETE},
+		{"42P01", PQ_INCOMPLETE}, {"42703", PQ_INCOMPLETE},
+		{"53100", PQ_FULL},	  {"22012", PQ_DIVIDED_BY_ZERO},
+		{"25", PQ_SERVER},	  {"53", PQ_SERVER},
+		{"55", PQ_SERVER},	  {"57", PQ_SERVER},
+		{"58", PQ_SERVER},	  {"XX", PQ_SERVER},
+	};
 	const char *is = q->PQresultErrorField(result, PG_DIAG_SQLSTATE);
 
-	return is && strncmp(is, state, strlen(state)) == 0;
+	for (size_t i = 0; is && i < ARRAY_SIZE(table); i++)
+		if (strncmp(is, table[i].begins, strlen(table[i].begins)) == 0)
+			return table[i].state;
+	return PQ_OTHER;
 }
 
 int pq_error(struct pq *q, const PGresult *result, struct error *err)
 {
-	/* The first that fits; a state of fewer than five characters is a whole class. */
 	static const struct {
-		const char *state;
-		int code; /* -EAGAIN: the transaction may be tried again; -EBUSY: somebody has a lock */
+		enum error_kind kind;
 		const char *sentence;
 	} table[] = {
-		{"40", -EAGAIN, "the ledger %s was busy: %s"},
-		{"23505", -EAGAIN, "another commit to the ledger %s was faster: %s"},
-		{"55P03", -EBUSY,
-		 "others have kept the ledger %s locked for too long (%s): find and end them, then try again"},
-		{"57014", 0,
-		 "the ledger %s took longer for a statement than it may (%s): find out why, or let it with "
-		 "statement=TIME in its URL"},
-		{"25006", 0, "cannot write to the ledger %s: it is read-only (%s)"},
-		{"42501", 0, "cannot use the ledger %s: %s; grant it, or name another user"},
-		{"3F000", 0,
-		 "the ledger %s is incomplete (%s): restore it from a backup or name another with --db"},
-		{"42P01", 0,
-		 "the ledger %s is incomplete (%s): restore it from a backup or name another with --db"},
-		{"42703", 0,
-		 "the ledger %s is incomplete (%s): restore it from a backup or name another with --db"},
-		{"53100", 0, "cannot write to the ledger %s: no space is left there (%s); free some"},
-		{"", 0, "the ledger %s says: %s"},
+		[PQ_BUSY] = {ERROR_AGAIN, "the ledger %s was busy: %s"},
+		[PQ_TAKEN] = {ERROR_AGAIN, "another commit to the ledger %s was faster: %s"},
+		[PQ_LOCKED] = {ERROR_LOCKED, "others have kept the ledger %s locked for too long (%s): find "
+					     "and end them, then try again"},
+		[PQ_TOO_LONG] = {ERROR_LEDGER,
+				 "the ledger %s took longer for a statement than it may (%s): find "
+				 "out why, or let it with statement=TIME in its URL"},
+		[PQ_READ_ONLY] = {ERROR_LEDGER, "cannot write to the ledger %s: it is read-only (%s)"},
+		[PQ_DENIED] = {ERROR_LEDGER, "cannot use the ledger %s: %s; grant it, or name another user"},
+		[PQ_INCOMPLETE] = {ERROR_LEDGER,
+				   "the ledger %s is incomplete (%s): restore it from a backup or "
+				   "name another with --db"},
+		[PQ_FULL] = {ERROR_LEDGER,
+			     "cannot write to the ledger %s: no space is left there (%s); free some"},
+		[PQ_ENDING] = {ERROR_LEDGER, NULL},
 	};
-	const char *text = q->PQresultErrorField(result, PG_DIAG_MESSAGE_PRIMARY);
+	const char *text = q->PQresultErrorField(result, PG_DIAG_MESSAGE_PRIMARY), *sentence;
+	enum pq_state state = pq_state(q, result);
 	char said[512];
-	size_t i = 0;
 
-	if (q->PQstatus(q->conn) != CONNECTION_OK || pq_state_is(q, result, "57P0"))
+	if (q->PQstatus(q->conn) != CONNECTION_OK || state == PQ_ENDING)
 		return pq_lost(q, err);
-	/* Our own functions speak to the user. */
-	if (pq_state_is(q, result, "FH"))
+	if (state == PQ_SPOKEN)
 		return error_set(err, ERROR_REFUSED, "%s", one_line(text ? text : "", said, sizeof said));
-	while (table[i].state[0] && !pq_state_is(q, result, table[i].state))
-		i++;
 	one_line(text ? text : q->PQerrorMessage(q->conn), said, sizeof said);
+	sentence = table[state].sentence;
+	if (!sentence)
+		return error_set(err, ERROR_LEDGER, "the ledger %s says: %s", q->name, said);
 #pragma GCC diagnostic push
 #pragma GCC diagnostic ignored "-Wformat-nonliteral"
-	error_set(err, ERROR_LEDGER, table[i].sentence, q->name, said);
+	return error_set(err, table[state].kind, sentence, q->name, said);
 #pragma GCC diagnostic pop
-	return table[i].code ? table[i].code : -EINVAL;
 }
 
 int pq_exec(struct pq *q, const char *text, struct error *err)
@@ -489,27 +496,52 @@ int pq_exec(struct pq *q, const char *text, struct error *err)
 	return pq_exec_number(q, text, NULL, err);
 }
 
-int pq_exec_number(struct pq *q, const char *text, int *ret, struct error *err)
+static bool is_good(struct pq *q, const PGresult *result)
+{
+	switch (q->PQresultStatus(result)) {
+	case PGRES_COMMAND_OK:
+	case PGRES_TUPLES_OK:
+	case PGRES_SINGLE_TUPLE:
+	case PGRES_EMPTY_QUERY:
+		return true;
+	default:
+		return false;
+	}
+}
+
+int pq_results(struct pq *q, pq_take_fn take, void *arg, pq_fail_fn fail, struct error *err)
 {
 	int r = 0;
 
-	if (!q->PQsendQuery(q->conn, text))
-		return pq_lost(q, err);
 	for (;;) {
 		PGresult *result = NULL;
 		int n = pq_result(q, &result, r < 0 ? NULL : err);
-		ExecStatusType status;
 
-		if (n < 0)
+		if (n < 0 || !result)
 			return r < 0 ? r : n;
-		if (!result)
-			return r;
-		status = q->PQresultStatus(result);
-		if (r == 0 && status != PGRES_COMMAND_OK && status != PGRES_TUPLES_OK &&
-		    status != PGRES_EMPTY_QUERY)
-			r = pq_error(q, result, err);
-		if (r == 0 && ret && status == PGRES_TUPLES_OK && q->PQntuples(result) > 0)
-			*ret = atoi(q->PQgetvalue(result, 0, 0));
+		if (r == 0 && !is_good(q, result))
+			r = fail(q, result, err);
+		else if (r == 0 && take)
+			r = take(arg, q, result, err);
 		q->PQclear(result);
 	}
+}
+
+int pq_query(struct pq *q, const char *text, pq_take_fn take, void *arg, pq_fail_fn fail, struct error *err)
+{
+	if (q->lost || !q->PQsendQuery(q->conn, text))
+		return pq_lost(q, err);
+	return pq_results(q, take, arg, fail, err);
+}
+
+static int take_number(void *arg, struct pq *q, const PGresult *result, struct error *err UNUSED)
+{
+	if (q->PQntuples(result) > 0)
+		*(int *)arg = atoi(q->PQgetvalue(result, 0, 0));
+	return 0;
+}
+
+int pq_exec_number(struct pq *q, const char *text, int *ret, struct error *err)
+{
+	return pq_query(q, text, ret ? take_number : NULL, ret, pq_error, err);
 }

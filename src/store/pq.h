@@ -89,22 +89,47 @@ char *pq_peer_settings(struct pq *q);
 /* What libpq said last, in one line. */
 const char *pq_said(struct pq *q, char *out, size_t room);
 
-/* Sends what is still to be sent, and waits for the next result; *ret is NULL at the end. -EAGAIN: lost. */
+/* Sends what is still to be sent, and waits for the next result; *ret is NULL at the end. ERROR_AGAIN: lost. */
 int pq_flush(struct pq *q, struct error *err);
 int pq_result(struct pq *q, PGresult **ret, struct error *err);
 /* Reads and forgets what is left of the last query. */
 void pq_drain(struct pq *q);
 
+/* What a failed result says, as one sentence. ERROR_AGAIN where the transaction can be tried again. */
+int pq_error(struct pq *q, const PGresult *result, struct error *err);
+int pq_lost(struct pq *q, struct error *err);
+
+/* All results of what was sent. A good one goes to take (NULL: nobody wants it), any other to fail, which makes an error of
+ * it. After that the rest is read and forgotten, so that the connection is ready for the next query. */
+typedef int (*pq_take_fn)(void *arg, struct pq *q, const PGresult *result, struct error *err);
+typedef int (*pq_fail_fn)(struct pq *q, const PGresult *result, struct error *err);
+int pq_results(struct pq *q, pq_take_fn take, void *arg, pq_fail_fn fail, struct error *err);
+/* The same of a whole query or script, which it sends. */
+int pq_query(struct pq *q, const char *text, pq_take_fn take, void *arg, pq_fail_fn fail, struct error *err);
+
 /* Waits for more from the server, and reads it. */
 int pq_wait(struct pq *q, struct error *err);
-/* A whole query or script whose rows nobody wants; or only the number in the last one (NULL: nor that). */
+/* One whose rows nobody wants; or only the number in the last one (NULL: nor that). */
 int pq_exec(struct pq *q, const char *text, struct error *err);
 int pq_exec_number(struct pq *q, const char *text, int *ret, struct error *err);
 
-/* What a failed result says, as one sentence; -EAGAIN where the transaction can be tried again. */
-int pq_error(struct pq *q, const PGresult *result, struct error *err);
-int pq_lost(struct pq *q, struct error *err);
-/* Is it this SQLSTATE? */
-bool pq_state_is(struct pq *q, const PGresult *result, const char *state);
+/* What its SQLSTATE means to us. */
+enum pq_state {
+	PQ_OTHER,
+	PQ_TAKEN, /* a key, by another one */
+	PQ_DENIED,
+	PQ_INCOMPLETE, /* a schema, a table or a column is not there */
+	PQ_DIVIDED_BY_ZERO,
+	PQ_SPOKEN, /* by a function of ours, to the user */
+	PQ_SERVER, /* from here on not what was asked is at fault: the server is, or another transaction */
+	PQ_BUSY,
+	PQ_LOCKED,
+	PQ_TOO_LONG,
+	PQ_READ_ONLY,
+	PQ_FULL,
+	PQ_CUT_OFF,
+	PQ_ENDING, /* the server, or our session */
+};
+enum pq_state pq_state(struct pq *q, const PGresult *result);
 
 #endif

@@ -6,44 +6,13 @@
 #include "clock.h"
 #include "text.h"
 
-enum { TRANSACTION_TRIES = 5, IDS_AT_ONCE = 4096 };
+enum { IDS_AT_ONCE = 4096 };
 enum { LISTS_MAX = 500000, ITEMS_MAX = 4000000 }; /* of one row: several times what the most files need */
-
-static int once(struct ledger *l, queue_body body, void *arg, struct error *err)
-{
-	struct backend *b = l->backend;
-	int r = ledger_begin(l, err);
-
-	if (r < 0)
-		return r;
-	r = body(l, arg, err);
-	if (r == 0)
-		r = b->ops->commit(b, err);
-	if (r != 0)
-		b->ops->rollback(b);
-	return r < 0 ? r : 0;
-}
-
-int queue_transaction(struct ledger *l, queue_body body, void *arg, struct error *err)
-{
-	int tries = TRANSACTION_TRIES, r;
-
-	do
-		r = once(l, body, arg, err);
-	while (r == -EAGAIN && --tries > 0);
-	return r;
-}
-
-static int take_time(void *arg, const struct value *row, struct error *err UNUSED)
-{
-	*(int64_t *)arg = value_to_integer(row, 0);
-	return 0;
-}
 
 int queue_now(struct ledger *l, int64_t *ret, struct error *err)
 {
 	if (l->backend->ops->dialect != SQL_SQLITE)
-		return ledger_run(l, SQL_NOW, NULL, 0, take_time, ret, err);
+		return ledger_run(l, SQL_NOW, NULL, 0, take_integer, ret, err);
 	*ret = clock_utc();
 	return 0;
 }
@@ -89,25 +58,24 @@ int queue_run_ids(struct ledger *l, enum sql which, char *const *ids, size_t n, 
 		  row_fn fn, void *arg, struct error *err)
 {
 	_cleanup_buffer_ struct buffer json = {0};
-	int r = 0;
 
-	for (size_t i = 0; i < n && r == 0;) {
+	for (size_t i = 0; i < n;) {
 		struct value params[2];
 		size_t last = n - i < IDS_AT_ONCE ? n : i + IDS_AT_ONCE;
 
 		json.size = 0;
 		/* Nothing in an id needs to be escaped. */
 		for (const char *before = "["; i < last; i++, before = ",")
-			if (buffer_printf(&json, "%s\"%s\"", before, ids[i]) < 0)
-				return error_memory(err);
+			buffer_printf(&json, "%s\"%s\"", before, ids[i]);
 		if (buffer_puts(&json, "]") < 0)
 			return error_memory(err);
 		params[0] = value_text(json.data);
 		if (extra)
 			params[1] = *extra;
-		r = ledger_run(l, which, params, extra ? 2 : 1, fn, arg, err);
+		if (ledger_run(l, which, params, extra ? 2 : 1, fn, arg, err) < 0)
+			return -1;
 	}
-	return r;
+	return 0;
 }
 
 int known_compare(const void *a, const void *b)
@@ -123,7 +91,7 @@ struct look {
 
 static struct known *look_find(const struct look *look, const struct value *id)
 {
-	struct known key = {.id = id->kind == VALUE_TEXT ? id->data : ""};
+	struct known key = {.id = value_words(id)};
 
 	return bsearch(&key, look->list, look->n, sizeof key, known_compare);
 }
@@ -155,7 +123,6 @@ int queue_know(struct ledger *l, struct known *list, size_t n, int64_t stamp, st
 {
 	struct look look = {list, n, stamp};
 	_cleanup_free_ char **ids = calloc(n + 1, sizeof *ids);
-	int r;
 
 	if (!ids)
 		return error_memory(err);
@@ -164,15 +131,16 @@ int queue_know(struct ledger *l, struct known *list, size_t n, int64_t stamp, st
 		list[i].standing = STANDING_UNKNOWN;
 		list[i].is_mine = false;
 	}
-	r = queue_run_ids(l, SQL_QUEUE_STATES, ids, n, NULL, take_state, &look, err);
-	return r < 0 ? r : queue_run_ids(l, SQL_KNOWN, ids, n, NULL, take_known, &look, err);
+	if (queue_run_ids(l, SQL_QUEUE_STATES, ids, n, NULL, take_state, &look, err) < 0)
+		return -1;
+	return queue_run_ids(l, SQL_KNOWN, ids, n, NULL, take_known, &look, err);
 }
 
 /* An empty list is two bytes here and two hundred in memory: 100 MB of them would end a worker for want of memory. What
  * stands within strings counts as well, which nobody feels. */
 static int check_amount(const struct value *v, struct error *err)
 {
-	const char *text = v->kind == VALUE_TEXT ? v->data : "";
+	const char *text = value_words(v);
 	size_t lists = 0, items = 0;
 
 	for (size_t i = 0; i < (v->kind == VALUE_TEXT ? v->size : 0); i++) {
@@ -186,20 +154,21 @@ static int check_amount(const struct value *v, struct error *err)
 
 static int load_inputs(struct inputs *ret, const struct value *v, struct error *err)
 {
-	json_t *json = NULL;
-	int r = value_to_json(v, &json, err);
+	json_auto_t *json = NULL;
 
-	if (r == 0 && !json_is_array(json))
-		r = error_set(err, ERROR_LEDGER, "the ledger holds inputs that are no list: it is damaged");
-	if (r == 0)
-		r = inputs_from_json(ret, json, err);
-	for (size_t i = 0; r == 0 && i < ret->count; i++)
+	if (value_to_json(v, &json, err) < 0)
+		return -1;
+	if (!json_is_array(json))
+		return error_set(err, ERROR_LEDGER,
+				 "the ledger holds inputs that are no list: it is damaged");
+	if (inputs_from_json(ret, json, err) < 0)
+		return -1;
+	for (size_t i = 0; i < ret->count; i++)
 		if (!ret->list[i].source)
-			r = error_set(
+			return error_set(
 				err, ERROR_LEDGER,
 				"the ledger holds an input that does not say where it was: it is damaged");
-	json_decref(json);
-	return r;
+	return 0;
 }
 
 /* What a row says is its submitter's word, who need not have used our `submit`: what makes no sense is his failure, not
@@ -207,18 +176,14 @@ static int load_inputs(struct inputs *ret, const struct value *v, struct error *
 static int load_words(struct job *ret, const struct value *row, struct error *err)
 {
 	struct error why = ERROR_INIT;
-	int r = check_amount(&row[QUEUE_REQUEST], &why);
 
-	if (r == 0)
-		r = check_amount(&row[QUEUE_INPUTS], &why);
-	if (r == 0)
-		r = value_to_json(&row[QUEUE_REQUEST], &ret->request, &why);
-	if (r == 0)
-		r = load_inputs(&ret->inputs, &row[QUEUE_INPUTS], &why);
-	if (r == 0 || r == -ENOMEM) {
-		if (r < 0)
-			*err = why;
-		return r;
+	if (check_amount(&row[QUEUE_REQUEST], &why) == 0 && check_amount(&row[QUEUE_INPUTS], &why) == 0 &&
+	    value_to_json(&row[QUEUE_REQUEST], &ret->request, &why) == 0 &&
+	    load_inputs(&ret->inputs, &row[QUEUE_INPUTS], &why) == 0)
+		return 0;
+	if (why.errnum == ENOMEM) {
+		*err = why;
+		return -1;
 	}
 	inputs_done(&ret->inputs);
 	ret->unreadable = strdup(why.message);
@@ -227,8 +192,6 @@ static int load_words(struct job *ret, const struct value *row, struct error *er
 
 int queue_job_load(struct job *ret, const struct value *row, struct error *err)
 {
-	int r;
-
 	job_init(ret);
 	value_to_fixed(&row[QUEUE_ID], ret->id, sizeof ret->id);
 	value_to_fixed(&row[QUEUE_TOKEN], ret->token, sizeof ret->token);
@@ -241,10 +204,10 @@ int queue_job_load(struct job *ret, const struct value *row, struct error *err)
 	ret->cpus_milli = (uint64_t)value_to_integer(&row[QUEUE_CPUS], 0);
 	ret->submitted = value_to_integer(&row[QUEUE_SUBMITTED], 0);
 	ret->attempt = (int)value_to_integer(&row[QUEUE_ATTEMPT], 0);
-	r = value_to_text(&row[QUEUE_SUBMITTER], &ret->submitter, err);
-	if (r == 0)
-		r = value_to_text(&row[QUEUE_OWNER], &ret->owner, err);
-	return r < 0 ? r : load_words(ret, row, err);
+	if (value_to_text(&row[QUEUE_SUBMITTER], &ret->submitter, err) < 0 ||
+	    value_to_text(&row[QUEUE_OWNER], &ret->owner, err) < 0)
+		return -1;
+	return load_words(ret, row, err);
 }
 
 void ledger_hurry(struct ledger *l, uint64_t lease_ns)

@@ -49,16 +49,13 @@ int ledger_array_tasks(struct ledger *l, const char *array, bool and_ledger, tas
 {
 	struct listing listing = {.fn = fn, .arg = arg};
 	struct array_range range = {0};
-	struct value params[2];
-	int r = id_check(array, err);
 
-	if (r < 0)
-		return r;
+	if (id_check(array, err) < 0)
+		return -1;
 	array_range_of(array, &range);
 	listing.prefix = strlen(range.from);
-	params[0] = value_text(range.from);
-	params[1] = value_text(range.to);
-	return ledger_run(l, and_ledger ? SQL_ARRAY_KNOWN : SQL_ARRAY_QUEUED, params, 2, take_task, &listing,
+	return ledger_run(l, and_ledger ? SQL_ARRAY_KNOWN : SQL_ARRAY_QUEUED,
+			  LEDGER_VALUES(value_text(range.from), value_text(range.to)), take_task, &listing,
 			  err);
 }
 
@@ -82,9 +79,8 @@ int array_standing(struct ledger *l, const char *name, enum standing *ret, struc
 	struct array_range range = {0};
 
 	array_range_of(name, &range);
-	return ledger_run(l, SQL_ARRAY_STANDING,
-			  (struct value[]){value_text(range.from), value_text(range.to)}, 2, take_standing,
-			  ret, err);
+	return ledger_run(l, SQL_ARRAY_STANDING, LEDGER_VALUES(value_text(range.from), value_text(range.to)),
+			  take_standing, ret, err);
 }
 
 static int take_id(void *arg, const struct value *row, struct error *err UNUSED)
@@ -100,7 +96,7 @@ int array_witness(struct ledger *l, const char *name, const char *below, char re
 	*ret = 0;
 	array_range_of(name, &range);
 	return ledger_run(l, SQL_ARRAY_WITNESS,
-			  (struct value[]){value_text(range.from), value_text(below ? below : range.to)}, 2,
+			  LEDGER_VALUES(value_text(range.from), value_text(below ? below : range.to)),
 			  take_id, ret, err);
 }
 
@@ -108,13 +104,13 @@ int ledger_refuse_array(struct ledger *l, const char *id, struct error *err)
 {
 	struct array_range range = {0};
 	char task[ID_ROOM] = "";
-	int r;
 
 	array_range_of(id, &range);
-	r = ledger_run(l, SQL_ARRAY_ANY, (struct value[]){value_text(range.from), value_text(range.to)}, 2,
-		       take_id, task, err);
-	if (r < 0 || !*task)
-		return r;
+	if (ledger_run(l, SQL_ARRAY_ANY, LEDGER_VALUES(value_text(range.from), value_text(range.to)), take_id,
+		       task, err) < 0)
+		return -1;
+	if (!*task)
+		return 0;
 	return error_set(
 		err, ERROR_REFUSED,
 		"cannot run '%s': there is an array of this name, with the task '%s'; choose another name",
@@ -123,27 +119,21 @@ int ledger_refuse_array(struct ledger *l, const char *id, struct error *err)
 
 int array_pass_on(struct ledger *l, const char *id, struct error *err)
 {
-	char name[ID_ROOM], witness[ID_ROOM];
+	char name[ID_ROOM], witness[ID_ROOM], reason[ID_ROOM + 32];
 	enum standing standing = STANDING_UNKNOWN;
-	int r;
 
 	if (!array_of(id, name))
 		return 0;
-	r = array_witness(l, name, id, witness, err);
-	if (r == 0 && *witness)
-		return ledger_run(l, SQL_ARRAY_PASS,
-				  (struct value[]){value_text(id), value_text(name), value_text(witness)}, 3,
-				  NULL, NULL, err);
+	if (array_witness(l, name, id, witness, err) < 0)
+		return -1;
+	if (*witness)
+		return ledger_do(l, SQL_ARRAY_PASS, err, value_text(id), value_text(name),
+				 value_text(witness));
 	/* One may have failed at the moment at which somebody was submitted who comes after all. */
-	if (r == 0)
-		r = array_standing(l, name, &standing, err);
-	if (r == 0 && standing == STANDING_ENDED) {
-		char reason[ID_ROOM + 32];
-
-		snprintf(reason, sizeof reason, "a task of '%s' did not succeed", name);
-		return queue_cancel_after(l, (char *const[]){name}, 1, reason, err);
-	}
-	return r < 0 ? r
-		     : ledger_run(l, SQL_ARRAY_MET, (struct value[]){value_text(id), value_text(name)}, 2,
-				  NULL, NULL, err);
+	if (array_standing(l, name, &standing, err) < 0)
+		return -1;
+	if (standing != STANDING_ENDED)
+		return ledger_do(l, SQL_ARRAY_MET, err, value_text(id), value_text(name));
+	snprintf(reason, sizeof reason, "a task of '%s' did not succeed", name);
+	return queue_cancel_after(l, (char *const[]){name}, 1, reason, err);
 }

@@ -32,7 +32,7 @@ static int target_compare(const void *a, const void *b)
 static int take_state(void *arg, const struct value *row, struct error *err UNUSED)
 {
 	struct chunk *c = arg;
-	struct target key = {.id = row[0].kind == VALUE_TEXT ? row[0].data : ""}, *t;
+	struct target key = {.id = value_words(&row[0])}, *t;
 
 	t = bsearch(&key, c->by_id, c->n, sizeof key, target_compare);
 	if (!t || row[1].kind != VALUE_TEXT || job_state_parse(row[1].data, &t->state) < 0)
@@ -52,15 +52,15 @@ static bool is_waiting(const struct target *t)
 static int cancel_behind(struct ledger *l, const struct ids *ids, struct error *err)
 {
 	char reason[ID_ROOM + 32];
-	int r = 0;
 
 	if (ids->count > FEW)
 		return queue_cancel_after(l, ids->list, ids->count, "what it comes after was cancelled", err);
-	for (size_t i = 0; i < ids->count && r == 0; i++) {
+	for (size_t i = 0; i < ids->count; i++) {
 		snprintf(reason, sizeof reason, "'%s' was cancelled", ids->list[i]);
-		r = queue_cancel_after(l, &ids->list[i], 1, reason, err);
+		if (queue_cancel_after(l, &ids->list[i], 1, reason, err) < 0)
+			return -1;
 	}
-	return r;
+	return 0;
 }
 
 static int cancel_chunk(struct ledger *l, void *arg, struct error *err)
@@ -69,28 +69,24 @@ static int cancel_chunk(struct ledger *l, void *arg, struct error *err)
 	struct value why = value_text("cancelled");
 	struct chunk *c = arg;
 	bool any = false;
-	int r = 0;
 
-	for (size_t i = 0; i < c->n && r == 0; i++)
-		r = ids_add(&all, c->by_id[i].id, err);
-	if (r == 0)
-		r = queue_run_ids(l, SQL_QUEUE_STATES, all.list, all.count, NULL, take_state, c, err);
-	for (size_t i = 0; i < c->n && r == 0; i++) {
+	for (size_t i = 0; i < c->n; i++)
+		if (ids_add(&all, c->by_id[i].id, err) < 0)
+			return -1;
+	if (queue_run_ids(l, SQL_QUEUE_STATES, all.list, all.count, NULL, take_state, c, err) < 0)
+		return -1;
+	for (size_t i = 0; i < c->n; i++) {
 		const struct target *t = &c->by_id[i];
-		struct value key = value_text(t->id);
+		bool is_running = t->found && t->state == JOB_RUNNING;
 
-		if (is_waiting(t))
-			r = ids_add(&waiting, t->id, err);
-		else if (t->found && t->state == JOB_RUNNING)
-			r = ledger_run(l, SQL_QUEUE_CANCELLING, &key, 1, NULL, NULL, err);
-		any |= is_waiting(t) || (t->found && t->state == JOB_RUNNING);
+		if ((is_waiting(t) && ids_add(&waiting, t->id, err) < 0) ||
+		    (is_running && ledger_do(l, SQL_QUEUE_CANCELLING, err, value_text(t->id)) < 0))
+			return -1;
+		any |= is_waiting(t) || is_running;
 	}
-	if (r == 0)
-		r = queue_run_ids(l, SQL_QUEUE_CANCEL, waiting.list, waiting.count, &why, NULL, NULL, err);
-	if (r == 0)
-		r = cancel_behind(l, &waiting, err);
-	if (r < 0)
-		return r;
+	if (queue_run_ids(l, SQL_QUEUE_CANCEL, waiting.list, waiting.count, &why, NULL, NULL, err) < 0 ||
+	    cancel_behind(l, &waiting, err) < 0)
+		return -1;
 	return any ? queue_ring(l, err) : 1;
 }
 
@@ -106,17 +102,16 @@ int ledger_cancel_many(struct ledger *l, char *const *ids, cancelled_fn fn, void
 {
 	_cleanup_free_ struct chunk *c = malloc(sizeof *c);
 	_cleanup_free_ struct target *places = calloc(CHUNK, sizeof *places);
-	int r = 0;
 
 	if (!c || !places)
 		return error_memory(err);
-	for (size_t i = 0; ids[i] && r == 0; i += c->n) {
+	for (size_t i = 0; ids[i]; i += c->n) {
 		for (c->n = 0; c->n < CHUNK && ids[i + c->n]; c->n++)
 			c->by_id[c->n] = (struct target){.id = ids[i + c->n], .place = i + c->n};
 		qsort(c->by_id, c->n, sizeof c->by_id[0], target_compare);
-		r = queue_transaction(l, cancel_chunk, c, err);
-		if (r == 0)
-			tell(c, i, places, fn, arg);
+		if (ledger_transaction(l, cancel_chunk, c, err) < 0)
+			return -1;
+		tell(c, i, places, fn, arg);
 	}
-	return r;
+	return 0;
 }

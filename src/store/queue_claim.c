@@ -111,12 +111,6 @@ static uint64_t less(uint64_t a, uint64_t b)
 	return a > b ? a - b : 0;
 }
 
-static int take_pages(void *arg, const struct value *row, struct error *err UNUSED)
-{
-	*(int64_t *)arg = value_to_integer(&row[0], 0);
-	return 0;
-}
-
 static void serve(struct line *line, int64_t at)
 {
 	line->share.running++;
@@ -131,24 +125,18 @@ static int take(struct ledger *l, struct claim *c, struct line *owner, struct li
 	int64_t at = c->now + (int64_t)c->n * SERVED_STEP_NS;
 
 	memcpy(j->token, c->tokens[c->n], TOKEN_SIZE);
-
-	struct value params[] = {
-		value_text(j->id),
-		value_text(c->order->worker),
-		value_text(j->token),
-		value_integer(j->attempt),
-		value_time(c->now + (int64_t)c->order->lease_ns),
-		value_integer((int64_t)(c->order->lease_ns / NSEC_PER_MSEC)),
-	};
-	int r = ledger_run(l, SQL_CLAIM_TAKE, params, ARRAY_SIZE(params), take_pages, &c->pages, err);
-
+	if (ledger_ask(l, SQL_CLAIM_TAKE, &c->pages, err, value_text(j->id), value_text(c->order->worker),
+		       value_text(j->token), value_integer(j->attempt),
+		       value_time(c->now + (int64_t)c->order->lease_ns),
+		       value_integer((int64_t)(c->order->lease_ns / NSEC_PER_MSEC))) < 0)
+		return -1;
 	if (c->n == 0)
 		c->pages_look = c->pages - c->pages_before;
 	c->memory_free = less(c->memory_free, j->memory_bytes);
 	c->cpus_free = less(c->cpus_free, j->cpus_milli);
 	serve(owner, at);
 	serve(s, at);
-	return r;
+	return 0;
 }
 
 /* The next one of this submitter's, if there is one and it fits: c->n counts it. */
@@ -182,23 +170,20 @@ static int claim_next(struct ledger *l, struct claim *c, struct line *owner, str
 static int note_served(struct ledger *l, struct error *err)
 {
 	const struct line *root = &l->claims->root;
-	int r = 0;
 
 	for (size_t i = 0; i < root->n; i++) {
 		const struct line *owner = &root->lines[i];
 
-		for (size_t k = 0; k < owner->n && r == 0; k++) {
+		for (size_t k = 0; k < owner->n; k++) {
 			struct line *s = &owner->lines[k];
-			struct value params[] = {value_text(owner->name), value_text(s->name),
-						 value_time(s->share.served)};
 
-			if (s->is_touched)
-				r = ledger_run(l, SQL_CLAIM_SERVED, params, ARRAY_SIZE(params), NULL, NULL,
-					       err);
+			if (s->is_touched && ledger_do(l, SQL_CLAIM_SERVED, err, value_text(owner->name),
+						       value_text(s->name), value_time(s->share.served)) < 0)
+				return -1;
 			s->is_touched = false;
 		}
 	}
-	return r;
+	return 0;
 }
 
 static int take_claimed(void *arg, const struct value *row, struct error *err)
@@ -212,12 +197,11 @@ static int take_claimed(void *arg, const struct value *row, struct error *err)
 static int find_claimed(struct ledger *l, struct claim *c, struct error *err)
 {
 	_cleanup_ids_ struct ids tokens = {0};
-	int r = 0;
 
-	for (size_t i = 0; i < c->max && r == 0; i++)
-		r = ids_add(&tokens, c->tokens[i], err);
-	return r < 0 ? r
-		     : queue_run_ids(l, SQL_CLAIMED, tokens.list, tokens.count, NULL, take_claimed, c, err);
+	for (size_t i = 0; i < c->max; i++)
+		if (ids_add(&tokens, c->tokens[i], err) < 0)
+			return -1;
+	return queue_run_ids(l, SQL_CLAIMED, tokens.list, tokens.count, NULL, take_claimed, c, err);
 }
 
 static int take_begin(void *arg, const struct value *row, struct error *err UNUSED)
@@ -239,17 +223,18 @@ static int claim_begin(struct ledger *l, struct claim *c, struct error *err)
 static int claim_some(struct ledger *l, struct claim *c, struct error *err)
 {
 	struct line_order o = {c->order->memory_total, c->order->cpus_total, c->order->cap};
-	int r = 0;
 
-	while (r == 0 && c->n < c->max && !c->full) {
+	while (c->n < c->max && !c->full) {
 		struct line *owner, *s;
 
-		r = line_next(l, &l->claims->root, &o, &owner, &s, err);
-		if (r < 0 || !owner)
+		if (line_next(l, &l->claims->root, &o, &owner, &s, err) < 0)
+			return -1;
+		if (!owner)
 			break;
-		r = claim_next(l, c, owner, s, err);
+		if (claim_next(l, c, owner, s, err) < 0)
+			return -1;
 	}
-	return r;
+	return 0;
 }
 
 /* Was it so dear that the next ones go on from here? SQLite has no dead rows: there it never is. */
@@ -277,7 +262,6 @@ static void remember(struct ledger *l, const struct claim *c)
 static int claim(struct ledger *l, void *arg, struct error *err)
 {
 	struct claim *c = arg;
-	int r = 0;
 
 	jobs_done(c);
 	c->full = false;
@@ -286,64 +270,60 @@ static int claim(struct ledger *l, void *arg, struct error *err)
 	c->cpus_free = c->order->cpus_free;
 	if (c->tries++) {
 		claim_memory_forget(l);
-		r = find_claimed(l, c, err);
+		if (find_claimed(l, c, err) < 0)
+			return -1;
+		if (c->n)
+			return 1;
 	}
-	if (r < 0 || c->n)
-		return r < 0 ? r : 1;
 	c->believed = is_believed(l, c->order);
-	if (c->order->cap > 0 && l->backend->ops->dialect == SQL_POSTGRES)
-		r = ledger_run(l, SQL_CLAIM_LOCK, NULL, 0, NULL, NULL, err);
-	if (r == 0)
-		r = memory_make(l, err);
-	if (r == 0)
-		r = claim_begin(l, c, err);
-	if (r == 0 && c->believed)
-		r = claim_some(l, c, err);
-	if (r < 0 || c->n || c->full)
-		return r;
+	if ((c->order->cap > 0 && l->backend->ops->dialect == SQL_POSTGRES &&
+	     ledger_run(l, SQL_CLAIM_LOCK, NULL, 0, NULL, NULL, err) < 0) ||
+	    memory_make(l, err) < 0 || claim_begin(l, c, err) < 0 ||
+	    (c->believed && claim_some(l, c, err) < 0))
+		return -1;
+	if (c->n || c->full)
+		return 0;
 	c->believed = false;
-	r = note_served(l, err);
+	if (note_served(l, err) < 0)
+		return -1;
 	line_done(&l->claims->root);
-	if (r == 0)
-		r = claim_some(l, c, err);
-	return r < 0 ? r : note_served(l, err);
-}
-
-static int take_any(void *arg, const struct value *row UNUSED, struct error *err UNUSED)
-{
-	*(bool *)arg = true;
-	return 0;
+	if (claim_some(l, c, err) < 0)
+		return -1;
+	return note_served(l, err);
 }
 
 static int make_tokens(struct claim *c, struct error *err)
 {
-	int r = 0;
-
 	c->tokens = calloc(c->max, TOKEN_SIZE);
 	if (!c->tokens)
 		return error_memory(err);
-	for (size_t i = 0; i < c->max && r == 0; i++)
-		r = token_make(c->tokens[i], err);
-	return r;
+	for (size_t i = 0; i < c->max; i++)
+		if (token_make(c->tokens[i], err) < 0)
+			return -1;
+	return 0;
+}
+
+static int claim_any(struct ledger *l, struct claim *c, struct error *err)
+{
+	int64_t any = is_believed(l, c->order);
+
+	/* Mostly there is nothing: that is found out without a transaction. */
+	if (c->max && !any && ledger_run(l, SQL_CLAIM_ANY, NULL, 0, take_integer, &any, err) < 0)
+		return -1;
+	if (!c->max || !any)
+		return 0;
+	return make_tokens(c, err) < 0 ? -1 : ledger_transaction(l, claim, c, err);
 }
 
 int ledger_claim(struct ledger *l, const struct claim_order *o, struct job *ret, size_t max, size_t *ret_n,
 		 bool *ret_full, struct error *err)
 {
 	_cleanup_(claim_done) struct claim c = {.order = o, .ret = ret, .max = max};
-	bool any = is_believed(l, o);
-	/* Mostly there is nothing: that is found out without a transaction. */
-	int r = max && !any ? ledger_run(l, SQL_CLAIM_ANY, NULL, 0, take_any, &any, err) : 0;
 
-	if (r == 0 && any && max) {
-		r = make_tokens(&c, err);
-		if (r == 0)
-			r = queue_transaction(l, claim, &c, err);
-	}
-	if (r < 0) {
+	if (claim_any(l, &c, err) < 0) {
 		claim_memory_forget(l);
 		jobs_done(&c);
-		return r;
+		return -1;
 	}
 	if (l->claims)
 		remember(l, &c);
@@ -393,16 +373,14 @@ static int look(struct ledger *l, struct heartbeat *h, struct error *err)
 static int heartbeat(struct ledger *l, void *arg, struct error *err)
 {
 	struct heartbeat *h = arg;
-	struct value params[] = {value_text(h->worker),
-				 {.kind = VALUE_NULL},
-				 value_integer((int64_t)(h->lease_ns / NSEC_PER_MSEC))};
 	int64_t now = 0;
-	int r = queue_now(l, &now, err);
 
-	params[1] = value_time(now + (int64_t)h->lease_ns);
-	if (r == 0)
-		r = ledger_run(l, SQL_LEASE_PROLONG, params, 3, NULL, NULL, err);
-	return r < 0 ? r : look(l, h, err);
+	if (queue_now(l, &now, err) < 0 ||
+	    ledger_do(l, SQL_LEASE_PROLONG, err, value_text(h->worker),
+		      value_time(now + (int64_t)h->lease_ns),
+		      value_integer((int64_t)(h->lease_ns / NSEC_PER_MSEC))) < 0)
+		return -1;
+	return look(l, h, err);
 }
 
 static int tell(struct heartbeat *h, int r, lease_fn fn, void *arg)
@@ -418,7 +396,7 @@ int ledger_heartbeat(struct ledger *l, const char *worker, uint64_t lease_ns, le
 {
 	struct heartbeat h = {.worker = worker, .lease_ns = lease_ns};
 
-	return tell(&h, queue_transaction(l, heartbeat, &h, err), fn, arg);
+	return tell(&h, ledger_transaction(l, heartbeat, &h, err), fn, arg);
 }
 
 int ledger_leases(struct ledger *l, const char *worker, lease_fn fn, void *arg, struct error *err)

@@ -73,14 +73,12 @@ int dues_look(struct ledger *l, struct lease_watch *w, int64_t now, struct error
 	struct value after = value_time(now + (int64_t)job_back_off(0));
 	struct looking k = {.before = w, .now = now};
 	uint64_t begun = clock_now();
-	int r;
 
 	if (begun < w->dues_look_ns)
 		return 0;
-	r = ledger_run(l, SQL_DUES, &after, 1, take_due, &k, err);
-	if (r < 0) {
+	if (ledger_run(l, SQL_DUES, &after, 1, take_due, &k, err) < 0) {
 		free(k.list);
-		return r;
+		return -1;
 	}
 	dues_done(w);
 	w->dues = k.list;
@@ -97,16 +95,13 @@ static bool is_ripe(const struct lease_watch *w, const struct due *x)
 static int wake_ripe(struct ledger *l, void *arg, struct error *err)
 {
 	const struct lease_watch *w = arg;
-	int r = 0;
 
 	claim_memory_forget(l);
-	for (size_t i = 0; i < w->dues_count && r == 0; i++) {
-		struct value params[] = {value_text(w->dues[i].id), value_time(w->dues[i].at)};
-
-		if (is_ripe(w, &w->dues[i]))
-			r = ledger_run(l, SQL_QUEUE_WAKE, params, ARRAY_SIZE(params), NULL, NULL, err);
-	}
-	return r < 0 ? r : queue_ring(l, err);
+	for (size_t i = 0; i < w->dues_count; i++)
+		if (is_ripe(w, &w->dues[i]) && ledger_do(l, SQL_QUEUE_WAKE, err, value_text(w->dues[i].id),
+							 value_time(w->dues[i].at)) < 0)
+			return -1;
+	return queue_ring(l, err);
 }
 
 int dues_wake(struct ledger *l, struct lease_watch *w, bool *ret_any, struct error *err)
@@ -115,7 +110,7 @@ int dues_wake(struct ledger *l, struct lease_watch *w, bool *ret_any, struct err
 	for (size_t i = 0; i < w->dues_count; i++)
 		*ret_any = *ret_any || is_ripe(w, &w->dues[i]);
 	w->dues_look_ns = *ret_any ? 0 : w->dues_look_ns;
-	return *ret_any ? queue_transaction(l, wake_ripe, w, err) : 0;
+	return *ret_any ? ledger_transaction(l, wake_ripe, w, err) : 0;
 }
 
 int64_t dues_wait(const struct lease_watch *w)

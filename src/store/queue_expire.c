@@ -80,10 +80,11 @@ static void over_done(struct over *o)
 static int take_over(void *arg, const struct value *row, struct error *err)
 {
 	struct over *o = arg;
-	int r = queue_job_load(&o->job, row, err);
 
 	o->found = true;
-	return r < 0 ? r : value_to_text(&row[QUEUE_WORKER], &o->worker, err);
+	if (queue_job_load(&o->job, row, err) < 0)
+		return -1;
+	return value_to_text(&row[QUEUE_WORKER], &o->worker, err);
 }
 
 /* All that can be said of an attempt whose worker is not heard of any more. */
@@ -121,36 +122,32 @@ static int expire_one(struct ledger *l, void *arg, struct error *err)
 	struct value params[] = {value_text(e->lease->id), value_text(e->lease->token),
 				 value_time(e->lease->until)};
 	int64_t now = 0;
-	int number = 0, r = queue_lock_briefly(l, err);
+	int number = 0;
 
 	e->done = false;
 	attempt_init(&a);
-	if (r == 0)
-		r = queue_now(l, &now, err);
-	if (r == 0 && l->backend->connection != e->connection)
+	if (queue_lock_briefly(l, err) < 0 || queue_now(l, &now, err) < 0)
+		return -1;
+	if (l->backend->connection != e->connection)
 		return 1;
-	if (r == 0)
-		r = ledger_run(l, SQL_LEASE_OVER, params, ARRAY_SIZE(params), take_over, &o, err);
-	if (r < 0 || !o.found)
-		return r < 0 ? r : 1;
-	r = describe(&a, &o, now, err);
-	if (r == 0)
-		r = commit_within(l, &a, &number, err);
-	e->done = r == 0;
-	return r;
+	if (ledger_run(l, SQL_LEASE_OVER, params, ARRAY_SIZE(params), take_over, &o, err) < 0)
+		return -1;
+	if (!o.found)
+		return 1;
+	if (describe(&a, &o, now, err) < 0 || commit_within(l, &a, &number, err) < 0)
+		return -1;
+	e->done = true;
+	return 0;
 }
 
 static int wake_due(struct ledger *l, void *arg UNUSED, struct error *err)
 {
-	struct value param;
 	int64_t now = 0;
-	int r = queue_now(l, &now, err);
 
 	claim_memory_forget(l);
-	param = value_time(now);
-	if (r == 0)
-		r = ledger_run(l, SQL_QUEUE_DUE, &param, 1, NULL, NULL, err);
-	return r < 0 ? r : queue_ring(l, err);
+	if (queue_now(l, &now, err) < 0 || ledger_do(l, SQL_QUEUE_DUE, err, value_time(now)) < 0)
+		return -1;
+	return queue_ring(l, err);
 }
 
 /* ---- the two looks ---- */
@@ -213,15 +210,13 @@ static int watch_look(struct ledger *l, struct lease_watch *w, int64_t now, stru
 	struct looking k = {.before = w, .now = now};
 	struct value params[] = {value_time(now), value_integer(QUEUE_LEASE_MAX_NS / NSEC_PER_MSEC),
 				 value_text(w->worker ? w->worker : "")};
-	int r;
 
 	if (w->connection != l->backend->connection || was_shut(l, w))
 		leases_done(w);
 	w->connection = l->backend->connection;
-	r = ledger_run(l, SQL_LEASES_OVER, params, ARRAY_SIZE(params), take_watched, &k, err);
-	if (r < 0) {
+	if (ledger_run(l, SQL_LEASES_OVER, params, ARRAY_SIZE(params), take_watched, &k, err) < 0) {
 		free(k.list);
-		return r;
+		return -1;
 	}
 	for (size_t i = 0; i < k.count; i++)
 		if (!k.list[i].seen_ns || w->connection != l->backend->connection)
@@ -243,22 +238,20 @@ static bool is_ripe(const struct watched *x, uint64_t now)
 static int watch_expire(struct ledger *l, struct lease_watch *w, uint64_t begun, unsigned *expired,
 			struct error *err)
 {
-	int r = 0;
-
-	for (size_t i = 0; i < w->count && r == 0; i++) {
+	for (size_t i = 0; i < w->count; i++) {
 		struct expiring e = {.lease = &w->list[i], .connection = w->connection};
 
 		if (w->lease_ns && !is_ripe(e.lease, begun))
 			continue;
-		r = queue_transaction(l, expire_one, &e, err);
-		if (r == -EBUSY) /* who waits for it is locked: next time */
-			r = 0;
-		else if (r == 0 && e.done) {
+		if (ledger_transaction(l, expire_one, &e, err) < 0) {
+			if (err->kind != ERROR_LOCKED) /* who waits for it is locked: next time */
+				return -1;
+		} else if (e.done) {
 			++*expired;
 			w->list[i--] = w->list[--w->count];
 		}
 	}
-	return r;
+	return 0;
 }
 
 /* How long until there is something to do; negative: nothing. */
@@ -287,17 +280,14 @@ static int64_t wait_of(const struct ledger *l, const struct next *n, const struc
 
 static int look_at_both(struct ledger *l, struct lease_watch *w, const struct next *n, struct error *err)
 {
-	int r = 0;
-
-	if (n->lease)
-		r = watch_look(l, w, n->now, err);
-	else
+	if (n->lease && watch_look(l, w, n->now, err) < 0)
+		return -1;
+	if (!n->lease)
 		leases_done(w);
-	if (n->due && r == 0)
-		r = dues_look(l, w, n->now, err);
-	else if (r == 0)
-		dues_done(w);
-	return r;
+	if (n->due)
+		return dues_look(l, w, n->now, err);
+	dues_done(w);
+	return 0;
 }
 
 int ledger_expire(struct ledger *l, struct lease_watch *watch, unsigned *ret_expired, int64_t *ret_next,
@@ -307,23 +297,17 @@ int ledger_expire(struct ledger *l, struct lease_watch *watch, unsigned *ret_exp
 	unsigned expired = 0;
 	bool has_woken = false;
 	struct next n;
-	int r = look(l, &n, err);
-	bool was_due = n.due && n.due <= n.now;
+	bool was_due;
 
-	if (r == 0)
-		r = look_at_both(l, watch, &n, err);
-	if (r == 0)
-		r = watch_expire(l, watch, begun, &expired, err);
-	if (r == 0 && was_due)
-		r = queue_transaction(l, wake_due, NULL, err);
-	if (r == 0)
-		r = dues_wake(l, watch, &has_woken, err);
-	if (r == 0 && (expired || was_due || has_woken))
-		r = look(l, &n, err);
-	if (r == 0 && has_woken)
-		r = dues_look(l, watch, n.now, err);
-	if (r < 0)
-		return r;
+	if (look(l, &n, err) < 0)
+		return -1;
+	was_due = n.due && n.due <= n.now;
+	if (look_at_both(l, watch, &n, err) < 0 || watch_expire(l, watch, begun, &expired, err) < 0 ||
+	    (was_due && ledger_transaction(l, wake_due, NULL, err) < 0) ||
+	    dues_wake(l, watch, &has_woken, err) < 0 ||
+	    ((expired || was_due || has_woken) && look(l, &n, err) < 0) ||
+	    (has_woken && dues_look(l, watch, n.now, err) < 0))
+		return -1;
 	if (ret_expired)
 		*ret_expired = expired;
 	if (ret_next) {

@@ -27,7 +27,7 @@ static int take_line(void *arg, const struct value *row, struct error *err)
 
 	w->taken++;
 	if (value_to_text(&row[0], &name, err) < 0)
-		return -ENOMEM;
+		return -1;
 	/* They stand in a circle. */
 	if (!name || of->is_whole || (of->n && strcmp(of->lines[0].name, name) == 0)) {
 		of->is_whole = true;
@@ -116,26 +116,23 @@ static struct line *choose(const struct line *of, int cap)
 static int choose_further(struct ledger *l, struct line *of, const char *owner, int cap, struct line **ret,
 			  struct error *err)
 {
-	int r = 0;
-
-	while (!(*ret = choose(of, cap)) && !of->is_whole && r == 0)
-		r = look_further(l, of, owner, err);
-	return r;
+	while (!(*ret = choose(of, cap)) && !of->is_whole)
+		if (look_further(l, of, owner, err) < 0)
+			return -1;
+	return 0;
 }
 
 /* NULL: none of his has anything for us. */
 static int next_submitter(struct ledger *l, struct line *owner, const struct line_order *o, struct line **ret,
 			  struct error *err)
 {
-	int r;
-
 	for (;;) {
-		r = choose_further(l, owner, owner->name, 0, ret, err);
-		if (r < 0 || !*ret || (*ret)->n_groups)
-			return r;
-		r = look_groups(l, owner->name, *ret, o, err);
-		if (r < 0)
-			return r;
+		if (choose_further(l, owner, owner->name, 0, ret, err) < 0)
+			return -1;
+		if (!*ret || (*ret)->n_groups)
+			return 0;
+		if (look_groups(l, owner->name, *ret, o, err) < 0)
+			return -1;
 		(*ret)->is_empty = (*ret)->n_groups == 0;
 	}
 }
@@ -143,16 +140,16 @@ static int next_submitter(struct ledger *l, struct line *owner, const struct lin
 int line_next(struct ledger *l, struct line *root, const struct line_order *o, struct line **ret_owner,
 	      struct line **ret_submitter, struct error *err)
 {
-	int r;
-
 	for (;;) {
 		*ret_submitter = NULL;
-		r = choose_further(l, root, NULL, o->cap, ret_owner, err);
-		if (r < 0 || !*ret_owner)
-			return r;
-		r = next_submitter(l, *ret_owner, o, ret_submitter, err);
-		if (r < 0 || *ret_submitter)
-			return r;
+		if (choose_further(l, root, NULL, o->cap, ret_owner, err) < 0)
+			return -1;
+		if (!*ret_owner)
+			return 0;
+		if (next_submitter(l, *ret_owner, o, ret_submitter, err) < 0)
+			return -1;
+		if (*ret_submitter)
+			return 0;
 		(*ret_owner)->is_empty = true;
 	}
 }

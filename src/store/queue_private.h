@@ -1,6 +1,5 @@
 /*
- * What the files of the queue share: transactions that are repeated, the database's clock, many ids at once; and the
- * fence, which commit.c holds.
+ * What the files of the queue share: the database's clock, many ids at once; and the fence, which commit.c holds.
  *
  * Locks are taken in one order: a queue row, its analysis, the rows that wait for it.
  */
@@ -11,15 +10,10 @@
 #include "queue.h"
 #include "store.h"
 
-/* body within a transaction, again from its begin if the connection was lost or somebody was in the way: it must not
- * depend on what an earlier try left, and what that one did may have been committed. 1 out of body: rolled back, and 0. */
-typedef int (*queue_body)(struct ledger *l, void *arg, struct error *err);
-int queue_transaction(struct ledger *l, queue_body body, void *arg, struct error *err);
-
 /* Now, UTC ns, by the clock that all who share this ledger go by. */
 int queue_now(struct ledger *l, int64_t *ret, struct error *err);
 
-/* In this transaction a lock that somebody has is -EBUSY, at once: submitters can lock rows of their own, and who has the
+/* In this transaction a lock that somebody has is ERROR_LOCKED, at once: submitters can lock rows of their own, and who has the
  * leases must not wait for them. SQLite has no locks of rows. */
 int queue_lock_briefly(struct ledger *l, struct error *err);
 

@@ -61,13 +61,12 @@ static int look(struct ledger *l, enum sql which, row_fn row, char *const *ids, 
 {
 	struct listing listing = {fn, arg};
 	_cleanup_ids_ struct ids good = {0};
-	int r = 0;
 
 	/* What is no id is not known either. */
-	for (; ids && *ids && r == 0; ids++)
-		if (id_check(*ids, NULL) == 0)
-			r = ids_add(&good, *ids, err);
-	return r < 0 ? r : queue_run_ids(l, which, good.list, good.count, NULL, row, &listing, err);
+	for (; ids && *ids; ids++)
+		if (id_check(*ids, NULL) == 0 && ids_add(&good, *ids, err) < 0)
+			return -1;
+	return queue_run_ids(l, which, good.list, good.count, NULL, row, &listing, err);
 }
 
 int ledger_queue_look(struct ledger *l, char *const *ids, queued_fn fn, void *arg, struct error *err)
@@ -125,19 +124,25 @@ static int loading_after(void *arg, const struct value *row, struct error *err)
 	return 0;
 }
 
+static int load(struct ledger *l, const char *id, struct loading *ret, struct error *err)
+{
+	struct value key = value_text(id);
+
+	if (ledger_run(l, SQL_QUEUE_JOB, &key, 1, loading_row, ret, err) < 0)
+		return -1;
+	if (!ret->found)
+		return error_set(err, ERROR_NOT_FOUND, "'%s' is not in the queue of %s", id,
+				 l->backend->name);
+	return ledger_run(l, SQL_AFTER, &key, 1, loading_after, ret, err);
+}
+
 int ledger_queue_load(struct ledger *l, const char *id, struct job *ret, struct error *err)
 {
 	struct loading loading = {.found = false};
-	struct value key = value_text(id);
-	int r = ledger_run(l, SQL_QUEUE_JOB, &key, 1, loading_row, &loading, err);
 
-	if (r == 0 && !loading.found)
-		r = error_set(err, ERROR_NOT_FOUND, "'%s' is not in the queue of %s", id, l->backend->name);
-	if (r == 0)
-		r = ledger_run(l, SQL_AFTER, &key, 1, loading_after, &loading, err);
-	if (r < 0) {
+	if (load(l, id, &loading, err) < 0) {
 		job_done(&loading.job);
-		return r;
+		return -1;
 	}
 	*ret = loading.job;
 	return 0;
@@ -186,11 +191,11 @@ int ledger_queue_count_some(struct ledger *l, char after[ID_ROOM], uint64_t coun
 			    struct error *err)
 {
 	struct counting c = {.counts = counts};
-	struct value params[] = {value_text(after), value_integer(COUNT_AT_ONCE)};
-	int r = ledger_run(l, SQL_QUEUE_COUNTS_SOME, params, ARRAY_SIZE(params), count_some_row, &c, err);
 
-	if (r < 0)
-		return r;
+	if (ledger_run(l, SQL_QUEUE_COUNTS_SOME,
+		       LEDGER_VALUES(value_text(after), value_integer(COUNT_AT_ONCE)), count_some_row, &c,
+		       err) < 0)
+		return -1;
 	memcpy(after, c.last, sizeof c.last);
 	return c.seen == COUNT_AT_ONCE;
 }

@@ -39,11 +39,12 @@ int queue_lock(struct ledger *l, const char *id, struct queue_row *ret, struct e
 
 static int lock_known(struct ledger *l, const char *id, struct queue_row *ret, struct error *err)
 {
-	int r = queue_lock(l, id, ret, err);
-
-	if (r == 0 && !ret->found)
-		r = error_set(err, ERROR_NOT_FOUND, "'%s' is not in the queue of %s", id, l->backend->name);
-	return r;
+	if (queue_lock(l, id, ret, err) < 0)
+		return -1;
+	if (!ret->found)
+		return error_set(err, ERROR_NOT_FOUND, "'%s' is not in the queue of %s", id,
+				 l->backend->name);
+	return 0;
 }
 
 static bool is_ours(const struct queue_row *row, const char *token)
@@ -71,11 +72,10 @@ int queue_committed(struct ledger *l, const struct attempt *a, struct error *err
 {
 	enum verdict verdict = VERDICT_NONE;
 	struct value key = value_text(a->token);
-	int r = ledger_run(l, SQL_TOKEN_VERDICT, &key, 1, take_verdict, &verdict, err);
 
-	if (r == 0 && verdict == VERDICT_LOST && a->verdict != VERDICT_LOST)
-		r = lease_lost(a->id, err);
-	return r;
+	if (ledger_run(l, SQL_TOKEN_VERDICT, &key, 1, take_verdict, &verdict, err) < 0)
+		return -1;
+	return verdict == VERDICT_LOST && a->verdict != VERDICT_LOST ? lease_lost(a->id, err) : 0;
 }
 
 /* Who comes after an array comes after each of its tasks. */
@@ -83,45 +83,37 @@ static int add_arrays(struct ids *ids, struct error *err)
 {
 	char name[ID_ROOM], last[ID_ROOM] = "";
 	size_t n = ids->count;
-	int r = 0;
 
-	for (size_t i = 0; i < n && r == 0; i++) {
+	for (size_t i = 0; i < n; i++) {
 		if (!array_of(ids->list[i], name) || strcmp(name, last) == 0)
 			continue;
 		memcpy(last, name, sizeof last);
-		r = ids_add(ids, name, err);
+		if (ids_add(ids, name, err) < 0)
+			return -1;
 	}
-	return r;
+	return 0;
 }
 
 int queue_cancel_after(struct ledger *l, char *const *ids, size_t n, const char *reason, struct error *err)
 {
 	_cleanup_ids_ struct ids level = {0};
 	struct value why = value_text(reason);
-	int r = 0;
 
-	for (size_t i = 0; i < n && r == 0; i++)
-		r = ids_add(&level, ids[i], err);
-	while (r == 0 && level.count) {
+	for (size_t i = 0; i < n; i++)
+		if (ids_add(&level, ids[i], err) < 0)
+			return -1;
+	while (level.count) {
 		_cleanup_ids_ struct ids next = {0};
 
-		r = add_arrays(&level, err);
-		if (r < 0)
-			break;
-
-		r = queue_run_ids(l, SQL_AFTER_WAITING, level.list, level.count, NULL, ids_take, &next, err);
-		if (r == 0)
-			r = queue_run_ids(l, SQL_QUEUE_CANCEL, next.list, next.count, &why, NULL, NULL, err);
+		if (add_arrays(&level, err) < 0 ||
+		    queue_run_ids(l, SQL_AFTER_WAITING, level.list, level.count, NULL, ids_take, &next, err) <
+			    0 ||
+		    queue_run_ids(l, SQL_QUEUE_CANCEL, next.list, next.count, &why, NULL, NULL, err) < 0)
+			return -1;
 		ids_done(&level);
 		level = next;
 		next = (struct ids){0};
 	}
-	return r;
-}
-
-static int take_count(void *arg, const struct value *row, struct error *err UNUSED)
-{
-	*(int64_t *)arg = value_to_integer(&row[0], 0);
 	return 0;
 }
 
@@ -130,27 +122,25 @@ static int release_after(struct ledger *l, const char *id, struct error *err)
 {
 	struct value key = value_text(id);
 	int64_t waiting = 0;
-	int r = ledger_run(l, SQL_AFTER_LOCK, &key, 1, take_count, &waiting, err);
 
-	if (r == 0 && waiting)
-		r = array_pass_on(l, id, err);
-	if (r == 0 && waiting)
-		r = ledger_run(l, SQL_AFTER_READY, &key, 1, NULL, NULL, err);
-	return r < 0 ? r : ledger_run(l, SQL_AFTER_MET, &key, 1, NULL, NULL, err);
+	if (ledger_ask(l, SQL_AFTER_LOCK, &waiting, err, key) < 0)
+		return -1;
+	if (waiting && (array_pass_on(l, id, err) < 0 || ledger_do(l, SQL_AFTER_READY, err, key) < 0))
+		return -1;
+	return ledger_do(l, SQL_AFTER_MET, err, key);
 }
 
 /* Our own failures, and what the submitter wants tried again. */
 static bool can_be_mended(const struct queue_row *row, const struct attempt *a)
 {
-	const char *code = a->error_code ? a->error_code : "";
+	enum error_kind code = error_kind_parse(a->error_code);
 
 	if (a->verdict == VERDICT_SUCCEEDED || a->verdict == VERDICT_CANCELLED)
 		return false;
 	if (a->verdict == VERDICT_LOST || row->retry_on & 1u << a->verdict)
 		return true;
-	return a->verdict == VERDICT_REFUSED && (strcmp(code, error_kind_name(ERROR_SYSTEM)) == 0 ||
-						 strcmp(code, error_kind_name(ERROR_LEDGER)) == 0 ||
-						 strcmp(code, error_kind_name(ERROR_BUSY)) == 0);
+	return a->verdict == VERDICT_REFUSED &&
+	       (code == ERROR_SYSTEM || code == ERROR_LEDGER || code == ERROR_BUSY);
 }
 
 static int end_after(struct ledger *l, const struct attempt *a, struct error *err)
@@ -167,27 +157,20 @@ int queue_settle(struct ledger *l, const struct queue_row *row, const struct att
 		 struct error *err)
 {
 	bool again = !row->cancelling && row->tries < row->retries && can_be_mended(row, a);
-	const char *reason = a->reason ? a->reason : a->error_message;
 	int64_t now = 0;
-	int r = is_ours(row, a->token) ? queue_now(l, &now, err) : lease_lost(a->id, err);
 
-	if (r == 0) {
-		struct value params[] = {
-			value_text(a->id),
-			value_text(job_state_name(again ? JOB_WAITING : JOB_FINISHED)),
-			value_integer(row->tries + again),
-			value_time(again ? now + (int64_t)job_back_off(row->tries) : 0),
-			value_text(verdict_name(a->verdict)),
-			value_integer(a->status),
-			value_text(reason),
-			value_integer(number),
-		};
-
-		r = ledger_run(l, SQL_QUEUE_SETTLE, params, ARRAY_SIZE(params), NULL, NULL, err);
-	}
-	if (r == 0 && !again)
-		r = end_after(l, a, err);
-	return r < 0 ? r : queue_ring(l, err);
+	if (!is_ours(row, a->token))
+		return lease_lost(a->id, err);
+	if (queue_now(l, &now, err) < 0 ||
+	    ledger_do(l, SQL_QUEUE_SETTLE, err, value_text(a->id),
+		      value_text(job_state_name(again ? JOB_WAITING : JOB_FINISHED)),
+		      value_integer(row->tries + again),
+		      value_time(again ? now + (int64_t)job_back_off(row->tries) : 0),
+		      value_text(verdict_name(a->verdict)), value_integer(a->status),
+		      value_text(a->reason ? a->reason : a->error_message), value_integer(number)) < 0 ||
+	    (!again && end_after(l, a, err) < 0))
+		return -1;
+	return queue_ring(l, err);
 }
 
 /* ---- cancel, release, retry ---- */
@@ -216,12 +199,11 @@ static int cancel_now(struct ledger *l, const char *id, struct error *err)
 static int cancel(struct ledger *l, void *arg, struct error *err)
 {
 	struct change *c = arg;
-	struct value key = value_text(c->id);
 	struct queue_row row;
-	int r = lock_known(l, c->id, &row, err);
+	int r;
 
-	if (r < 0)
-		return r;
+	if (lock_known(l, c->id, &row, err) < 0)
+		return -1;
 	c->before = row.state;
 	switch (row.state) {
 	case JOB_WAITING:
@@ -229,7 +211,7 @@ static int cancel(struct ledger *l, void *arg, struct error *err)
 		r = cancel_now(l, c->id, err);
 		break;
 	case JOB_RUNNING:
-		r = ledger_run(l, SQL_QUEUE_CANCELLING, &key, 1, NULL, NULL, err);
+		r = ledger_do(l, SQL_QUEUE_CANCELLING, err, value_text(c->id));
 		break;
 	default:
 		return 1;
@@ -240,11 +222,12 @@ static int cancel(struct ledger *l, void *arg, struct error *err)
 int ledger_cancel(struct ledger *l, const char *id, enum job_state *ret_state, struct error *err)
 {
 	struct change c = {.id = id};
-	int r = queue_transaction(l, cancel, &c, err);
 
-	if (r == 0 && ret_state)
+	if (ledger_transaction(l, cancel, &c, err) < 0)
+		return -1;
+	if (ret_state)
 		*ret_state = c.before;
-	return r;
+	return 0;
 }
 
 static int release(struct ledger *l, void *arg, struct error *err)
@@ -252,28 +235,19 @@ static int release(struct ledger *l, void *arg, struct error *err)
 	const struct change *c = arg;
 	struct queue_row row = {0};
 	int64_t now = 0;
-	int r = c->is_brief ? queue_lock_briefly(l, err) : 0;
 
 	claim_memory_forget(l);
-	if (r == 0)
-		r = queue_lock(l, c->id, &row, err);
-	if (r == 0 && !is_ours(&row, c->token))
+	if ((c->is_brief && queue_lock_briefly(l, err) < 0) || queue_lock(l, c->id, &row, err) < 0)
+		return -1;
+	if (!is_ours(&row, c->token))
 		return 1;
-	if (r == 0)
-		r = queue_now(l, &now, err);
-	if (r == 0) {
-		struct value params[] = {
-			value_text(c->id),
-			value_text(job_state_name(c->delay_ns ? JOB_WAITING : JOB_QUEUED)),
-			value_time(c->delay_ns ? now + (int64_t)c->delay_ns : 0),
-			value_text(c->reason),
-		};
-
-		r = ledger_run(l, SQL_QUEUE_RELEASE, params, ARRAY_SIZE(params), NULL, NULL, err);
-	}
-	if (r == 0 && row.cancelling)
-		r = cancel_now(l, c->id, err);
-	return r < 0 ? r : queue_ring(l, err);
+	if (queue_now(l, &now, err) < 0 ||
+	    ledger_do(l, SQL_QUEUE_RELEASE, err, value_text(c->id),
+		      value_text(job_state_name(c->delay_ns ? JOB_WAITING : JOB_QUEUED)),
+		      value_time(c->delay_ns ? now + (int64_t)c->delay_ns : 0), value_text(c->reason)) < 0 ||
+	    (row.cancelling && cancel_now(l, c->id, err) < 0))
+		return -1;
+	return queue_ring(l, err);
 }
 
 int ledger_release_for(struct ledger *l, const char *id, const char *token, uint64_t delay_ns,
@@ -281,7 +255,7 @@ int ledger_release_for(struct ledger *l, const char *id, const char *token, uint
 {
 	struct change c = {.id = id, .token = token, .delay_ns = delay_ns, .reason = reason};
 
-	return queue_transaction(l, release, &c, err);
+	return ledger_transaction(l, release, &c, err);
 }
 
 int ledger_release(struct ledger *l, const char *id, const char *token, uint64_t delay_ns, struct error *err)
@@ -294,14 +268,34 @@ int ledger_release_if_free(struct ledger *l, const char *id, const char *token, 
 {
 	struct change c = {
 		.id = id, .token = token, .delay_ns = delay_ns, .reason = reason, .is_brief = true};
-	int r = queue_transaction(l, release, &c, err);
+	int r = ledger_transaction(l, release, &c, err);
 
-	return r == -EBUSY ? 1 : r;
+	return r < 0 && err->kind == ERROR_LOCKED ? 1 : r;
 }
 
 static int take_unmet(void *arg, const struct value *row, struct error *err)
 {
 	return value_to_integer(&row[1], 0) ? 0 : ids_take(arg, row, err);
+}
+
+/* What it comes after, as it is now. */
+static int check_unmet(struct ledger *l, const char *id, struct known *k, struct error *err)
+{
+	if (k->standing == STANDING_UNKNOWN) {
+		if (array_standing(l, k->id, &k->standing, err) < 0)
+			return -1;
+		if (k->standing == STANDING_ACTIVE)
+			return error_set(
+				err, ERROR_REFUSED,
+				"cannot try '%s' again: it comes after the array '%s', which has not ended yet",
+				id, k->id);
+	}
+	if (k->standing != STANDING_ENDED && k->standing != STANDING_UNKNOWN)
+		return 0;
+	return error_set(err, ERROR_REFUSED,
+			 "cannot try '%s' again: it comes after '%s', which %s; 'fumehood retry %s' first",
+			 id, k->id,
+			 k->standing == STANDING_ENDED ? "did not succeed" : "nobody knows any more", k->id);
 }
 
 /* Where it begins again: it may have to wait for others as before. */
@@ -310,41 +304,25 @@ static int retry_state(struct ledger *l, const char *id, enum job_state *ret, st
 	_cleanup_ids_ struct ids unmet = {0};
 	_cleanup_free_ struct known *known = NULL;
 	struct value key = value_text(id);
-	int r = ledger_run(l, SQL_AFTER, &key, 1, take_unmet, &unmet, err);
 
+	if (ledger_run(l, SQL_AFTER, &key, 1, take_unmet, &unmet, err) < 0)
+		return -1;
 	known = calloc(unmet.count + 1, sizeof *known);
 	if (!known)
 		return error_memory(err);
 	for (size_t i = 0; i < unmet.count; i++)
 		known[i].id = unmet.list[i];
-	if (r == 0)
-		r = queue_know(l, known, unmet.count, 0, err); /* they came in their order */
+	if (queue_know(l, known, unmet.count, 0, err) < 0) /* they came in their order */
+		return -1;
 	*ret = JOB_QUEUED;
-	for (size_t i = 0; r == 0 && i < unmet.count; i++) {
-		if (known[i].standing == STANDING_UNKNOWN) {
-			r = array_standing(l, known[i].id, &known[i].standing, err);
-			if (r == 0 && known[i].standing == STANDING_ACTIVE)
-				r = error_set(
-					err, ERROR_REFUSED,
-					"cannot try '%s' again: it comes after the array '%s', which has not ended yet",
-					id, known[i].id);
-		}
+	for (size_t i = 0; i < unmet.count; i++) {
+		if (check_unmet(l, id, &known[i], err) < 0)
+			return -1;
 		if (known[i].standing == STANDING_ACTIVE)
 			*ret = JOB_WAITING;
-		if (known[i].standing == STANDING_ENDED || known[i].standing == STANDING_UNKNOWN)
-			r = error_set(
-				err, ERROR_REFUSED,
-				"cannot try '%s' again: it comes after '%s', which %s; 'fumehood retry %s' first",
-				id, known[i].id,
-				known[i].standing == STANDING_ENDED ? "did not succeed"
-								    : "nobody knows any more",
-				known[i].id);
 	}
 	/* One that has succeeded, and whose row was removed, will not say so again. */
-	if (r == 0)
-		r = ledger_run(l, *ret == JOB_QUEUED ? SQL_AFTER_ALL_MET : SQL_AFTER_RECALL, &key, 1, NULL,
-			       NULL, err);
-	return r;
+	return ledger_do(l, *ret == JOB_QUEUED ? SQL_AFTER_ALL_MET : SQL_AFTER_RECALL, err, key);
 }
 
 static int retry(struct ledger *l, void *arg, struct error *err)
@@ -352,11 +330,10 @@ static int retry(struct ledger *l, void *arg, struct error *err)
 	struct change *c = arg;
 	enum job_state state = JOB_QUEUED;
 	struct queue_row row;
-	int r = lock_known(l, c->id, &row, err);
 
 	claim_memory_forget(l);
-	if (r < 0)
-		return r;
+	if (lock_known(l, c->id, &row, err) < 0)
+		return -1;
 	/* The connection was lost in the middle of our own commit. */
 	if (c->tries++ && (row.state == JOB_QUEUED || row.state == JOB_WAITING))
 		return 1;
@@ -365,18 +342,15 @@ static int retry(struct ledger *l, void *arg, struct error *err)
 				 job_state_name(row.state));
 	if (row.state == JOB_FINISHED && row.verdict == VERDICT_SUCCEEDED)
 		return error_set(err, ERROR_REFUSED, "cannot try '%s' again: it has succeeded", c->id);
-	r = retry_state(l, c->id, &state, err);
-	if (r == 0) {
-		struct value params[] = {value_text(c->id), value_text(job_state_name(state))};
-
-		r = ledger_run(l, SQL_QUEUE_AGAIN, params, ARRAY_SIZE(params), NULL, NULL, err);
-	}
-	return r < 0 ? r : queue_ring(l, err);
+	if (retry_state(l, c->id, &state, err) < 0 ||
+	    ledger_do(l, SQL_QUEUE_AGAIN, err, value_text(c->id), value_text(job_state_name(state))) < 0)
+		return -1;
+	return queue_ring(l, err);
 }
 
 int ledger_retry(struct ledger *l, const char *id, struct error *err)
 {
 	struct change c = {.id = id};
 
-	return queue_transaction(l, retry, &c, err);
+	return ledger_transaction(l, retry, &c, err);
 }

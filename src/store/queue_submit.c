@@ -10,8 +10,6 @@
 #include "queue_submit.h"
 #include "text.h"
 
-enum { SECURE_TRIES = 5 };
-
 static void submit_done(struct submit *s)
 {
 	free(s->entries);
@@ -60,19 +58,18 @@ static int check_twice(const struct submit *s, struct error *err)
 
 static int sort_entries(struct submit *s, const struct job *jobs, struct error *err)
 {
-	int r = 0;
-
 	s->entries = calloc(s->n + 1, sizeof *s->entries);
 	s->by_id = calloc(s->n + 1, sizeof(struct entry *));
 	if (!s->entries || !s->by_id)
 		return error_memory(err);
-	for (size_t i = 0; i < s->n && r == 0; i++) {
+	for (size_t i = 0; i < s->n; i++) {
 		s->entries[i] = (struct entry){.job = &jobs[i], .position = i};
 		s->by_id[i] = &s->entries[i];
-		r = id_check(jobs[i].id, err);
+		if (id_check(jobs[i].id, err) < 0)
+			return -1;
 	}
 	qsort(s->by_id, s->n, sizeof(struct entry *), entry_compare);
-	return r < 0 ? r : check_twice(s, err);
+	return check_twice(s, err);
 }
 
 static int sort_parents(struct submit *s, struct error *err)
@@ -154,7 +151,7 @@ static int decide(struct submit *s, struct error *err)
 {
 	_cleanup_free_ struct known *list = calloc(s->n + 1, sizeof *list);
 	size_t n = 0;
-	int r;
+	bool is_mine = false;
 
 	if (!list)
 		return error_memory(err);
@@ -163,38 +160,44 @@ static int decide(struct submit *s, struct error *err)
 		if (entry_find(s, s->by_id[i]->job->id) == s->by_id[i])
 			list[n++].id = s->by_id[i]->job->id;
 	}
-	r = queue_know(s->l, list, n, s->stamp, err);
-	for (size_t i = 0; i < n && r >= 0; i++) {
+	if (queue_know(s->l, list, n, s->stamp, err) < 0)
+		return -1;
+	for (size_t i = 0; i < n; i++) {
 		struct entry *e = entry_find(s, list[i].id);
 
 		if (list[i].is_mine)
-			r = e->is_new = true;
-		else if (r == 0)
-			r = submit_decide(s, e, &list[i], err);
+			is_mine = e->is_new = true;
+		else if (!is_mine && submit_decide(s, e, &list[i], err) < 0)
+			return -1;
 	}
-	return r;
+	return is_mine;
 }
 
 /* A name that nobody has may be that of an array. */
+static int know_array(struct submit *s, struct known *k, struct error *err)
+{
+	if (array_standing(s->l, k->id, &k->standing, err) < 0)
+		return -1;
+	if (k->standing != STANDING_ACTIVE)
+		return 0;
+	if (array_witness(s->l, k->id, NULL, k->witness, err) < 0)
+		return -1;
+	/* The last has ended in between: how, is looked at once more. */
+	return *k->witness ? 0 : array_standing(s->l, k->id, &k->standing, err);
+}
+
 int submit_know_parents(struct submit *s, struct error *err)
 {
-	int r = queue_know(s->l, s->parents, s->n_parents, s->stamp, err);
-
-	for (size_t i = 0; i < s->n_parents && r == 0; i++) {
+	if (queue_know(s->l, s->parents, s->n_parents, s->stamp, err) < 0)
+		return -1;
+	for (size_t i = 0; i < s->n_parents; i++) {
 		struct known *k = &s->parents[i];
 
 		*k->witness = 0;
-		if (k->standing == STANDING_UNKNOWN && !entry_find(s, k->id))
-			r = array_standing(s->l, k->id, &k->standing, err);
-		else
-			continue;
-		if (r == 0 && k->standing == STANDING_ACTIVE)
-			r = array_witness(s->l, k->id, NULL, k->witness, err);
-		/* The last has ended in between: how, is looked at once more. */
-		if (r == 0 && k->standing == STANDING_ACTIVE && !*k->witness)
-			r = array_standing(s->l, k->id, &k->standing, err);
+		if (k->standing == STANDING_UNKNOWN && !entry_find(s, k->id) && know_array(s, k, err) < 0)
+			return -1;
 	}
-	return r;
+	return 0;
 }
 
 int submit_check_parent(const char *id, const struct known *parent, struct error *err)
@@ -236,20 +239,24 @@ static int check_after(const struct submit *s, const struct entry *e, const char
 static int forget_replaced(const struct submit *s, struct error *err)
 {
 	_cleanup_ids_ struct ids fresh = {0}, replaced = {0};
-	int r = 0;
 
-	for (size_t i = 0; i < s->n && r == 0; i++) {
-		if (s->entries[i].is_new)
-			r = ids_add(&fresh, s->entries[i].job->id, err);
-		if (r == 0 && s->entries[i].replaces)
-			r = ids_add(&replaced, s->entries[i].job->id, err);
+	for (size_t i = 0; i < s->n; i++) {
+		const struct entry *e = &s->entries[i];
+
+		if ((e->is_new && ids_add(&fresh, e->job->id, err) < 0) ||
+		    (e->replaces && ids_add(&replaced, e->job->id, err) < 0))
+			return -1;
 	}
-	/* Whose they are the queue says: it goes last. */
-	if (r == 0)
-		r = queue_run_ids(s->l, SQL_AFTER_FORGET, fresh.list, fresh.count, NULL, NULL, NULL, err);
-	return r < 0 ? r
-		     : queue_run_ids(s->l, SQL_QUEUE_FORGET, replaced.list, replaced.count, NULL, NULL, NULL,
-				     err);
+	return submit_forget(s, &fresh, &replaced, err);
+}
+
+/* Whose they are the queue says: it goes last. */
+int submit_forget(const struct submit *s, const struct ids *after, const struct ids *queued,
+		  struct error *err)
+{
+	if (queue_run_ids(s->l, SQL_AFTER_FORGET, after->list, after->count, NULL, NULL, NULL, err) < 0)
+		return -1;
+	return queue_run_ids(s->l, SQL_QUEUE_FORGET, queued->list, queued->count, NULL, NULL, NULL, err);
 }
 
 static const char *submitter_of(const struct job *j)
@@ -261,11 +268,9 @@ int submit_add_names(const struct submit *s, struct error *err)
 {
 	_cleanup_strv_ char **seen = NULL;
 	const char *last = NULL;
-	int r = 0;
 
-	for (size_t i = 0; i < s->n && r == 0; i++) {
+	for (size_t i = 0; i < s->n; i++) {
 		const char *name = submitter_of(s->entries[i].job);
-		struct value param = value_text(name);
 		char **old = seen;
 
 		if (!s->entries[i].is_new || (last && strcmp(last, name) == 0))
@@ -275,11 +280,12 @@ int submit_add_names(const struct submit *s, struct error *err)
 			old++;
 		if (old && *old)
 			continue;
-		r = strv_append(&seen, name) < 0
-			    ? error_memory(err)
-			    : ledger_run(s->l, SQL_SUBMITTER_ADD, &param, 1, NULL, NULL, err);
+		if (strv_append(&seen, name) < 0)
+			return error_memory(err);
+		if (ledger_do(s->l, SQL_SUBMITTER_ADD, err, value_text(name)) < 0)
+			return -1;
 	}
-	return r;
+	return 0;
 }
 
 int submit_add_job(struct submit *s, const struct job *j, const char *id, enum job_state state,
@@ -303,18 +309,22 @@ int submit_add_job(struct submit *s, const struct job *j, const char *id, enum j
 		value_bool(false),
 	};
 
-	return s->l->backend->ops->rows_add(s->l->backend, row, err);
+	return ledger_rows_add(s->l, row, err);
+}
+
+char *submit_inputs(const struct job *j)
+{
+	json_auto_t *inputs = inputs_to_json(&j->inputs);
+
+	return inputs ? json_dumps(inputs, JSON_COMPACT) : NULL;
 }
 
 static int add_job(struct submit *s, const struct entry *e, struct error *err)
 {
 	const struct job *j = e->job;
-	json_t *inputs_json = inputs_to_json(&j->inputs);
-	_cleanup_free_ char *request = json_dumps(j->request, JSON_COMPACT);
-	_cleanup_free_ char *inputs = inputs_json ? json_dumps(inputs_json, JSON_COMPACT) : NULL;
+	_cleanup_free_ char *request = json_dumps(j->request, JSON_COMPACT), *inputs = submit_inputs(j);
 	enum job_state state = JOB_QUEUED;
 
-	json_decref(inputs_json);
 	if (!request || !inputs)
 		return error_memory(err);
 	for (char **a = j->after; a && *a; a++) {
@@ -330,13 +340,12 @@ static int add_job(struct submit *s, const struct entry *e, struct error *err)
 
 static int add_jobs(struct submit *s, struct error *err)
 {
-	struct backend *b = s->l->backend;
-	int r = b->ops->rows_begin(b, TABLE_QUEUE, err);
-
-	for (size_t i = 0; i < s->n && r == 0; i++)
-		if (s->entries[i].is_new)
-			r = add_job(s, &s->entries[i], err);
-	return r < 0 ? r : b->ops->rows_end(b, err);
+	if (ledger_rows_begin(s->l, TABLE_QUEUE, err) < 0)
+		return -1;
+	for (size_t i = 0; i < s->n; i++)
+		if (s->entries[i].is_new && add_job(s, &s->entries[i], err) < 0)
+			return -1;
+	return ledger_rows_end(s->l, err);
 }
 
 static bool named_before(char *const *after, size_t i)
@@ -348,58 +357,65 @@ static bool named_before(char *const *after, size_t i)
 }
 
 /* Unless it is named itself. */
-int submit_add_witness(struct submit *s, const char *id, char *const *after, const char *array,
+static int add_witness(struct submit *s, const char *id, char *const *after, const char *array,
 		       struct error *err)
 {
 	const struct known key = {.id = array};
 	const struct known *k = bsearch(&key, s->parents, s->n_parents, sizeof key, known_compare);
-	struct value row[3];
 
 	if (!k || !*k->witness)
 		return 0;
 	for (; after && *after; after++)
 		if (strcmp(*after, k->witness) == 0)
 			return 0;
-	row[0] = value_text(id);
-	row[1] = value_text(k->witness);
-	row[2] = value_bool(false);
-	return s->l->backend->ops->rows_add(s->l->backend, row, err);
+	return ledger_rows_add(
+		s->l, (struct value[]){value_text(id), value_text(k->witness), value_bool(false)}, err);
+}
+
+int submit_add_parent(struct submit *s, const char *id, char *const *after, const char *parent, bool is_met,
+		      struct error *err)
+{
+	const struct value row[] = {value_text(id), value_text(parent), value_bool(is_met)};
+
+	if (ledger_rows_add(s->l, row, err) < 0)
+		return -1;
+	return add_witness(s, id, after, parent, err);
 }
 
 static int add_after(struct submit *s, const struct entry *e, struct error *err)
 {
-	int r = 0;
+	char *const *after = e->job->after;
 
-	for (size_t i = 0; e->job->after && e->job->after[i] && r == 0; i++) {
-		const struct value row[] = {
-			value_text(e->job->id),
-			value_text(e->job->after[i]),
-			value_bool(check_after(s, e, e->job->after[i], err) == 1),
-		};
-
-		if (!named_before(e->job->after, i))
-			r = s->l->backend->ops->rows_add(s->l->backend, row, err);
-		if (r == 0 && !named_before(e->job->after, i))
-			r = submit_add_witness(s, e->job->id, e->job->after, e->job->after[i], err);
-	}
-	return r;
+	for (size_t i = 0; after && after[i]; i++)
+		if (!named_before(after, i) &&
+		    submit_add_parent(s, e->job->id, after, after[i], check_after(s, e, after[i], err) == 1,
+				      err) < 0)
+			return -1;
+	return 0;
 }
 
 static int add_afters(struct submit *s, struct error *err)
 {
-	struct backend *b = s->l->backend;
-	int r = s->n_parents ? b->ops->rows_begin(b, TABLE_QUEUE_AFTER, err) : 0;
+	if (!s->n_parents)
+		return 0;
+	if (ledger_rows_begin(s->l, TABLE_QUEUE_AFTER, err) < 0)
+		return -1;
+	for (size_t i = 0; i < s->n; i++)
+		if (s->entries[i].is_new && add_after(s, &s->entries[i], err) < 0)
+			return -1;
+	return ledger_rows_end(s->l, err);
+}
 
-	for (size_t i = 0; i < s->n && r == 0; i++)
-		if (s->entries[i].is_new)
-			r = add_after(s, &s->entries[i], err);
-	return r < 0 || !s->n_parents ? r : b->ops->rows_end(b, err);
+int submit_stamp(struct submit *s, struct error *err)
+{
+	if (s->stamp == 0 && queue_now(s->l, &s->stamp, err) < 0)
+		return -1;
+	s->stamp = s->stamp / 1000 * 1000;
+	return 0;
 }
 
 static int store(struct ledger *l, void *arg, struct error *err)
 {
-	static int (*const steps[])(const struct submit *, struct error *) = {forget_replaced,
-									      submit_add_names};
 	struct submit *s = arg;
 	int r;
 
@@ -407,47 +423,26 @@ static int store(struct ledger *l, void *arg, struct error *err)
 	if (s->array)
 		return submit_store_array(s, err);
 	r = decide(s, err);
-	/* Only what is found by a later try can be ours. */
-	if (r == 0 && s->stamp == 0)
-		r = queue_now(l, &s->stamp, err);
-	s->stamp = s->stamp / 1000 * 1000;
-	if (r == 0)
-		r = submit_know_parents(s, err);
-	for (size_t i = 0; i < ARRAY_SIZE(steps) && r == 0; i++)
-		r = steps[i](s, err);
-	if (r == 0)
-		r = commit_blobs(&s->contents, err);
-	if (r == 0)
-		r = add_jobs(s, err);
-	if (r == 0)
-		r = submit_check_names(s, err);
-	if (r == 0)
-		r = add_afters(s, err);
-	return r != 0 ? r : queue_ring(l, err);
+	if (r != 0)
+		return r;
+	if (submit_stamp(s, err) < 0 || submit_know_parents(s, err) < 0 || forget_replaced(s, err) < 0 ||
+	    submit_add_names(s, err) < 0 || commit_blobs(&s->contents, err) < 0 || add_jobs(s, err) < 0 ||
+	    submit_check_names(s, err) < 0 || add_afters(s, err) < 0)
+		return -1;
+	return queue_ring(l, err);
 }
 
 static int submit(struct submit *s, const struct job *jobs, struct error *err)
 {
-	struct ledger *l = s->l;
-	bool was_holding = l->objects.holding;
-	int r = sort_entries(s, jobs, err);
+	struct objects *objects = &s->l->objects;
+	bool was_holding = objects->holding;
+	int r;
 
-	if (r == 0)
-		r = sort_parents(s, err);
-	if (r == 0)
-		r = list_inputs(s, err);
-	for (int tries = SECURE_TRIES; r == 0 && tries > 0; tries--) {
-		r = commit_secure(&s->contents, err);
-		if (r == 0)
-			r = commit_stage(&s->contents, err);
-		if (r == 0)
-			r = queue_transaction(l, store, s, err);
-		if (r != -ESTALE)
-			break;
-		r = tries > 1 ? 0 : r; /* what was put has been swept meanwhile */
-	}
+	if (sort_entries(s, jobs, err) < 0 || sort_parents(s, err) < 0 || list_inputs(s, err) < 0)
+		return -1;
+	r = commit_secured(&s->contents, store, s, err);
 	if (!was_holding)
-		objects_release(&l->objects);
+		objects_release(objects);
 	return r;
 }
 
@@ -456,11 +451,12 @@ int ledger_submit(struct ledger *l, const struct job *jobs, size_t n, unsigned f
 {
 	_cleanup_(submit_done) struct submit s = {
 		.l = l, .flags = flags, .n = n, .contents = {.l = l, .open = open, .arg = arg}};
-	int r = submit(&s, jobs, err);
 
-	for (size_t i = 0; i < n && r == 0 && ret_new; i++)
+	if (submit(&s, jobs, err) < 0)
+		return -1;
+	for (size_t i = 0; i < n && ret_new; i++)
 		ret_new[i] = s.entries[i].is_new;
-	return r;
+	return 0;
 }
 
 int ledger_submit_array(struct ledger *l, const struct job_array *a, unsigned flags, content_open_fn open,

@@ -36,9 +36,16 @@ int submit_decide(const struct submit *s, struct entry *e, const struct known *k
 /* A parent that is not in the same list. Is it met already? 1, 0, negative. */
 int submit_check_parent(const char *id, const struct known *parent, struct error *err);
 int submit_know_parents(struct submit *s, struct error *err);
-/* One that comes after an array waits for its witness too, if it has one. after: all that it comes after. */
-int submit_add_witness(struct submit *s, const char *id, char *const *after, const char *array,
-		       struct error *err);
+/* That it comes after parent, and whether that is met. One that comes after an array waits for its witness too, if it has
+ * one. after: all that it comes after. */
+int submit_add_parent(struct submit *s, const char *id, char *const *after, const char *parent, bool is_met,
+		      struct error *err);
+/* When, if no earlier try has said it: only what is found by a later one can be ours. */
+int submit_stamp(struct submit *s, struct error *err);
+/* What these came after once, and the rows of those in the queue. */
+int submit_forget(const struct submit *s, const struct ids *after, const struct ids *queued,
+		  struct error *err);
+char *submit_inputs(const struct job *j);			 /* as JSON; NULL: memory is out */
 int submit_add_names(const struct submit *s, struct error *err); /* of submitters */
 int submit_add_job(struct submit *s, const struct job *j, const char *id, enum job_state state,
 		   const char *request, const char *inputs, struct error *err);

@@ -15,17 +15,13 @@ enum { CHUNK = 4096 };
 static int fill_mark(struct buffer *out, const char *text, const char *mark, unsigned task)
 {
 	const char *at;
-	char number[16];
-	int r = 0;
 
-	snprintf(number, sizeof number, "%u", task);
 	out->size = 0;
-	for (; r == 0 && (at = strstr(text, mark)); text = at + strlen(mark)) {
-		r = buffer_append(out, text, (size_t)(at - text));
-		if (r == 0)
-			r = buffer_puts(out, number);
+	for (; (at = strstr(text, mark)); text = at + strlen(mark)) {
+		buffer_append(out, text, (size_t)(at - text));
+		buffer_printf(out, "%u", task);
 	}
-	return r < 0 ? r : buffer_puts(out, text);
+	return buffer_puts(out, text);
 }
 
 void job_array_id(const struct job_array *a, size_t i, char out[ID_ROOM])
@@ -62,7 +58,6 @@ static int take_range(void *arg, const struct value *row, struct error *err UNUS
 
 static int look_at_range(const struct submit *s, struct range *range, struct error *err)
 {
-	struct value params[2];
 	char id[ID_ROOM];
 
 	for (size_t i = 0; i < job_array_count(s->array); i++) {
@@ -74,9 +69,9 @@ static int look_at_range(const struct submit *s, struct range *range, struct err
 	}
 	/* With those whose array has the name of a task. */
 	memcpy(range->high + strlen(range->high), "/", 2);
-	params[0] = value_text(range->low);
-	params[1] = value_text(range->high);
-	return ledger_run(s->l, SQL_RANGE_KNOWN, params, 2, take_range, range, err);
+	return ledger_run(s->l, SQL_RANGE_KNOWN,
+			  LEDGER_VALUES(value_text(range->low), value_text(range->high)), take_range, range,
+			  err);
 }
 
 struct chunk {
@@ -99,9 +94,10 @@ static int decide_chunk(struct submit *s, struct chunk *c, size_t first, struct 
 {
 	_cleanup_ids_ struct ids replaced = {0}, fresh = {0};
 	bool is_mine = false;
-	int r = queue_know(s->l, c->known, c->n, s->stamp, err);
 
-	for (size_t i = 0; r == 0 && i < c->n; i++) {
+	if (queue_know(s->l, c->known, c->n, s->stamp, err) < 0)
+		return -1;
+	for (size_t i = 0; i < c->n; i++) {
 		struct job named = *s->array->job;
 		struct entry e = {.job = &named};
 		const struct known *k = &c->known[i];
@@ -112,43 +108,43 @@ static int decide_chunk(struct submit *s, struct chunk *c, size_t first, struct 
 		is_mine |= k->is_mine;
 		if (k->is_mine)
 			e.is_new = true;
-		else
-			r = submit_decide(s, &e, k, err);
+		else if (submit_decide(s, &e, k, err) < 0)
+			return -1;
 		s->fresh[place] = e.is_new;
-		if (r == 0 && e.replaces)
-			r = ids_add(&replaced, k->id, err);
-		if (r == 0 && e.is_new)
-			r = ids_add(&fresh, k->id, err);
+		if ((e.replaces && ids_add(&replaced, k->id, err) < 0) ||
+		    (e.is_new && ids_add(&fresh, k->id, err) < 0))
+			return -1;
 	}
-	if (r == 0)
-		r = submit_check_no_array(s, fresh.list, fresh.count, err);
-	if (r == 0)
-		r = queue_run_ids(s->l, SQL_AFTER_FORGET, replaced.list, replaced.count, NULL, NULL, NULL,
-				  err);
-	if (r == 0)
-		r = queue_run_ids(s->l, SQL_QUEUE_FORGET, replaced.list, replaced.count, NULL, NULL, NULL,
-				  err);
-	return r < 0 ? r : is_mine;
+	if (submit_check_no_array(s, fresh.list, fresh.count, err) < 0 ||
+	    submit_forget(s, &replaced, &replaced, err) < 0)
+		return -1;
+	return is_mine;
 }
 
 static int decide(struct submit *s, struct range *range, struct error *err)
 {
 	_cleanup_free_ struct chunk *c = NULL;
 	size_t n = job_array_count(s->array);
-	int r = look_at_range(s, range, err), mine = 0;
+	int mine = 0;
 
 	memset(s->fresh, true, n);
-	if (r < 0 || !range->is_known)
-		return r;
+	if (look_at_range(s, range, err) < 0)
+		return -1;
+	if (!range->is_known)
+		return 0;
 	c = malloc(sizeof *c);
 	if (!c)
 		return error_memory(err);
-	for (size_t i = 0; i < n && r >= 0; i += c->n) {
+	for (size_t i = 0; i < n; i += c->n) {
+		int r;
+
 		chunk_fill(c, s->array, i);
 		r = decide_chunk(s, c, i, err);
-		mine |= r > 0;
+		if (r < 0)
+			return r;
+		mine |= r;
 	}
-	return r < 0 ? r : mine;
+	return mine;
 }
 
 /* ---- storing ---- */
@@ -156,82 +152,72 @@ static int decide(struct submit *s, struct range *range, struct error *err)
 /* What was left of one whose row was removed. */
 static int forget_after(const struct submit *s, struct error *err)
 {
-	_cleanup_ids_ struct ids ids = {0};
+	_cleanup_ids_ struct ids ids = {0}, none = {0};
 	char id[ID_ROOM];
-	int r = 0;
 
-	for (size_t i = 0; i < job_array_count(s->array) && r == 0; i++) {
+	for (size_t i = 0; i < job_array_count(s->array); i++) {
 		job_array_id(s->array, i, id);
-		if (s->fresh[i])
-			r = ids_add(&ids, id, err);
+		if (s->fresh[i] && ids_add(&ids, id, err) < 0)
+			return -1;
 	}
-	return r < 0 ? r : queue_run_ids(s->l, SQL_AFTER_FORGET, ids.list, ids.count, NULL, NULL, NULL, err);
+	return submit_forget(s, &ids, &none, err);
 }
 
 /* The state that all of them begin in. */
 static int look_at_parents(struct submit *s, enum job_state *ret, struct error *err)
 {
-	int r = submit_know_parents(s, err);
-
+	if (submit_know_parents(s, err) < 0)
+		return -1;
 	*ret = JOB_QUEUED;
-	for (size_t i = 0; i < s->n_parents && r == 0; i++) {
+	for (size_t i = 0; i < s->n_parents; i++) {
 		int met = submit_check_parent(s->array->name, &s->parents[i], err);
 
 		if (met < 0)
-			r = met;
-		else if (met == 0)
+			return met;
+		if (met == 0)
 			*ret = JOB_WAITING;
 	}
-	return r;
+	return 0;
 }
 
 static int add_rows(struct submit *s, enum job_state state, struct error *err)
 {
 	const struct job_array *a = s->array;
-	struct backend *b = s->l->backend;
-	json_t *inputs_json = inputs_to_json(&a->job->inputs);
-	_cleanup_free_ char *inputs = inputs_json ? json_dumps(inputs_json, JSON_COMPACT) : NULL;
-	_cleanup_free_ char *pattern = json_dumps(a->job->request, JSON_COMPACT);
+	_cleanup_free_ char *inputs = submit_inputs(a->job),
+			    *pattern = json_dumps(a->job->request, JSON_COMPACT);
 	_cleanup_buffer_ struct buffer request = {0};
 	char id[ID_ROOM];
-	int r;
 
-	json_decref(inputs_json);
 	if (!inputs || !pattern)
 		return error_memory(err);
-	r = b->ops->rows_begin(b, TABLE_QUEUE, err);
-	for (size_t i = 0; i < job_array_count(a) && r == 0; i++) {
+	if (ledger_rows_begin(s->l, TABLE_QUEUE, err) < 0)
+		return -1;
+	for (size_t i = 0; i < job_array_count(a); i++) {
 		if (!s->fresh[i])
 			continue;
 		job_array_id(a, i, id);
-		r = fill_mark(&request, pattern, a->mark, a->first + (unsigned)i) < 0
-			    ? error_memory(err)
-			    : submit_add_job(s, a->job, id, state, request.data, inputs, err);
+		if (fill_mark(&request, pattern, a->mark, a->first + (unsigned)i) < 0)
+			return error_memory(err);
+		if (submit_add_job(s, a->job, id, state, request.data, inputs, err) < 0)
+			return -1;
 	}
-	return r < 0 ? r : b->ops->rows_end(b, err);
+	return ledger_rows_end(s->l, err);
 }
 
 static int add_parents(struct submit *s, struct error *err)
 {
-	struct backend *b = s->l->backend;
 	char id[ID_ROOM];
-	int r = b->ops->rows_begin(b, TABLE_QUEUE_AFTER, err);
 
-	for (size_t i = 0; i < job_array_count(s->array) && r == 0; i++) {
+	if (ledger_rows_begin(s->l, TABLE_QUEUE_AFTER, err) < 0)
+		return -1;
+	for (size_t i = 0; i < job_array_count(s->array); i++) {
 		job_array_id(s->array, i, id);
-		for (size_t k = 0; s->fresh[i] && k < s->n_parents && r == 0; k++) {
-			const struct value row[] = {
-				value_text(id),
-				value_text(s->parents[k].id),
-				value_bool(s->parents[k].standing == STANDING_SUCCEEDED),
-			};
-
-			r = b->ops->rows_add(b, row, err);
-			if (r == 0)
-				r = submit_add_witness(s, id, s->array->job->after, s->parents[k].id, err);
-		}
+		for (size_t k = 0; s->fresh[i] && k < s->n_parents; k++)
+			if (submit_add_parent(s, id, s->array->job->after, s->parents[k].id,
+					      s->parents[k].standing == STANDING_SUCCEEDED, err) < 0)
+				return -1;
 	}
-	return r < 0 ? r : b->ops->rows_end(b, err);
+	return ledger_rows_end(s->l, err);
 }
 
 /* If one of its tasks is new. */
@@ -252,26 +238,14 @@ int submit_store_array(struct submit *s, struct error *err)
 	enum job_state state = JOB_QUEUED;
 	int r = decide(s, &range, err);
 
-	if (r == 0)
-		r = check_name(s, err);
-	if (r == 0 && s->stamp == 0)
-		r = queue_now(s->l, &s->stamp, err);
-	s->stamp = s->stamp / 1000 * 1000;
-	if (r == 0)
-		r = look_at_parents(s, &state, err);
-	if (r == 0 && range.has_after)
-		r = forget_after(s, err);
+	if (r != 0)
+		return r;
 	s->entries[0].is_new = true; /* its job stands for all */
-	if (r == 0)
-		r = submit_add_names(s, err);
-	if (r == 0)
-		r = commit_blobs(&s->contents, err);
-	if (r == 0)
-		r = add_rows(s, state, err);
-	if (r == 0 && s->n_parents)
-		r = add_parents(s, err);
-	/* A million rows took their time. */
-	if (r == 0)
-		r = check_name(s, err);
-	return r != 0 ? r : queue_ring(s->l, err);
+	if (check_name(s, err) < 0 || submit_stamp(s, err) < 0 || look_at_parents(s, &state, err) < 0 ||
+	    (range.has_after && forget_after(s, err) < 0) || submit_add_names(s, err) < 0 ||
+	    commit_blobs(&s->contents, err) < 0 || add_rows(s, state, err) < 0 ||
+	    (s->n_parents && add_parents(s, err) < 0) ||
+	    check_name(s, err) < 0) /* a million rows took their time */
+		return -1;
+	return queue_ring(s->l, err);
 }

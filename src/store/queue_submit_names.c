@@ -30,10 +30,11 @@ int submit_check_no_array(const struct submit *s, char *const *ids, size_t n, st
 int submit_check_array(const struct submit *s, const char *name, const char *task, struct error *err)
 {
 	struct known k = {.id = name};
-	int r = queue_know(s->l, &k, 1, 0, err);
 
-	if (r < 0 || k.standing == STANDING_UNKNOWN)
-		return r;
+	if (queue_know(s->l, &k, 1, 0, err) < 0)
+		return -1;
+	if (k.standing == STANDING_UNKNOWN)
+		return 0;
 	return error_set(
 		err, ERROR_REFUSED,
 		"cannot submit '%s', which is a task of the array '%s': there is an analysis '%s'; choose "
@@ -45,19 +46,20 @@ int submit_check_names(const struct submit *s, struct error *err)
 {
 	_cleanup_ids_ struct ids fresh = {0};
 	char name[ID_ROOM] = "", last[ID_ROOM] = "";
-	int r = 0;
 
-	for (size_t i = 0; i < s->n && r == 0; i++) {
+	for (size_t i = 0; i < s->n; i++) {
 		const char *id = s->by_id[i]->job->id;
 
 		if (!s->by_id[i]->is_new)
 			continue;
-		r = ids_add(&fresh, id, err);
+		if (ids_add(&fresh, id, err) < 0)
+			return -1;
 		/* Tasks of one array are mostly side by side. */
-		if (r < 0 || !array_of(id, name) || strcmp(name, last) == 0)
+		if (!array_of(id, name) || strcmp(name, last) == 0)
 			continue;
 		memcpy(last, name, sizeof last);
-		r = submit_check_array(s, name, id, err);
+		if (submit_check_array(s, name, id, err) < 0)
+			return -1;
 	}
-	return r < 0 ? r : submit_check_no_array(s, fresh.list, fresh.count, err);
+	return submit_check_no_array(s, fresh.list, fresh.count, err);
 }

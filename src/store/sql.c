@@ -5,13 +5,18 @@
 #include <string.h>
 
 #include "buffer.h"
+#include "columns.h"
 
-#define ATTEMPT_LIST                                                                                         \
-	"analysis_id, number, token, verdict, exit_code, signal, status, created_at, started_at, ended_at, " \
-	"workspace, kept, host, reason, usage, error_stage, error_code, error_message, request"
-#define ATTEMPT_REST \
-	"plan, receipt, result, missing, present, rejected_more, sample_interval_ms, committed_at"
-#define ATTEMPT_ALL ATTEMPT_LIST ", " ATTEMPT_REST
+/* ", analysis_id, number, …", and "tit…" */
+#define NAME(type, member, column, kind)      ", " #column
+#define NAME_OF_O(type, member, column, kind) ", o." #column
+#define LETTER(type, member, column, kind)    LETTER_##kind
+#define ATTEMPT_LIST			      ATTEMPT_LISTED_COLUMNS(NAME)
+#define ATTEMPT_ALL			      ATTEMPT_LIST ATTEMPT_OTHER_COLUMNS(NAME)
+#define ATTEMPT_LETTERS			      ATTEMPT_LISTED_COLUMNS(LETTER) ATTEMPT_OTHER_COLUMNS(LETTER) "z"
+_Static_assert(sizeof(ATTEMPT_LISTED_COLUMNS(LETTER)) == ATTEMPT_LISTED + 1 &&
+		       sizeof(ATTEMPT_LETTERS) == ATTEMPT_COLUMNS + 1,
+	       "sql.h counts the columns of an attempt");
 #define QUEUE_ASKED                                                                                     \
 	"q.id, q.submitter, q.priority, q.retries, q.retry_on, q.again, q.tries, q.request, q.inputs, " \
 	"q.memory_bytes, q.cpus_milli, q.submitted_at"
@@ -108,6 +113,11 @@
 #define LOCK_IF_THERE "ON CONFLICT (id) DO UPDATE SET id = excluded.id"
 #define ROWS_OF(columns, table) \
 	"SELECT " columns " FROM @" table " WHERE analysis_id = $1 AND attempt = $2 ORDER BY position"
+/* One row for each of what an attempt has many of. */
+#define TABLE_OF(name, columns)                                                             \
+	{                                                                                   \
+		name, "analysis_id, attempt, position" columns(NAME), "tii" columns(LETTER) \
+	}
 
 /* Where PostgreSQL's text is NULL, SQLite's serves both; where a submitter's is, PostgreSQL's. */
 static const struct {
@@ -166,24 +176,25 @@ static const struct {
 		 "SELECT o.sha256 FROM @object o WHERE o.put_at < clock_timestamp() - make_interval(secs => $1) "
 		 "AND NOT EXISTS (SELECT 1 FROM @blob b WHERE b.sha256 = o.sha256) ORDER BY 1 LIMIT 1000"},
 	[SQL_LIST] =
-		{"SELECT " ATTEMPT_LIST ", ! FROM @attempt a "
+		{"SELECT !" ATTEMPT_LIST " FROM @attempt a "
 		 "WHERE number = (SELECT max(m.number) FROM @attempt m WHERE m.analysis_id = a.analysis_id) "
 		 "AND (CAST($1 AS TEXT) IS NULL OR verdict = CAST($1 AS TEXT)) "
 		 "AND (CAST($2 AS TEXT) IS NULL OR "
 		 "substr(analysis_id, 1, length(CAST($2 AS TEXT))) = CAST($2 AS TEXT)) "
 		 "ORDER BY created_at DESC, analysis_id DESC LIMIT $3"},
-	[SQL_ATTEMPT] = {"SELECT " ATTEMPT_ALL ", ! FROM @attempt WHERE analysis_id = $1 AND number = $2"},
+	[SQL_ATTEMPT] = {"SELECT !" ATTEMPT_ALL " FROM @attempt WHERE analysis_id = $1 AND number = $2"},
 	[SQL_ATTEMPTS] =
 		{"SELECT number, verdict, exit_code, signal, status, created_at, started_at, ended_at "
 		 "FROM @attempt WHERE analysis_id = $1 ORDER BY number"},
-	[SQL_OUTPUTS] = {"SELECT o.path, o.sha256, o.size, o.media_type, b.content IS NULL FROM @output o "
-			 "LEFT JOIN @blob b ON b.sha256 = o.sha256 "
-			 "WHERE o.analysis_id = $1 AND o.attempt = $2 ORDER BY o.position"},
-	[SQL_REJECTED] = {ROWS_OF("path, reason", "rejected_output")},
-	[SQL_INPUTS] = {ROWS_OF("path, source, sha256, size, mode", "input")},
-	[SQL_QUERIES] = {ROWS_OF("name, sql, sha256, size, row_count, started_at, duration_ms", "query")},
-	[SQL_EVENTS] = {ROWS_OF("at, stage, text", "event")},
-	[SQL_SAMPLES] = {ROWS_OF("at_ms, cpu_ms, memory_bytes, pids", "sample")},
+	[SQL_OUTPUTS] = {"SELECT b.content IS NULL" OUTPUT_COLUMNS(
+		NAME_OF_O) " FROM @output o "
+			   "LEFT JOIN @blob b ON b.sha256 = o.sha256 "
+			   "WHERE o.analysis_id = $1 AND o.attempt = $2 ORDER BY o.position"},
+	[SQL_REJECTED] = {ROWS_OF("position" REJECTED_COLUMNS(NAME), "rejected_output")},
+	[SQL_INPUTS] = {ROWS_OF("position" INPUT_COLUMNS(NAME), "input")},
+	[SQL_QUERIES] = {ROWS_OF("position" QUERY_COLUMNS(NAME), "query")},
+	[SQL_EVENTS] = {ROWS_OF("position" EVENT_COLUMNS(NAME), "event")},
+	[SQL_SAMPLES] = {ROWS_OF("position" SAMPLE_COLUMNS(NAME), "sample")},
 	[SQL_LOG] =
 		{"SELECT head, tail, omitted FROM @log WHERE analysis_id = $1 AND attempt = $2 AND stream = $3"},
 	[SQL_COUNTS] = {"SELECT (SELECT count(*) FROM @analysis), (SELECT count(*) FROM @attempt), "
@@ -391,22 +402,16 @@ static const struct {
 };
 
 const struct sql_table_info sql_tables[TABLE_COUNT] = {
-	[TABLE_ATTEMPT] = {"attempt", ATTEMPT_ALL, "tittiiizzzbottjtttjjjjjjIIz", true},
+	[TABLE_ATTEMPT] = {"attempt", &(ATTEMPT_ALL ", committed_at")[2], ATTEMPT_LETTERS, true},
 	[TABLE_BLOB] = {"blob", "sha256, size, content", "bIb"},
 	[TABLE_CHUNK] = {"object_chunk", "sha256, position, bytes", "bib"},
-	[TABLE_OUTPUT] = {"output", "analysis_id, attempt, position, path, sha256, size, media_type",
-			  "tiibbIt"},
-	[TABLE_REJECTED] = {"rejected_output", "analysis_id, attempt, position, path, reason", "tiibt"},
-	[TABLE_INPUT] = {"input", "analysis_id, attempt, position, path, source, sha256, size, mode",
-			 "tiibbbIi"},
+	[TABLE_OUTPUT] = TABLE_OF("output", OUTPUT_COLUMNS),
+	[TABLE_REJECTED] = TABLE_OF("rejected_output", REJECTED_COLUMNS),
+	[TABLE_INPUT] = TABLE_OF("input", INPUT_COLUMNS),
 	[TABLE_LOG] = {"log", "analysis_id, attempt, stream, head, tail, omitted", "titbbI"},
-	[TABLE_EVENT] = {"event", "analysis_id, attempt, position, at, stage, text", "tiiztt"},
-	[TABLE_SAMPLE] = {"sample", "analysis_id, attempt, position, at_ms, cpu_ms, memory_bytes, pids",
-			  "tiiIIII"},
-	[TABLE_QUERY] =
-		{"query",
-		 "analysis_id, attempt, position, name, sql, sha256, size, row_count, started_at, duration_ms",
-		 "tiittbIIzI"},
+	[TABLE_EVENT] = TABLE_OF("event", EVENT_COLUMNS),
+	[TABLE_SAMPLE] = TABLE_OF("sample", SAMPLE_COLUMNS),
+	[TABLE_QUERY] = TABLE_OF("query", QUERY_COLUMNS),
 	[TABLE_POSTED] = {"posted_chunk",
 			  "analysis_id, attempt, position, target, row_count, fields, posted_at", "tiitibz"},
 	[TABLE_QUEUE] = {"queue",
@@ -422,15 +427,14 @@ char *sql_postgres_settings(bool is_local, enum sql_part part, uint64_t lock_ms,
 	const char *set = is_local ? "SET LOCAL" : "SET";
 	_cleanup_buffer_ struct buffer b = {0};
 
-	if (buffer_printf(&b,
-			  "%s search_path = pg_catalog; %s idle_in_transaction_session_timeout = '1min'; "
-			  "%s jit = off; %s lock_timeout = %" PRIu64 "; %s statement_timeout = %" PRIu64 "; "
-			  "SELECT set_config('synchronous_commit', 'on', %s) "
-			  "WHERE current_setting('synchronous_commit') = 'off'",
-			  set, set, set, set, lock_ms, set, statement_ms, is_local ? "true" : "false") < 0)
-		return NULL;
-	if (part == PART_WORKER && buffer_printf(&b, "; %s ROLE fumehood_worker", set) < 0)
-		return NULL;
+	buffer_printf(&b,
+		      "%s search_path = pg_catalog; %s idle_in_transaction_session_timeout = '1min'; "
+		      "%s jit = off; %s lock_timeout = %" PRIu64 "; %s statement_timeout = %" PRIu64 "; "
+		      "SELECT set_config('synchronous_commit', 'on', %s) "
+		      "WHERE current_setting('synchronous_commit') = 'off'",
+		      set, set, set, set, lock_ms, set, statement_ms, is_local ? "true" : "false");
+	if (part == PART_WORKER)
+		buffer_printf(&b, "; %s ROLE fumehood_worker", set);
 	return buffer_take(&b);
 }
 
@@ -438,9 +442,8 @@ char *sql_postgres_begin(const char *settings, bool asks_version)
 {
 	_cleanup_buffer_ struct buffer b = {0};
 
-	if (buffer_printf(&b, "BEGIN ISOLATION LEVEL READ COMMITTED; %s%s", settings,
-			  asks_version ? "; SELECT max(version) FROM fumehood.schema_version" : "") < 0)
-		return NULL;
+	buffer_printf(&b, "BEGIN ISOLATION LEVEL READ COMMITTED; %s%s", settings,
+		      asks_version ? "; SELECT max(version) FROM fumehood.schema_version" : "");
 	return buffer_take(&b);
 }
 
@@ -474,51 +477,45 @@ static const char *const owners[SQL_DIALECTS] = {"fumehood_owner()", "owner", "o
 
 char *sql_expand(enum sql which, enum sql_dialect dialect)
 {
-	/* As an array PostgreSQL looks each up in an index, whatever it believes of the table. */
-	static const char *const lists[SQL_DIALECTS] = {
-		"IN (SELECT value FROM json_each(?1))",
-		"= ANY (ARRAY(SELECT json_array_elements_text($1::json)))",
-		"= ANY (ARRAY(SELECT json_array_elements_text($1::json)))"};
 	static const char *const locks[SQL_DIALECTS] = {"", " FOR UPDATE", " FOR UPDATE"};
+	/* As an array PostgreSQL looks each up in an index, whatever it believes of the table. */
+	const char *list = dialect == SQL_SQLITE ? "IN (SELECT value FROM json_each(?1))"
+						 : "= ANY (ARRAY(SELECT json_array_elements_text($1::json)))";
 	const char *text = statements[which].sqlite;
 	_cleanup_buffer_ struct buffer b = {0};
-	int r = 0;
 
 	if (dialect != SQL_SQLITE && statements[which].postgres)
 		text = statements[which].postgres;
 	if (dialect == SQL_SUBMITTER && statements[which].submitter)
 		text = statements[which].submitter;
-	for (const char *p = text; *p && r == 0; p++) {
+	for (const char *p = text; *p; p++) {
 		if (*p == '@')
-			r = buffer_puts(&b, prefixes[dialect]);
+			buffer_puts(&b, prefixes[dialect]);
 		else if (*p == '$' && dialect == SQL_SQLITE)
-			r = buffer_puts(&b, "?");
+			buffer_puts(&b, "?");
 		else if (*p == '#')
-			r = buffer_puts(&b, lists[dialect]);
+			buffer_puts(&b, list);
 		else if (*p == '^')
-			r = buffer_puts(&b, locks[dialect]);
+			buffer_puts(&b, locks[dialect]);
 		else if (*p == '!')
-			r = buffer_puts(&b, owners[dialect]);
+			buffer_puts(&b, owners[dialect]);
 		else
-			r = buffer_append(&b, p, 1);
+			buffer_append(&b, p, 1);
 	}
-	return r == 0 ? buffer_take(&b) : NULL;
+	return buffer_take(&b);
 }
 
-char *sql_insert(enum sql_table table, enum sql_dialect dialect)
+char *sql_insert(enum sql_table table)
 {
 	const struct sql_table_info *t = &sql_tables[table];
 	_cleanup_buffer_ struct buffer b = {0};
 
-	if (buffer_printf(&b, "INSERT INTO %s%s(%s%s) VALUES (", prefixes[dialect], t->name, t->columns,
-			  t->owned ? ", owner" : "") < 0)
-		return NULL;
+	buffer_printf(&b, "INSERT INTO fumehood_%s(%s%s) VALUES (", t->name, t->columns,
+		      t->owned ? ", owner" : "");
 	for (size_t i = 0; t->types[i]; i++)
-		if (buffer_printf(&b, "%s%c%zu", i ? ", " : "", dialect == SQL_SQLITE ? '?' : '$', i + 1) < 0)
-			return NULL;
-	return buffer_printf(&b, "%s%s)", t->owned ? ", " : "", t->owned ? owners[dialect] : "") == 0
-		       ? buffer_take(&b)
-		       : NULL;
+		buffer_printf(&b, "%s?%zu", i ? ", " : "", i + 1);
+	buffer_puts(&b, t->owned ? ", fumehood_owner())" : ")");
+	return buffer_take(&b);
 }
 
 char *sql_copy(enum sql_table table)
@@ -526,8 +523,7 @@ char *sql_copy(enum sql_table table)
 	const struct sql_table_info *t = &sql_tables[table];
 	_cleanup_buffer_ struct buffer b = {0};
 
-	if (buffer_printf(&b, "COPY fumehood.%s(%s) FROM STDIN (FORMAT binary)", t->name, t->columns) < 0)
-		return NULL;
+	buffer_printf(&b, "COPY fumehood.%s(%s) FROM STDIN (FORMAT binary)", t->name, t->columns);
 	return buffer_take(&b);
 }
 

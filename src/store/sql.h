@@ -151,39 +151,9 @@ struct sql_table_info {
 };
 extern const struct sql_table_info sql_tables[TABLE_COUNT];
 
-/* The columns of an attempt, in the order of sql_tables[TABLE_ATTEMPT] and of every statement that reads one, which has the
- * owner after them. */
-enum attempt_column {
-	ATTEMPT_ID,
-	ATTEMPT_NUMBER,
-	ATTEMPT_TOKEN,
-	ATTEMPT_VERDICT,
-	ATTEMPT_EXIT_CODE,
-	ATTEMPT_SIGNAL,
-	ATTEMPT_STATUS,
-	ATTEMPT_CREATED,
-	ATTEMPT_STARTED,
-	ATTEMPT_ENDED,
-	ATTEMPT_WORKSPACE,
-	ATTEMPT_KEPT,
-	ATTEMPT_HOST,
-	ATTEMPT_REASON,
-	ATTEMPT_USAGE,
-	ATTEMPT_ERROR_STAGE,
-	ATTEMPT_ERROR_CODE,
-	ATTEMPT_ERROR_MESSAGE,
-	ATTEMPT_REQUEST,
-	ATTEMPT_LISTED, /* a list goes no further */
-	ATTEMPT_PLAN = ATTEMPT_LISTED,
-	ATTEMPT_RECEIPT,
-	ATTEMPT_RESULT,
-	ATTEMPT_MISSING,
-	ATTEMPT_PRESENT,
-	ATTEMPT_REJECTED_MORE,
-	ATTEMPT_SAMPLE_INTERVAL,
-	ATTEMPT_COMMITTED,
-	ATTEMPT_COLUMNS,
-};
+/* Of the columns of an attempt (columns.h), and the time of the commit after them: how many a list has, how many there are. A
+ * statement that reads them has the owner first; one that reads a list of the attempt's has the position first. */
+enum { ATTEMPT_NUMBER = 1, ATTEMPT_LISTED = 19, ATTEMPT_COMMITTED = 26, ATTEMPT_COLUMNS = 27 };
 enum { ROW_MAX = ATTEMPT_COLUMNS + 1 }; /* no statement has more columns */
 
 /* The columns of a queued analysis, in the order of every statement that reads one. */
@@ -210,7 +180,7 @@ enum queue_column {
 /* The statement for this dialect; newly allocated, NULL if memory is out. */
 char *sql_expand(enum sql which, enum sql_dialect dialect);
 /* "INSERT INTO fumehood_output(path, …) VALUES(?1, …)", "COPY fumehood.output(path, …) FROM STDIN (FORMAT binary)" */
-char *sql_insert(enum sql_table table, enum sql_dialect dialect);
+char *sql_insert(enum sql_table table);
 char *sql_copy(enum sql_table table);
 /* "SELECT fumehood.put_queue($1)": a submitter's. NULL: memory is out, or there is none for this table. */
 char *sql_put(enum sql_table table);

@@ -17,132 +17,119 @@ const char sql_postgres_post_path[] = "SELECT set_config('search_path', reset_va
 				      "WHERE name = 'search_path'";
 const char sql_postgres_own_path[] = "SET CONSTRAINTS ALL IMMEDIATE; SET LOCAL search_path = pg_catalog";
 
-static int put_quoted(struct buffer *b, const char *name, size_t size)
+static void put_quoted(struct buffer *b, const char *name, size_t size)
 {
-	int r = buffer_puts(b, "\"");
-
-	for (size_t i = 0; i < size && r == 0; i++)
-		r = name[i] == '"' ? buffer_puts(b, "\"\"") : buffer_append(b, name + i, 1);
-	return r < 0 ? r : buffer_puts(b, "\"");
+	buffer_puts(b, "\"");
+	for (size_t i = 0; i < size; i++)
+		buffer_printf(b, name[i] == '"' ? "\"%c" : "%c", name[i]);
+	buffer_puts(b, "\"");
 }
 
-static int put_table(struct buffer *b, const struct row_table *t, bool has_schemas)
+static void put_table(struct buffer *b, const struct row_table *t, bool has_schemas)
 {
-	const char *dot = has_schemas ? strchr(t->name, '.') : NULL;
-	int r = dot ? put_quoted(b, t->name, (size_t)(dot - t->name)) : 0;
+	const char *dot = has_schemas ? strchr(t->name, '.') : NULL, *name = dot ? dot + 1 : t->name;
 
-	if (r == 0 && dot)
-		r = buffer_puts(b, ".");
-	return r < 0 ? r : put_quoted(b, dot ? dot + 1 : t->name, strlen(dot ? dot + 1 : t->name));
+	if (dot) {
+		put_quoted(b, t->name, (size_t)(dot - t->name));
+		buffer_puts(b, ".");
+	}
+	put_quoted(b, name, strlen(name));
 }
 
 enum which { WHICH_ALL, WHICH_KEY, WHICH_SET };
 
 /* "a", "b"; for WHICH_SET: "a" = excluded."a", … */
-static int put_columns(struct buffer *b, const struct row_table *t, enum which which)
+static void put_columns(struct buffer *b, const struct row_table *t, enum which which)
 {
-	bool first = true;
-	int r = 0;
+	const char *before = "";
 
-	for (size_t i = 0; i < t->n_columns && r == 0; i++) {
+	for (size_t i = 0; i < t->n_columns; i++) {
 		const struct row_column *c = &t->columns[i];
 
 		if ((which == WHICH_KEY && !c->in_key) || (which == WHICH_SET && c->in_key))
 			continue;
-		r = first ? 0 : buffer_puts(b, ", ");
-		first = false;
-		if (r == 0)
-			r = put_quoted(b, c->name, strlen(c->name));
-		if (r == 0 && which == WHICH_SET)
-			r = buffer_puts(b, " = excluded.");
-		if (r == 0 && which == WHICH_SET)
-			r = put_quoted(b, c->name, strlen(c->name));
+		buffer_puts(b, before);
+		before = ", ";
+		put_quoted(b, c->name, strlen(c->name));
+		if (which != WHICH_SET)
+			continue;
+		buffer_puts(b, " = excluded.");
+		put_quoted(b, c->name, strlen(c->name));
 	}
-	return r;
 }
 
-static int put_conflict(struct buffer *b, const struct row_table *t)
+static void put_conflict(struct buffer *b, const struct row_table *t)
 {
-	int r;
-
 	if (t->on_conflict == ROW_FAIL)
-		return 0;
-	r = buffer_puts(b, " ON CONFLICT (");
-	if (r == 0)
-		r = put_columns(b, t, WHICH_KEY);
-	if (r < 0)
-		return r;
-	if (t->on_conflict == ROW_IGNORE || t->n_key == t->n_columns)
-		return buffer_puts(b, ") DO NOTHING");
-	r = buffer_puts(b, ") DO UPDATE SET ");
-	return r < 0 ? r : put_columns(b, t, WHICH_SET);
+		return;
+	buffer_puts(b, " ON CONFLICT (");
+	put_columns(b, t, WHICH_KEY);
+	if (t->on_conflict == ROW_IGNORE || t->n_key == t->n_columns) {
+		buffer_puts(b, ") DO NOTHING");
+		return;
+	}
+	buffer_puts(b, ") DO UPDATE SET ");
+	put_columns(b, t, WHICH_SET);
 }
 
-static char *done(struct buffer *b, int r)
+char *sql_quote_name(const char *name)
 {
-	return r < 0 ? NULL : buffer_take(b);
+	_cleanup_buffer_ struct buffer b = {0};
+
+	put_quoted(&b, name, strlen(name));
+	return buffer_take(&b);
 }
 
 char *sql_post_name(const struct row_table *t)
 {
 	_cleanup_buffer_ struct buffer b = {0};
 
-	return done(&b, put_table(&b, t, true));
+	put_table(&b, t, true);
+	return buffer_take(&b);
 }
 
 char *sql_post_insert(const struct row_table *t)
 {
 	_cleanup_buffer_ struct buffer b = {0};
-	int r = buffer_puts(&b, "INSERT INTO main.");
 
-	if (r == 0)
-		r = put_table(&b, t, false);
-	if (r == 0)
-		r = buffer_puts(&b, "(");
-	if (r == 0)
-		r = put_columns(&b, t, WHICH_ALL);
-	if (r == 0)
-		r = buffer_puts(&b, ") VALUES (");
-	for (size_t i = 0; i < t->n_columns && r == 0; i++)
-		r = buffer_printf(&b, "%s?%zu", i ? ", " : "", i + 1);
-	if (r == 0)
-		r = buffer_puts(&b, ")");
-	if (r == 0)
-		r = put_conflict(&b, t);
-	return done(&b, r);
+	buffer_puts(&b, "INSERT INTO main.");
+	put_table(&b, t, false);
+	buffer_puts(&b, "(");
+	put_columns(&b, t, WHICH_ALL);
+	buffer_puts(&b, ") VALUES (");
+	for (size_t i = 0; i < t->n_columns; i++)
+		buffer_printf(&b, "%s?%zu", i ? ", " : "", i + 1);
+	buffer_puts(&b, ")");
+	put_conflict(&b, t);
+	return buffer_take(&b);
 }
 
 char *sql_post_copy(const struct row_table *t, bool staged, bool binary)
 {
 	_cleanup_buffer_ struct buffer b = {0};
-	int r = buffer_puts(&b, "COPY ");
 
-	if (r == 0)
-		r = staged ? buffer_puts(&b, STAGE) : put_table(&b, t, true);
-	if (r == 0)
-		r = buffer_puts(&b, staged ? "(" STAGE_LINE ", " : "(");
-	if (r == 0)
-		r = put_columns(&b, t, WHICH_ALL);
-	if (r == 0)
-		r = buffer_puts(&b, binary ? ") FROM STDIN (FORMAT binary)" : ") FROM STDIN");
-	return done(&b, r);
+	buffer_puts(&b, "COPY ");
+	if (staged)
+		buffer_puts(&b, STAGE);
+	else
+		put_table(&b, t, true);
+	buffer_puts(&b, staged ? "(" STAGE_LINE ", " : "(");
+	put_columns(&b, t, WHICH_ALL);
+	buffer_puts(&b, binary ? ") FROM STDIN (FORMAT binary)" : ") FROM STDIN");
+	return buffer_take(&b);
 }
 
 char *sql_post_stage(const struct row_table *t)
 {
 	_cleanup_buffer_ struct buffer b = {0};
-	int r = buffer_puts(&b, "DROP TABLE IF EXISTS " STAGE "; CREATE TEMPORARY TABLE \"fumehood stage\" "
-				"ON COMMIT DROP AS SELECT 0::bigint AS " STAGE_LINE ", ");
 
-	if (r == 0)
-		r = put_columns(&b, t, WHICH_ALL);
-	if (r == 0)
-		r = buffer_puts(&b, " FROM ");
-	if (r == 0)
-		r = put_table(&b, t, true);
-	if (r == 0)
-		r = buffer_puts(&b, " WITH NO DATA");
-	return done(&b, r);
+	buffer_puts(&b, "DROP TABLE IF EXISTS " STAGE "; CREATE TEMPORARY TABLE \"fumehood stage\" "
+			"ON COMMIT DROP AS SELECT 0::bigint AS " STAGE_LINE ", ");
+	put_columns(&b, t, WHICH_ALL);
+	buffer_puts(&b, " FROM ");
+	put_table(&b, t, true);
+	buffer_puts(&b, " WITH NO DATA");
+	return buffer_take(&b);
 }
 
 /* Of several rows with the same key the last one counts, as if they had come one by one. */
@@ -150,29 +137,22 @@ char *sql_post_move(const struct row_table *t)
 {
 	_cleanup_buffer_ struct buffer b = {0};
 	bool distinct = t->on_conflict == ROW_UPDATE;
-	int r = buffer_puts(&b, "INSERT INTO ");
 
-	if (r == 0)
-		r = put_table(&b, t, true);
-	if (r == 0)
-		r = buffer_puts(&b, "(");
-	if (r == 0)
-		r = put_columns(&b, t, WHICH_ALL);
-	if (r == 0)
-		r = buffer_puts(&b, distinct ? ") SELECT DISTINCT ON (" : ") SELECT ");
-	if (r == 0 && distinct)
-		r = put_columns(&b, t, WHICH_KEY);
-	if (r == 0 && distinct)
-		r = buffer_puts(&b, ") ");
-	if (r == 0)
-		r = put_columns(&b, t, WHICH_ALL);
-	if (r == 0)
-		r = buffer_puts(&b, " FROM " STAGE " WHERE " STAGE_LINE " <= $1::bigint ORDER BY ");
-	if (r == 0 && distinct)
-		r = put_columns(&b, t, WHICH_KEY);
-	if (r == 0)
-		r = buffer_puts(&b, distinct ? ", " STAGE_LINE " DESC" : STAGE_LINE);
-	if (r == 0)
-		r = put_conflict(&b, t);
-	return done(&b, r);
+	buffer_puts(&b, "INSERT INTO ");
+	put_table(&b, t, true);
+	buffer_puts(&b, "(");
+	put_columns(&b, t, WHICH_ALL);
+	buffer_puts(&b, ") SELECT ");
+	if (distinct) {
+		buffer_puts(&b, "DISTINCT ON (");
+		put_columns(&b, t, WHICH_KEY);
+		buffer_puts(&b, ") ");
+	}
+	put_columns(&b, t, WHICH_ALL);
+	buffer_puts(&b, " FROM " STAGE " WHERE " STAGE_LINE " <= $1::bigint ORDER BY ");
+	if (distinct)
+		put_columns(&b, t, WHICH_KEY);
+	buffer_puts(&b, distinct ? ", " STAGE_LINE " DESC" : STAGE_LINE);
+	put_conflict(&b, t);
+	return buffer_take(&b);
 }

@@ -41,13 +41,12 @@ char *sql_postgres_query_begin(uint64_t timeout_ms)
 {
 	_cleanup_buffer_ struct buffer b = {0};
 
-	return buffer_printf(&b,
-			     "SET LOCAL statement_timeout = %" PRIu64 "; "
-			     "SELECT set_config('search_path', reset_val, true) FROM pg_settings "
-			     "WHERE name = 'search_path'",
-			     timeout_ms) < 0
-		       ? NULL
-		       : buffer_take(&b);
+	buffer_printf(&b,
+		      "SET LOCAL statement_timeout = %" PRIu64 "; "
+		      "SELECT set_config('search_path', reset_val, true) FROM pg_settings "
+		      "WHERE name = 'search_path'",
+		      timeout_ms);
+	return buffer_take(&b);
 }
 
 /* The line break ends a comment with which the query may end. */
@@ -55,22 +54,11 @@ char *sql_postgres_query_copy(const char *sql, uint64_t row_max)
 {
 	_cleanup_buffer_ struct buffer b = {0};
 
-	return buffer_printf(&b,
-			     "COPY (SELECT fumehood_row.* FROM (%s\n) AS fumehood_row WHERE CASE WHEN "
-			     "octet_length(fumehood_row::text) <= %" PRIu64
-			     " THEN true ELSE octet_length(fumehood_row::text) / "
-			     "(octet_length(fumehood_row::text) * 0) = 0 END) TO STDOUT (FORMAT csv, HEADER)",
-			     sql, row_max) < 0
-		       ? NULL
-		       : buffer_take(&b);
-}
-
-char *sql_quote_name(const char *name)
-{
-	_cleanup_buffer_ struct buffer b = {0};
-	int r = buffer_puts(&b, "\"");
-
-	for (; *name && r == 0; name++)
-		r = *name == '"' ? buffer_puts(&b, "\"\"") : buffer_append(&b, name, 1);
-	return r < 0 || buffer_puts(&b, "\"") < 0 ? NULL : buffer_take(&b);
+	buffer_printf(&b,
+		      "COPY (SELECT fumehood_row.* FROM (%s\n) AS fumehood_row WHERE CASE WHEN "
+		      "octet_length(fumehood_row::text) <= %" PRIu64
+		      " THEN true ELSE octet_length(fumehood_row::text) / "
+		      "(octet_length(fumehood_row::text) * 0) = 0 END) TO STDOUT (FORMAT csv, HEADER)",
+		      sql, row_max);
+	return buffer_take(&b);
 }

@@ -78,30 +78,14 @@ static int sqlite_exec(struct sqlite *s, const char *text, struct error *err)
 	return code == SQLITE_OK ? 0 : sqlite_error(s, code, "write to", err);
 }
 
-/* *statement, prepared from text (which it frees) if this is its first use. */
-static int prepare(struct sqlite *s, sqlite3_stmt **statement, char *(*make)(int, enum sql_dialect),
-		   int which, struct error *err)
+/* Takes the text; NULL: memory is out. */
+static int prepare(struct sqlite *s, sqlite3_stmt **ret, char *text, struct error *err)
 {
-	_cleanup_free_ char *text = NULL;
-	int code;
+	int code = text ? sqlite3_prepare_v3(s->db, text, -1, SQLITE_PREPARE_PERSISTENT, ret, NULL)
+			: SQLITE_NOMEM;
 
-	if (*statement)
-		return 0;
-	text = make(which, SQL_SQLITE);
-	if (!text)
-		return error_memory(err);
-	code = sqlite3_prepare_v3(s->db, text, -1, SQLITE_PREPARE_PERSISTENT, statement, NULL);
+	free(text);
 	return code == SQLITE_OK ? 0 : sqlite_error(s, code, "read", err);
-}
-
-static char *make_statement(int which, enum sql_dialect dialect)
-{
-	return sql_expand((enum sql)which, dialect);
-}
-
-static char *make_insert(int which, enum sql_dialect dialect)
-{
-	return sql_insert((enum sql_table)which, dialect);
 }
 
 static int bind_value(sqlite3_stmt *statement, int i, const struct value *v)
@@ -173,34 +157,32 @@ static int sqlite_run(struct backend *b, enum sql which, const struct value *par
 		      row_fn fn, void *arg, struct error *err)
 {
 	struct sqlite *s = sqlite_of(b);
-	int r = prepare(s, &s->statements[which], make_statement, which, err);
+	sqlite3_stmt **statement = &s->statements[which];
 
-	if (r == 0)
-		r = bind_values(s, s->statements[which], params, n_params, err);
-	return r < 0 ? r : step_rows(s, s->statements[which], fn, arg, err);
+	if ((!*statement && prepare(s, statement, sql_expand(which, SQL_SQLITE), err) < 0) ||
+	    bind_values(s, *statement, params, n_params, err) < 0)
+		return -1;
+	return step_rows(s, *statement, fn, arg, err);
 }
 
 static int sqlite_version(struct backend *b, int *ret, struct error *err);
 
 static int sqlite_begin(struct backend *b, int *ret_version, struct error *err)
 {
-	int r = sqlite_exec(sqlite_of(b), "BEGIN IMMEDIATE", err);
-
-	if (r < 0 || !ret_version)
-		return r;
-	r = sqlite_version(b, ret_version, err);
-	if (r < 0)
-		sqlite3_exec(sqlite_of(b)->db, "ROLLBACK", NULL, NULL, NULL);
-	return r;
+	if (sqlite_exec(sqlite_of(b), "BEGIN IMMEDIATE", err) < 0)
+		return -1;
+	if (!ret_version || sqlite_version(b, ret_version, err) == 0)
+		return 0;
+	sqlite3_exec(sqlite_of(b)->db, "ROLLBACK", NULL, NULL, NULL);
+	return -1;
 }
 
 static int sqlite_commit(struct backend *b, struct error *err)
 {
-	int r = sqlite_exec(sqlite_of(b), "COMMIT", err);
-
-	if (r == 0)
-		sqlite_bell_rung(sqlite_of(b));
-	return r;
+	if (sqlite_exec(sqlite_of(b), "COMMIT", err) < 0)
+		return -1;
+	sqlite_bell_rung(sqlite_of(b));
+	return 0;
 }
 
 static void sqlite_rollback(struct backend *b)
@@ -246,16 +228,14 @@ static int sqlite_script(struct backend *b, const char *text, struct error *err)
 	struct sqlite *s = sqlite_of(b);
 	char *quoted = owner_of(s) ? sqlite3_mprintf("%Q", s->owner) : NULL;
 	_cleanup_buffer_ struct buffer script = {0};
-	int r = quoted ? 0 : -1;
 
-	for (const char *at; r == 0 && (at = strstr(text, mark)); text = at + strlen(mark)) {
-		r = buffer_append(&script, text, (size_t)(at - text));
-		if (r == 0)
-			r = buffer_puts(&script, quoted);
+	for (const char *at; quoted && (at = strstr(text, mark)); text = at + strlen(mark))
+		buffer_printf(&script, "%.*s%s", (int)(at - text), text, quoted);
+	if (!quoted || buffer_puts(&script, text) < 0) {
+		sqlite3_free(quoted);
+		return error_memory(err);
 	}
 	sqlite3_free(quoted);
-	if (r < 0 || buffer_puts(&script, text) < 0)
-		return error_memory(err);
 	return sqlite_exec(s, script.data, err);
 }
 
@@ -281,37 +261,36 @@ static int sqlite_migrate_lock(struct backend *b UNUSED, struct error *err UNUSE
 	return 0;
 }
 
-static int take_integer(void *arg, const struct value *row, struct error *err UNUSED)
-{
-	*(int *)arg = (int)value_to_integer(row, 0);
-	return 0;
-}
-
 static int sqlite_version(struct backend *b, int *ret, struct error *err)
 {
 	struct error why = ERROR_INIT;
-	int version = 0, r = sqlite_run(b, SQL_VERSION, NULL, 0, take_integer, &version, &why);
+	int64_t version = 0;
 
-	if (r < 0 && !strstr(sqlite3_errmsg(sqlite_of(b)->db), "no such table: fumehood_schema_version")) {
+	if (sqlite_run(b, SQL_VERSION, NULL, 0, take_integer, &version, &why) < 0 &&
+	    !strstr(sqlite3_errmsg(sqlite_of(b)->db), "no such table: fumehood_schema_version")) {
 		*err = why;
-		return r;
+		return -1;
 	}
-	*ret = version;
+	*ret = (int)version;
 	return 0;
 }
 
 static int sqlite_rows_begin(struct backend *b, enum sql_table table, struct error *err)
 {
-	sqlite_of(b)->filling = table;
-	return prepare(sqlite_of(b), &sqlite_of(b)->inserts[table], make_insert, (int)table, err);
+	struct sqlite *s = sqlite_of(b);
+
+	s->filling = table;
+	return s->inserts[table] ? 0 : prepare(s, &s->inserts[table], sql_insert(table), err);
 }
 
 static int sqlite_rows_add(struct backend *b, const struct value *row, struct error *err)
 {
 	struct sqlite *s = sqlite_of(b);
-	int r = bind_values(s, s->inserts[s->filling], row, strlen(sql_tables[s->filling].types), err);
+	sqlite3_stmt *insert = s->inserts[s->filling];
 
-	return r < 0 ? r : step_rows(s, s->inserts[s->filling], NULL, NULL, err);
+	if (bind_values(s, insert, row, strlen(sql_tables[s->filling].types), err) < 0)
+		return -1;
+	return step_rows(s, insert, NULL, NULL, err);
 }
 
 static int sqlite_rows_end(struct backend *b UNUSED, struct error *err UNUSED)
@@ -328,15 +307,14 @@ static int take_state(void *arg, const struct value *row, struct error *err UNUS
 static int sqlite_blob_states(struct backend *b, const uint8_t (*sha256)[DIGEST_SIZE], size_t n,
 			      enum blob_state *ret, struct error *err)
 {
-	int r = 0;
-
-	for (size_t i = 0; i < n && r == 0; i++) {
+	for (size_t i = 0; i < n; i++) {
 		struct value key = value_bytes(sha256[i], DIGEST_SIZE);
 
 		ret[i] = BLOB_UNKNOWN;
-		r = sqlite_run(b, SQL_BLOB_STATE, &key, 1, take_state, &ret[i], err);
+		if (sqlite_run(b, SQL_BLOB_STATE, &key, 1, take_state, &ret[i], err) < 0)
+			return -1;
 	}
-	return r;
+	return 0;
 }
 
 static int sqlite_verify(struct backend *b, row_fn fn, void *arg, struct error *err)
@@ -453,28 +431,25 @@ static const struct backend_ops sqlite_ops = {
 
 static int configure(struct sqlite *s, struct error *err)
 {
-	int code = sqlite3_busy_timeout(s->db, s->busy_ms);
+	sqlite3 *db = s->db;
+	int code;
 
-	sqlite3_extended_result_codes(s->db, 1);
-	if (code == SQLITE_OK)
-		code = sqlite3_db_config(s->db, SQLITE_DBCONFIG_ENABLE_FKEY, 1, NULL);
-	/* What else lies in the file is the platform's: its schema is not ours to trust. */
-	if (code == SQLITE_OK)
-		code = sqlite3_db_config(s->db, SQLITE_DBCONFIG_TRUSTED_SCHEMA, 0, NULL);
-	if (code == SQLITE_OK)
-		code = sqlite3_exec(s->db, "PRAGMA synchronous = FULL", NULL, NULL, NULL);
-	/* Whoever writes it from its beginning again cuts what is left of an earlier, longer one. */
-	if (code == SQLITE_OK)
-		code = sqlite3_exec(s->db, "PRAGMA journal_size_limit = 4194304", NULL, NULL, NULL);
-	/* sqlite_close() decides about checkpoints. */
-	if (code == SQLITE_OK)
-		code = sqlite3_db_config(s->db, SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1, NULL);
-	/* Not for the schema's own views and triggers, which are the platform's to write. */
-	if (code == SQLITE_OK)
-		code = sqlite3_create_function_v2(s->db, "fumehood_owner", 0, SQLITE_UTF8 | SQLITE_DIRECTONLY,
-						  s, give_owner, NULL, NULL, NULL);
-	sqlite3_wal_hook(s->db, note_log, s);
-	return code == SQLITE_OK ? 0 : sqlite_error(s, code, "open", err);
+	sqlite3_extended_result_codes(db, 1);
+	sqlite3_wal_hook(db, note_log, s);
+	if ((code = sqlite3_busy_timeout(db, s->busy_ms)) != SQLITE_OK ||
+	    (code = sqlite3_db_config(db, SQLITE_DBCONFIG_ENABLE_FKEY, 1, NULL)) != SQLITE_OK ||
+	    /* What else lies in the file is the platform's: its schema is not ours to trust. */
+	    (code = sqlite3_db_config(db, SQLITE_DBCONFIG_TRUSTED_SCHEMA, 0, NULL)) != SQLITE_OK ||
+	    /* Whoever writes the log from its beginning again cuts what is left of an earlier, longer one. */
+	    (code = sqlite3_exec(db, "PRAGMA synchronous = FULL; PRAGMA journal_size_limit = 4194304", NULL,
+				 NULL, NULL)) != SQLITE_OK ||
+	    /* sqlite_close() decides about checkpoints. */
+	    (code = sqlite3_db_config(db, SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1, NULL)) != SQLITE_OK ||
+	    /* Not for the schema's own views and triggers, which are the platform's to write. */
+	    (code = sqlite3_create_function_v2(db, "fumehood_owner", 0, SQLITE_UTF8 | SQLITE_DIRECTONLY, s,
+					       give_owner, NULL, NULL, NULL)) != SQLITE_OK)
+		return sqlite_error(s, code, "open", err);
+	return 0;
 }
 
 /* Of the file that is open, not of another that has taken its place. */
@@ -497,7 +472,7 @@ int sqlite_open(const struct ledger_url *url, unsigned flags, struct backend **r
 	_cleanup_(sqlite_closep) struct backend *b = NULL;
 	const char *path = url->location, *file;
 	char shown[512];
-	int code, r;
+	int code;
 
 	b = calloc(1, sizeof(struct sqlite));
 	if (!b)
@@ -511,14 +486,9 @@ int sqlite_open(const struct ledger_url *url, unsigned flags, struct backend **r
 	    asprintf(&sqlite_of(b)->path, "%s%s", path[0] == '/' ? "" : "./", path) < 0)
 		return error_memory(err);
 	file = sqlite_of(b)->path;
-	if (flags & LEDGER_CREATE) {
-		r = sqlite_file_make(file, b->name, url->any_filesystem, err);
-		if (r < 0)
-			return r;
-	}
-	r = sqlite_file_check(file, b->name, url->any_filesystem, err);
-	if (r < 0)
-		return r;
+	if ((flags & LEDGER_CREATE && sqlite_file_make(file, b->name, url->any_filesystem, err) < 0) ||
+	    sqlite_file_check(file, b->name, url->any_filesystem, err) < 0)
+		return -1;
 	/* Read-only is our promise, not a mode of opening: SQLite must be able to recover a WAL in order to read. */
 	code = sqlite3_open_v2(file, &sqlite_of(b)->db,
 			       SQLITE_OPEN_READWRITE | SQLITE_OPEN_NOMUTEX | SQLITE_OPEN_PRIVATECACHE, NULL);
@@ -527,11 +497,8 @@ int sqlite_open(const struct ledger_url *url, unsigned flags, struct backend **r
 			       ? sqlite_error(sqlite_of(b), sqlite3_extended_errcode(sqlite_of(b)->db),
 					      "open", err)
 			       : error_memory(err);
-	r = configure(sqlite_of(b), err);
-	if (r == 0)
-		r = find_owner(sqlite_of(b), err);
-	if (r < 0)
-		return r;
+	if (configure(sqlite_of(b), err) < 0 || find_owner(sqlite_of(b), err) < 0)
+		return -1;
 	*ret = TAKE_PTR(b);
 	return 0;
 }

@@ -45,8 +45,7 @@ static int post_error(struct sqlite *s, int code, struct error *err)
 	case SQLITE_TOOBIG:
 	case SQLITE_RANGE:
 	case SQLITE_AUTH:
-		error_set(err, ERROR_LEDGER, "%s", sqlite3_errmsg(s->db));
-		return -EBADMSG;
+		return error_set(err, ERROR_BAD_ROW, "%s", sqlite3_errmsg(s->db));
 	}
 	return sqlite_error(s, code, "write to", err);
 }
@@ -55,18 +54,17 @@ int sqlite_post_begin(struct backend *b, const struct row_table *t, bool staged 
 {
 	struct sqlite *s = sqlite_of(b);
 	_cleanup_free_ char *text = sql_post_insert(t);
-	int code, r;
+	int code;
 
 	sqlite_post_forget(s);
 	s->post_table = t;
 	s->post_columns = calloc(t->n_columns, sizeof *s->post_columns);
 	if (!text || !s->post_columns)
 		return error_memory(err);
-	r = post_columns_find(b, t, s->post_columns, err);
-	for (size_t i = 0; i < t->n_columns && r == 0; i++)
+	if (post_columns_find(b, t, s->post_columns, err) < 0)
+		return -1;
+	for (size_t i = 0; i < t->n_columns; i++)
 		s->post_columns[i].type = type_of(s->post_columns[i].words);
-	if (r < 0)
-		return r;
 	code = sqlite3_prepare_v2(s->db, text, -1, &s->posting, NULL);
 	return code == SQLITE_OK ? 0 : post_error(s, code, err);
 }
@@ -92,20 +90,15 @@ static int bind_number(sqlite3_stmt *statement, int i, const char *text, size_t 
 
 static int bind_cell(sqlite3_stmt *statement, int i, char type, const struct cell *c)
 {
-	switch (c->kind) {
+	/* As JSON it is whole. */
+	switch (type == 'j' && c->kind != CELL_NULL ? CELL_OBJECT : c->kind) {
 	case CELL_NULL:
 		return sqlite3_bind_null(statement, i);
 	case CELL_BOOL:
-		if (type == 'j')
-			break;
 		return sqlite3_bind_int(statement, i, c->text[0] == 't');
 	case CELL_NUMBER:
-		if (type == 'j')
-			break;
 		return bind_number(statement, i, c->text, c->size);
 	case CELL_TEXT:
-		if (type == 'j')
-			break;
 		return sqlite3_bind_text64(statement, i, c->text, c->size, SQLITE_STATIC, SQLITE_UTF8);
 	case CELL_ARRAY:
 	case CELL_OBJECT:
@@ -117,22 +110,21 @@ static int bind_cell(sqlite3_stmt *statement, int i, char type, const struct cel
 int sqlite_post_add(struct backend *b, const struct cell *cells, uint64_t line UNUSED, struct error *err)
 {
 	struct sqlite *s = sqlite_of(b);
-	int code = SQLITE_OK, r = 0;
+	int code = SQLITE_OK;
 
-	for (size_t i = 0; i < s->post_table->n_columns && code == SQLITE_OK && r == 0; i++) {
+	for (size_t i = 0; i < s->post_table->n_columns && code == SQLITE_OK; i++) {
 		const struct post_column *c = &s->post_columns[i];
 
-		r = post_cell_check(s->post_table, i, c, &cells[i], err);
-		if (r == 0)
-			code = bind_cell(s->posting, (int)i + 1, c->type, &cells[i]);
+		if (post_cell_check(s->post_table, i, c, &cells[i], err) < 0)
+			return -1;
+		code = bind_cell(s->posting, (int)i + 1, c->type, &cells[i]);
 	}
-	if (r < 0)
-		return r;
 	if (code == SQLITE_OK)
 		code = sqlite3_step(s->posting);
-	r = code == SQLITE_DONE || code == SQLITE_ROW ? 0 : post_error(s, code, err);
+	if (code != SQLITE_DONE && code != SQLITE_ROW)
+		post_error(s, code, err);
 	sqlite3_reset(s->posting);
-	return r;
+	return code == SQLITE_DONE || code == SQLITE_ROW ? 0 : -1;
 }
 
 /* What is deferred to the commit would fail there, where nobody knows any more that it was the rows. */
@@ -143,9 +135,8 @@ int sqlite_post_end(struct backend *b, struct error *err)
 
 	sqlite_post_forget(s);
 	if (sqlite3_db_status(s->db, SQLITE_DBSTATUS_DEFERRED_FKS, &deferred, &unused, 0) == SQLITE_OK &&
-	    deferred) {
-		error_set(err, ERROR_LEDGER, "a foreign key of table '%s' is violated", s->post_table->name);
-		return -EBADMSG;
-	}
+	    deferred)
+		return error_set(err, ERROR_BAD_ROW, "a foreign key of table '%s' is violated",
+				 s->post_table->name);
 	return 0;
 }

@@ -88,16 +88,11 @@ static int open_own(struct asking *a, const char *path, int busy_ms, struct erro
 
 	if (!a->db)
 		return error_memory(err);
-	if (code == SQLITE_OK)
-		code = sqlite3_busy_timeout(a->db, busy_ms);
-	if (code == SQLITE_OK)
-		code = sqlite3_exec(a->db, "PRAGMA query_only = 1; PRAGMA cell_size_check = 1", NULL, NULL,
-				    NULL);
-	if (code == SQLITE_OK)
-		code = sqlite3_db_config(a->db, SQLITE_DBCONFIG_TRUSTED_SCHEMA, 0, NULL);
-	if (code == SQLITE_OK)
-		code = sqlite3_db_config(a->db, SQLITE_DBCONFIG_DEFENSIVE, 1, NULL);
-	if (code != SQLITE_OK)
+	if (code != SQLITE_OK || (code = sqlite3_busy_timeout(a->db, busy_ms)) != SQLITE_OK ||
+	    (code = sqlite3_exec(a->db, "PRAGMA query_only = 1; PRAGMA cell_size_check = 1", NULL, NULL,
+				 NULL)) != SQLITE_OK ||
+	    (code = sqlite3_db_config(a->db, SQLITE_DBCONFIG_TRUSTED_SCHEMA, 0, NULL)) != SQLITE_OK ||
+	    (code = sqlite3_db_config(a->db, SQLITE_DBCONFIG_DEFENSIVE, 1, NULL)) != SQLITE_OK)
 		return query_fail(a, code, err);
 	sqlite3_limit(a->db, SQLITE_LIMIT_ATTACHED, 0);
 	sqlite3_limit(a->db, SQLITE_LIMIT_LENGTH, VALUE_MAX);
@@ -122,11 +117,10 @@ static int put_real(struct buffer *b, double d)
 
 static int put_blob(struct buffer *b, const uint8_t *data, size_t size)
 {
-	int r = buffer_puts(b, "\\x");
-
-	for (size_t i = 0; i < size && r == 0; i++)
-		r = buffer_printf(b, "%02x", data[i]);
-	return r;
+	buffer_puts(b, "\\x");
+	for (size_t i = 0; i < size; i++)
+		buffer_printf(b, "%02x", data[i]);
+	return b->failed ? -ENOMEM : 0;
 }
 
 static int put_column(struct buffer *b, sqlite3_stmt *statement, int i)
@@ -153,19 +147,19 @@ static int put_column(struct buffer *b, sqlite3_stmt *statement, int i)
 static int give_line(struct asking *a, struct buffer *b, sqlite3_stmt *statement, bool header,
 		     query_line_fn fn, void *arg, struct error *err)
 {
-	int n = sqlite3_column_count(statement), r = 0;
+	int n = sqlite3_column_count(statement);
 
 	b->size = 0;
-	for (int i = 0; i < n && r == 0 && b->size <= a->max_bytes; i++) {
+	for (int i = 0; i < n && b->size <= a->max_bytes; i++) {
 		const char *name = header ? sqlite3_column_name(statement, i) : "";
 
 		if (i)
-			r = buffer_puts(b, ",");
-		if (r == 0)
-			r = header ? csv_put(b, name ? name : "", strlen(name ? name : ""))
-				   : put_column(b, statement, i);
+			buffer_puts(b, ",");
+		if ((header ? csv_put(b, name ? name : "", strlen(name ? name : ""))
+			    : put_column(b, statement, i)) < 0)
+			return error_memory(err);
 	}
-	if (r < 0 || buffer_puts(b, "\n") < 0)
+	if (buffer_puts(b, "\n") < 0)
 		return error_memory(err);
 	return fn(arg, b->data, b->size, err);
 }
@@ -173,12 +167,13 @@ static int give_line(struct asking *a, struct buffer *b, sqlite3_stmt *statement
 static int give_all(struct asking *a, sqlite3_stmt *statement, query_line_fn fn, void *arg, struct error *err)
 {
 	_cleanup_buffer_ struct buffer line = {0};
-	int code, r = give_line(a, &line, statement, true, fn, arg, err);
+	int code;
 
-	while (r == 0 && (code = sqlite3_step(statement)) == SQLITE_ROW)
-		r = give_line(a, &line, statement, false, fn, arg, err);
-	if (r < 0)
-		return r;
+	if (give_line(a, &line, statement, true, fn, arg, err) < 0)
+		return -1;
+	while ((code = sqlite3_step(statement)) == SQLITE_ROW)
+		if (give_line(a, &line, statement, false, fn, arg, err) < 0)
+			return -1;
 	return code == SQLITE_DONE ? 0 : query_fail(a, code, err);
 }
 
@@ -204,12 +199,13 @@ int sqlite_query(struct backend *b, const struct ledger_query *query, query_line
 	struct asking a = {.deadline = clock_now() + query->timeout_ms * NSEC_PER_MSEC,
 			   .max_bytes = query->max_bytes};
 	size_t size = 0;
-	int r = query_trim(query->sql, &size, err);
+	int r;
 
-	if (r == 0 && size > SQL_MAX)
-		r = error_set(err, ERROR_REFUSED, "it is longer than %d bytes", SQL_MAX);
-	if (r == 0)
-		r = open_own(&a, s->path, s->busy_ms, err);
+	if (query_trim(query->sql, &size, err) < 0)
+		return -1;
+	if (size > SQL_MAX)
+		return error_set(err, ERROR_REFUSED, "it is longer than %d bytes", SQL_MAX);
+	r = open_own(&a, s->path, s->busy_ms, err);
 	if (r == 0)
 		r = ask(&a, query->sql, size, fn, arg, err);
 	sqlite3_close(a.db);

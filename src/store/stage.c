@@ -28,50 +28,41 @@ struct batch {
 
 static int batch_begin(struct commit *c, struct batch *b, struct error *err)
 {
-	struct backend *backend = c->l->backend;
-	int r;
-
 	if (b->is_open)
 		return 0;
 	if (b->has_waited)
 		nanosleep(&STAGE_PAUSE, NULL);
-	r = ledger_begin(c->l, err);
-	if (r < 0)
-		return r;
+	if (ledger_begin(c->l, err) < 0)
+		return -1;
 	*b = (struct batch){.is_open = true, .begun = clock_now(), .has_waited = true};
-	return backend->ops->rows_begin(backend, TABLE_BLOB, err);
+	return ledger_rows_begin(c->l, TABLE_BLOB, err);
 }
 
 static int batch_end(struct commit *c, struct batch *b, struct error *err)
 {
 	struct backend *backend = c->l->backend;
-	int r = b->is_open ? backend->ops->rows_end(backend, err) : 0;
 
-	if (r == 0 && b->is_open)
-		r = backend->ops->commit(backend, err);
-	b->is_open = r < 0;
-	return r;
+	if (b->is_open && (ledger_rows_end(c->l, err) < 0 || backend->ops->commit(backend, err) < 0))
+		return -1;
+	b->is_open = false;
+	return 0;
 }
 
 static int stage_one(struct commit *c, const struct content *content, struct batch *b, struct error *err)
 {
 	struct backend *backend = c->l->backend;
 	const uint8_t(*sha256)[DIGEST_SIZE] = (const uint8_t(*)[DIGEST_SIZE])content->output->sha256;
-	struct value key = value_bytes(*sha256, DIGEST_SIZE);
 	enum blob_state state = BLOB_UNKNOWN;
-	int r = batch_begin(c, b, err);
 
-	if (r == 0)
-		r = backend->ops->blob_states(backend, sha256, 1, &state, err);
-	if (r == 0 && state == BLOB_UNKNOWN) {
-		r = commit_blob_add(c, content, err);
-		if (r == 0)
-			r = ledger_run(c->l, SQL_STAGED_ADD, &key, 1, NULL, NULL, err);
+	if (batch_begin(c, b, err) < 0 || backend->ops->blob_states(backend, sha256, 1, &state, err) < 0)
+		return -1;
+	if (state == BLOB_UNKNOWN) {
+		if (commit_blob_add(c, content, err) < 0 ||
+		    ledger_do(c->l, SQL_STAGED_ADD, err, value_bytes(*sha256, DIGEST_SIZE)) < 0)
+			return -1;
 		b->bytes += content->output->size;
 	}
-	if (r == 0 && (b->bytes >= STAGE_BYTES || clock_now() - b->begun >= STAGE_NS))
-		r = batch_end(c, b, err);
-	return r;
+	return b->bytes >= STAGE_BYTES || clock_now() - b->begun >= STAGE_NS ? batch_end(c, b, err) : 0;
 }
 
 /* Contents that are to go into the database. */
@@ -89,6 +80,14 @@ static bool is_much(const struct commit *c)
 	return sum > STAGE_BYTES;
 }
 
+static int stage_all(struct commit *c, struct batch *b, struct error *err)
+{
+	for (size_t i = 0; i < c->n_contents; i++)
+		if (is_small(c, &c->contents[i]) && stage_one(c, &c->contents[i], b, err) < 0)
+			return -1;
+	return batch_end(c, b, err);
+}
+
 int commit_stage(struct commit *c, struct error *err)
 {
 	struct backend *backend = c->l->backend;
@@ -100,96 +99,86 @@ int commit_stage(struct commit *c, struct error *err)
 	r = c->a ? ledger_has_token(c->l, c->a->token, NULL, err) : 0;
 	if (r != 0)
 		return r < 0 ? r : 0;
-	r = objects_hold(&c->l->objects, err);
-	for (size_t i = 0; i < c->n_contents && r == 0; i++)
-		if (is_small(c, &c->contents[i]))
-			r = stage_one(c, &c->contents[i], &b, err);
-	if (r == 0)
-		r = batch_end(c, &b, err);
+	if (objects_hold(&c->l->objects, err) < 0)
+		return -1;
+	r = stage_all(c, &b, err);
 	if (b.is_open)
 		backend->ops->rollback(backend);
 	return r;
 }
 
-static int take_truth(void *arg, const struct value *row, struct error *err UNUSED)
+static int staged_any(struct ledger *l, int64_t *ret, struct error *err)
 {
-	*(bool *)arg = value_to_integer(row, 0) != 0;
-	return 0;
-}
-
-static int take_count(void *arg, const struct value *row, struct error *err UNUSED)
-{
-	*(int64_t *)arg = value_to_integer(row, 0);
-	return 0;
-}
-
-static int staged_any(struct ledger *l, bool *ret, struct error *err)
-{
-	*ret = false;
-	return l->backend->ops->is_writable ? ledger_run(l, SQL_STAGED_ANY, NULL, 0, take_truth, ret, err)
+	*ret = 0;
+	return l->backend->ops->is_writable ? ledger_run(l, SQL_STAGED_ANY, NULL, 0, take_integer, ret, err)
 					    : 0;
 }
 
 int commit_unstage(struct commit *c, struct error *err)
 {
-	bool any;
-	int r = staged_any(c->l, &any, err);
+	int64_t any;
 
-	for (size_t i = 0; r == 0 && any && i < c->n_contents; i++) {
-		struct value key = value_bytes(c->contents[i].output->sha256, DIGEST_SIZE);
-
-		r = ledger_run(c->l, SQL_STAGED_TAKE, &key, 1, NULL, NULL, err);
-	}
-	return r;
+	if (staged_any(c->l, &any, err) < 0)
+		return -1;
+	for (size_t i = 0; any && i < c->n_contents; i++)
+		if (ledger_do(c->l, SQL_STAGED_TAKE, err,
+			      value_bytes(c->contents[i].output->sha256, DIGEST_SIZE)) < 0)
+			return -1;
+	return 0;
 }
 
 /* Not all at once either. */
-static int sweep_some(struct ledger *l, uint64_t *removed, bool *ret_any, struct error *err)
-{
-	struct backend *backend = l->backend;
-	struct value most = value_integer(SWEEP_ROWS);
-	int64_t n = 0;
-	int r = ledger_begin(l, err);
+struct sweep {
+	int64_t removed, any;
+};
 
-	if (r < 0)
-		return r;
-	r = ledger_run(l, SQL_STAGED_SWEEP, &most, 1, NULL, NULL, err);
-	if (r == 0)
-		r = ledger_run(l, SQL_CHANGES, NULL, 0, take_count, &n, err);
-	if (r == 0)
-		r = ledger_run(l, SQL_STAGED_FORGET, &most, 1, NULL, NULL, err);
-	if (r == 0)
-		r = staged_any(l, ret_any, err);
-	if (r == 0)
-		r = backend->ops->commit(backend, err);
-	if (r < 0)
-		backend->ops->rollback(backend);
-	else
-		*removed += (uint64_t)n;
-	return r;
+/* Not all at once either. */
+static int sweep_some(struct ledger *l, void *arg, struct error *err)
+{
+	struct value most = value_integer(SWEEP_ROWS);
+	struct sweep *s = arg;
+
+	if (ledger_do(l, SQL_STAGED_SWEEP, err, most) < 0 ||
+	    ledger_run(l, SQL_CHANGES, NULL, 0, take_integer, &s->removed, err) < 0 ||
+	    ledger_do(l, SQL_STAGED_FORGET, err, most) < 0)
+		return -1;
+	return staged_any(l, &s->any, err);
+}
+
+static int sweep_all(struct ledger *l, uint64_t *removed, struct error *err)
+{
+	struct sweep s = {.any = true};
+
+	/* Nobody refers to them: to have that proved, for each, would be a walk through all outputs there are. */
+	if (l->backend->ops->script(l->backend, sql_sqlite_trusting, err) < 0)
+		return -1;
+	while (s.any) {
+		if (ledger_once(l, sweep_some, &s, err) < 0)
+			return -1;
+		*removed += (uint64_t)s.removed;
+		if (s.any)
+			nanosleep(&STAGE_PAUSE, NULL);
+	}
+	return 0;
 }
 
 int ledger_sweep_staged(struct ledger *l, uint64_t *removed, struct error *err)
 {
-	bool any;
-	int r = staged_any(l, &any, err), alone;
+	int64_t any;
+	int r, alone;
 
-	if (r < 0 || !any)
-		return r;
+	if (staged_any(l, &any, err) < 0)
+		return -1;
+	if (!any)
+		return 0;
 	/* Whoever stages has made the store: without it nobody does. */
 	alone = objects_lock_alone(&l->objects, err);
-	if (alone < 0)
-		return alone == -EBUSY ? 0 : alone;
-	/* Nobody refers to them: to have that proved, for each, would be a walk through all outputs there are. */
-	r = l->backend->ops->script(l->backend, sql_sqlite_trusting, err);
-	while (r == 0 && any) {
-		r = sweep_some(l, removed, &any, err);
-		if (any)
-			nanosleep(&STAGE_PAUSE, NULL);
-	}
-	if (l->backend->ops->script(l->backend, sql_sqlite_checking, r < 0 ? NULL : err) < 0 && r == 0)
-		r = -EIO;
-	if (alone)
+	if (alone < 0 || alone == OBJECTS_BUSY)
+		return alone < 0 ? alone : 0;
+	r = sweep_all(l, removed, err);
+	if (l->backend->ops->script(l->backend, sql_sqlite_checking, r < 0 ? NULL : err) < 0)
+		r = -1;
+	if (alone == OBJECTS_LOCKED)
 		objects_unlock(&l->objects);
 	return r;
 }

@@ -28,6 +28,12 @@ struct ledger {
 
 /* A transaction, for writing, on the schema that it was opened with: until its end nobody upgrades it. */
 int ledger_begin(struct ledger *l, struct error *err);
+/* body within a transaction: committed if it returns 0, else rolled back. 1, nothing to be done, is 0 for the caller. */
+typedef int (*ledger_body)(struct ledger *l, void *arg, struct error *err);
+int ledger_once(struct ledger *l, ledger_body body, void *arg, struct error *err);
+/* The same, again from its begin if the connection was lost or somebody was in the way (ERROR_AGAIN): body must not depend
+ * on what an earlier try left, and what that one did may have been committed. */
+int ledger_transaction(struct ledger *l, ledger_body body, void *arg, struct error *err);
 
 /* stage.c: contents that somebody staged and did not come to commit. Adds to *removed. */
 int ledger_sweep_staged(struct ledger *l, uint64_t *removed, struct error *err);
@@ -48,6 +54,31 @@ static inline int ledger_run(struct ledger *l, enum sql which, const struct valu
 			     row_fn fn, void *arg, struct error *err)
 {
 	return l->backend->ops->run(l->backend, which, params, n, fn, arg, err);
+}
+
+/* A statement whose rows nobody wants; one that gives a number (an int64_t, which stays as it is if there is no row). Its
+ * parameters, one at least, come last. */
+#define LEDGER_VALUES(...)                   \
+	(const struct value[]){__VA_ARGS__}, \
+		sizeof((const struct value[]){__VA_ARGS__}) / sizeof(struct value)
+#define ledger_do(l, which, err, ...) ledger_run(l, which, LEDGER_VALUES(__VA_ARGS__), NULL, NULL, err)
+#define ledger_ask(l, which, ret, err, ...) \
+	ledger_run(l, which, LEDGER_VALUES(__VA_ARGS__), take_integer, ret, err)
+
+/* Rows in bulk: begin, add for each, end. */
+static inline int ledger_rows_begin(struct ledger *l, enum sql_table table, struct error *err)
+{
+	return l->backend->ops->rows_begin(l->backend, table, err);
+}
+
+static inline int ledger_rows_add(struct ledger *l, const struct value *row, struct error *err)
+{
+	return l->backend->ops->rows_add(l->backend, row, err);
+}
+
+static inline int ledger_rows_end(struct ledger *l, struct error *err)
+{
+	return l->backend->ops->rows_end(l->backend, err);
 }
 
 #endif

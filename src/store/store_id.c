@@ -6,7 +6,6 @@
 #include <sys/utsname.h>
 
 #include "clock.h"
-#include "queue_private.h"
 #include "text.h"
 
 /* The row. */
@@ -28,14 +27,13 @@ static int row_take(void *arg, const struct value *row, struct error *err UNUSED
 
 static int row_load(struct ledger *l, enum sql which, struct store_row *ret, struct error *err)
 {
-	int r;
-
 	*ret = (struct store_row){0};
-	r = ledger_run(l, which, NULL, 0, row_take, ret, err);
-	if (r == 0 && !ret->id.ledger[0])
+	if (ledger_run(l, which, NULL, 0, row_take, ret, err) < 0)
+		return -1;
+	if (!ret->id.ledger[0])
 		return error_set(err, ERROR_LEDGER, "the table 'store' of the ledger %s has lost its row",
 				 l->backend->name);
-	return r;
+	return 0;
 }
 
 enum { SHOWN_ROOM = 400 };
@@ -102,11 +100,12 @@ int store_examine(struct ledger *l, enum store_state *ret, struct store_id *ret_
 {
 	struct store_id found;
 	struct store_row known;
-	int r = row_load(l, SQL_STORE, &known, err);
 
-	if (r == 0 && ret_id)
+	if (row_load(l, SQL_STORE, &known, err) < 0)
+		return -1;
+	if (ret_id)
 		*ret_id = known.id;
-	return r < 0 ? r : judge(l, &known, &found, ret, why, err);
+	return judge(l, &known, &found, ret, why, err);
 }
 
 int store_lacks(struct ledger *l, const uint8_t sha256[DIGEST_SIZE], struct error *err)
@@ -114,10 +113,9 @@ int store_lacks(struct ledger *l, const uint8_t sha256[DIGEST_SIZE], struct erro
 	const char *path = l->objects.path;
 	char hex[DIGEST_TEXT_SIZE], room[SHOWN_ROOM];
 	struct store_row known;
-	int r = row_load(l, SQL_STORE, &known, err);
 
-	if (r < 0)
-		return r;
+	if (row_load(l, SQL_STORE, &known, err) < 0)
+		return -1;
 	hex_encode(sha256, DIGEST_SIZE, hex);
 	if (known.id.store[0])
 		error_set(
@@ -144,14 +142,15 @@ static int count_row(void *arg, const struct value *row, struct error *err)
 {
 	struct presence *p = arg;
 	uint8_t sha256[DIGEST_SIZE];
-	int r = value_to_digest(&row[0], sha256, err);
+	int has;
 
-	if (r == 0)
-		r = objects_has(&p->l->objects, sha256, (uint64_t)value_to_integer(&row[1], 0), err);
-	if (r < 0)
-		return r;
+	if (value_to_digest(&row[0], sha256, err) < 0)
+		return -1;
+	has = objects_has(&p->l->objects, sha256, (uint64_t)value_to_integer(&row[1], 0), err);
+	if (has < 0)
+		return has;
 	p->total++;
-	p->here += r == 1;
+	p->here += has == 1;
 	return 0;
 }
 
@@ -173,13 +172,11 @@ static int check_presence(struct ledger *l, struct presence *p, struct error *er
 
 static int row_save(struct ledger *l, const struct store_id *id, struct error *err)
 {
-	struct value row[] = {value_text(id->store), value_time(clock_utc()), value_text(NULL),
-			      value_path(l->objects.path)};
 	struct utsname host;
 
 	uname(&host);
-	row[2] = value_text(host.nodename);
-	return ledger_run(l, SQL_STORE_SET, row, ARRAY_SIZE(row), NULL, NULL, err);
+	return ledger_do(l, SQL_STORE_SET, err, value_text(id->store), value_time(clock_utc()),
+			 value_text(host.nodename), value_path(l->objects.path));
 }
 
 static void adopted(struct ledger *l, const struct store_id *id, const struct presence *p)
@@ -195,6 +192,23 @@ static void adopted(struct ledger *l, const struct store_id *id, const struct pr
 		l->adopted = NULL;
 }
 
+/* The directory gets an id, and is this ledger's then. */
+static int make_store(struct ledger *l, const struct store_row *known, struct store_id *ret,
+		      struct presence *presence, struct error *err)
+{
+	int r;
+
+	*ret = known->id;
+	if (check_presence(l, presence, err) < 0 || token_make(ret->store, err) < 0)
+		return -1;
+	r = objects_make(&l->objects, ret, err);
+	if (r <= 0)
+		return r;
+	/* It is another ledger's, since this moment. */
+	(void)objects_id_read(&l->objects, ret, err);
+	return anothers(l, known, ret, err);
+}
+
 /* Holds the row: nobody else joins before we have. */
 static int join(struct ledger *l, void *arg UNUSED, struct error *err)
 {
@@ -202,58 +216,56 @@ static int join(struct ledger *l, void *arg UNUSED, struct error *err)
 	enum store_state state = STORE_NEW;
 	struct store_id found = {0};
 	struct store_row known;
-	int r = row_load(l, SQL_STORE_LOCK, &known, err);
 
-	if (r == 0)
-		r = judge(l, &known, &found, &state, err, err);
-	if (r < 0 || state != STORE_NEW)
-		return r < 0 ? r : state == STORE_READY ? 0 : -EINVAL;
-	if (!found.store[0]) {
-		r = check_presence(l, &presence, err);
-		found = known.id;
-		if (r == 0)
-			r = token_make(found.store, err);
-		if (r == 0)
-			r = objects_make(&l->objects, &found, err);
-		if (r == -EEXIST) { /* another ledger's, at this moment */
-			(void)objects_id_read(&l->objects, &found, err);
-			return anothers(l, &known, &found, err);
-		}
-	}
-	if (r >= 0)
-		r = row_save(l, &found, err);
-	if (r == 0)
-		adopted(l, &found, &presence);
-	return r < 0 ? r : 0;
+	if (row_load(l, SQL_STORE_LOCK, &known, err) < 0 || judge(l, &known, &found, &state, err, err) < 0)
+		return -1;
+	if (state != STORE_NEW)
+		return state == STORE_READY ? 0 : -1;
+	if ((!found.store[0] && make_store(l, &known, &found, &presence, err) < 0) ||
+	    row_save(l, &found, err) < 0)
+		return -1;
+	adopted(l, &found, &presence);
+	return 0;
+}
+
+/* Examined with an error of its own, which is the caller's if the store is another one. */
+static int check_store(struct ledger *l, enum store_state *ret, struct error *err)
+{
+	struct error why = ERROR_INIT;
+
+	if (store_examine(l, ret, NULL, &why, err) < 0)
+		return -1;
+	if (*ret != STORE_WRONG)
+		return 0;
+	why.stage = err->stage;
+	*err = why;
+	return -1;
 }
 
 int store_join(struct ledger *l, struct error *err)
 {
-	struct error why = ERROR_INIT;
 	enum store_state state = STORE_NEW;
-	int r = l->objects.joined ? 0 : store_examine(l, &state, NULL, &why, err);
 
-	if (r < 0 || l->objects.joined)
-		return r;
-	if (state == STORE_WRONG) {
-		why.stage = err->stage;
-		*err = why;
-		return -EINVAL;
-	}
-	if (state == STORE_NEW)
-		r = queue_transaction(l, join, NULL, err);
-	l->objects.joined = r == 0;
-	return r;
+	if (l->objects.joined)
+		return 0;
+	if (check_store(l, &state, err) < 0 ||
+	    (state == STORE_NEW && ledger_transaction(l, join, NULL, err) < 0))
+		return -1;
+	l->objects.joined = true;
+	return 0;
 }
 
 /* Others put what is large into a directory: what is asked for there, and what would be put here, would not be found. */
 static int check_inside(struct ledger *l, struct error *err)
 {
 	struct store_row known;
-	int r = l->inside_by_default ? row_load(l, SQL_STORE, &known, err) : 0;
 
-	if (r < 0 || !l->inside_by_default || !known.id.store[0])
-		return r;
+	if (!l->inside_by_default)
+		return 0;
+	if (row_load(l, SQL_STORE, &known, err) < 0)
+		return -1;
+	if (!known.id.store[0])
+		return 0;
 	error_set(
 		err, ERROR_REFUSED,
 		"the ledger %s has an object store with the id %s (at first '%s' on %s), and its URL names none here: name "
@@ -264,9 +276,7 @@ static int check_inside(struct ledger *l, struct error *err)
 
 int ledger_store_ready(struct ledger *l, struct error *err)
 {
-	struct error why = ERROR_INIT;
 	enum store_state state = STORE_NEW;
-	int r;
 
 	if (l->backend->only_submits)
 		return 0;
@@ -275,12 +285,7 @@ int ledger_store_ready(struct ledger *l, struct error *err)
 	if (l->backend->ops->dialect != SQL_SQLITE || l->store_named)
 		return store_join(l, err);
 	/* Beside a file: who has the one has the other. It is made when it is needed. */
-	r = store_examine(l, &state, NULL, &why, err);
-	if (r < 0 || state != STORE_WRONG)
-		return r;
-	why.stage = err->stage;
-	*err = why;
-	return -EINVAL;
+	return check_store(l, &state, err);
 }
 
 int ledger_store_describe(struct ledger *l, char *ret, size_t room, struct error *err)
@@ -288,16 +293,14 @@ int ledger_store_describe(struct ledger *l, char *ret, size_t room, struct error
 	enum store_state state = STORE_NEW;
 	struct store_id id;
 	char path[SHOWN_ROOM];
-	int r;
 
 	if (l->objects_inside) {
 		snprintf(ret, room, "in the ledger itself");
 		return check_inside(l, err);
 	}
 	snprintf(ret, room, "%s", shown(l, path));
-	r = store_examine(l, &state, &id, err, err);
-	if (r < 0 || state == STORE_WRONG)
-		return r < 0 ? r : -EINVAL;
+	if (store_examine(l, &state, &id, err, err) < 0 || state == STORE_WRONG)
+		return -1;
 	if (state == STORE_NEW)
 		snprintf(ret, room, "%.180s, not used yet", path);
 	else

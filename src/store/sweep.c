@@ -99,10 +99,9 @@ int objects_pin(struct objects *o, const char *token, const uint8_t (*sha256)[DI
 {
 	_cleanup_buffer_ struct buffer b = {0};
 	_cleanup_close_ int pins = -1;
-	int r = objects_hold(o, err);
 
-	if (r < 0)
-		return r;
+	if (objects_hold(o, err) < 0)
+		return -1;
 	pins = objects_subdir(o, "pins", err);
 	if (pins < 0)
 		return pins;
@@ -110,9 +109,10 @@ int objects_pin(struct objects *o, const char *token, const uint8_t (*sha256)[DI
 		char hex[DIGEST_TEXT_SIZE];
 
 		hex_encode(sha256[i], DIGEST_SIZE, hex);
-		if (buffer_printf(&b, "%s\n", hex) < 0)
-			return error_memory(err);
+		buffer_printf(&b, "%s\n", hex);
 	}
+	if (b.failed)
+		return error_memory(err);
 	return file_replace(pins, token, b.data ? b.data : "", b.size, o->group == NO_GROUP ? 0600 : 0640,
 			    true, err);
 }
@@ -143,12 +143,13 @@ static int pin_read(void *arg, int dir, const char *name, struct error *err)
 		unlinkat(dir, name, 0);
 		return 0;
 	}
-	if (r == 0)
-		r = file_load(dir, name, SIZE_MAX - 1, &b, err);
-	for (char *save = NULL, *line = b.data ? strtok_r(b.data, "\n", &save) : NULL; r == 0 && line;
+	if (r < 0 || file_load(dir, name, SIZE_MAX - 1, &b, err) < 0)
+		return -1;
+	for (char *save = NULL, *line = b.data ? strtok_r(b.data, "\n", &save) : NULL; line;
 	     line = strtok_r(NULL, "\n", &save))
-		r = digests_add(&p->digests, line, err);
-	return r;
+		if (digests_add(&p->digests, line, err) < 0)
+			return -1;
+	return 0;
 }
 
 struct fan {
@@ -180,34 +181,35 @@ static int fan_orphans(struct objects *o, const char *name, const struct pins *p
 	if (!referred)
 		return error_memory(err);
 	qsort(digests.list, digests.count, DIGEST_SIZE, digest_compare);
-	r = pins->owner->referred(pins->owner->arg, digests.list, digests.count, referred, err);
-	if (r < 0)
-		return r;
+	if (pins->owner->referred(pins->owner->arg, digests.list, digests.count, referred, err) < 0)
+		return -1;
 	dir = openat(o->dir, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-	for (size_t i = 0; i < digests.count && r >= 0; i++) {
+	for (size_t i = 0; i < digests.count; i++) {
 		char hex[DIGEST_TEXT_SIZE];
 
 		if (referred[i] || digests_have(&pins->digests, digests.list[i]))
 			continue;
 		hex_encode(digests.list[i], DIGEST_SIZE, hex);
-		r = fn(arg, dir, hex, err);
+		if (fn(arg, dir, hex, err) < 0)
+			return -1;
 	}
-	return r < 0 ? r : 0;
+	return 0;
 }
 
 static int locked_orphans(struct objects *o, struct pins *pins, entry_fn fn, void *arg, struct error *err)
 {
-	int r = each_entry(o, "pins", pin_read, pins, err);
-
+	if (each_entry(o, "pins", pin_read, pins, err) < 0)
+		return -1;
 	if (pins->digests.count)
 		qsort(pins->digests.list, pins->digests.count, DIGEST_SIZE, digest_compare);
-	for (unsigned i = 0; i < 256 && r == 0; i++) {
+	for (unsigned i = 0; i < 256; i++) {
 		char name[3];
 
 		snprintf(name, sizeof name, "%02x", i);
-		r = fan_orphans(o, name, pins, fn, arg, err);
+		if (fan_orphans(o, name, pins, fn, arg, err) < 0)
+			return -1;
 	}
-	return r;
+	return 0;
 }
 
 int objects_lock_alone(struct objects *o, struct error *err)
@@ -215,8 +217,8 @@ int objects_lock_alone(struct objects *o, struct error *err)
 	int r = objects_open_lock(o, err);
 
 	if (r <= 0)
-		return r;
-	return o->holding || flock(o->lock, LOCK_EX | LOCK_NB) < 0 ? -EBUSY : 1;
+		return r < 0 ? r : OBJECTS_ABSENT;
+	return o->holding || flock(o->lock, LOCK_EX | LOCK_NB) < 0 ? OBJECTS_BUSY : OBJECTS_LOCKED;
 }
 
 void objects_unlock(struct objects *o)
@@ -230,7 +232,7 @@ int objects_orphans(struct objects *o, const struct objects_owner *owner, entry_
 	struct pins pins = {.owner = owner};
 	int r = objects_lock_alone(o, err);
 
-	if (r <= 0)
+	if (r != OBJECTS_LOCKED)
 		return r;
 	r = locked_orphans(o, &pins, fn, arg, err);
 	objects_unlock(o);
@@ -252,13 +254,9 @@ int objects_sweep(struct objects *o, const struct objects_owner *owner, uint64_t
 	uint64_t removed = 0;
 	int r = objects_open(o, err);
 
-	if (r > 0)
-		r = each_entry(o, "tmp", temporary_remove, &removed, err);
-	if (r == 0)
-		r = objects_orphans(o, owner, orphan_remove, &removed, err);
-	if (r == -EBUSY)
-		r = 0;
-	if (r == 0)
-		*ret_removed = removed;
-	return r;
+	if (r < 0 || (r > 0 && each_entry(o, "tmp", temporary_remove, &removed, err) < 0) ||
+	    objects_orphans(o, owner, orphan_remove, &removed, err) < 0)
+		return -1;
+	*ret_removed = removed;
+	return 0;
 }

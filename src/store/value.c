@@ -44,6 +44,17 @@ int64_t value_to_integer(const struct value *v, int64_t fallback)
 	return v->kind == VALUE_INTEGER ? v->integer : fallback;
 }
 
+int take_integer(void *arg, const struct value *row, struct error *err UNUSED)
+{
+	*(int64_t *)arg = value_to_integer(row, 0);
+	return 0;
+}
+
+const char *value_words(const struct value *v)
+{
+	return v->kind == VALUE_TEXT ? v->data : "";
+}
+
 static bool value_has_bytes(const struct value *v)
 {
 	return v->kind == VALUE_TEXT || v->kind == VALUE_BYTES;

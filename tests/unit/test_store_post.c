@@ -160,13 +160,22 @@ static void assert_nothing(const struct place *p)
 				 "fumehood_attempt) AND NOT EXISTS (SELECT 1 FROM fumehood_posted_row)");
 }
 
+/* The rows are at fault, and that is told. */
+static void assert_bad_row(int r)
+{
+	assert_true(r < 0);
+	assert_int_equal(err.kind, ERROR_BAD_ROW);
+	assert_string_equal(error_kind_name(err.kind), "ledger");
+}
+
 static void assert_line_fails(const struct place *p, const char *site, const char *second, const char *words)
 {
 	int r = commit_lines(p, "bad", site,
 			     LINES("{\"table\":\"scores\",\"row\":{\"gene\":\"TP53\",\"value\":1}}", second,
 				   "{\"table\":\"scores\",\"row\":{\"gene\":\"BRCA1\",\"value\":1}}"));
 
-	if (r != -EBADMSG || strncmp(err.message, "line 2: ", 8) != 0 || !strstr(err.message, words))
+	assert_bad_row(r);
+	if (strncmp(err.message, "line 2: ", 8) != 0 || !strstr(err.message, words))
 		fail_msg("%d: %s\n  is not line 2: … %s", r, err.message, words);
 	assert_nothing(p);
 }
@@ -214,11 +223,11 @@ static void test_a_table_or_column_that_is_not_there_is_said(void **state)
 	const struct place *p = *state;
 	int r = commit_lines(p, "x", "{\"nowhere\": [\"a\"]}", LINES("{\"table\":\"nowhere\",\"row\":{}}"));
 
-	assert_int_equal(r, -EBADMSG);
+	assert_bad_row(r);
 	assert_non_null(strstr(err.message, "no table 'nowhere'"));
 	r = commit_lines(p, "x", "{\"scores\": [\"gene\", \"a\"]}",
 			 LINES("{\"table\":\"scores\",\"row\":{}}"));
-	assert_int_equal(r, -EBADMSG);
+	assert_bad_row(r);
 	assert_non_null(strstr(err.message, "no column 'a'"));
 	assert_nothing(p);
 }
@@ -322,12 +331,10 @@ static void test_values_have_the_databases_own_types(void **state)
 		p,
 		"(SELECT h = -7 AND i = 2147483647 AND l = -9223372036854775808 AND f = 0.5 AND d = 1e-300 AND b AND "
 		"t = E'\\u00e9\\n' AND v = 'abc' AND j->>'x' = '1' FROM public.types)");
-	assert_int_equal(commit_lines(p, "t3", "{\"public.types\": [\"h\"]}",
-				      LINES("{\"table\":\"public.types\",\"row\":{\"h\":40000}}")),
-			 -EBADMSG);
-	assert_int_equal(commit_lines(p, "t3", "{\"public.types\": [\"v\"]}",
-				      LINES("{\"table\":\"public.types\",\"row\":{\"v\":\"too long\"}}")),
-			 -EBADMSG);
+	assert_bad_row(commit_lines(p, "t3", "{\"public.types\": [\"h\"]}",
+				    LINES("{\"table\":\"public.types\",\"row\":{\"h\":40000}}")));
+	assert_bad_row(commit_lines(p, "t3", "{\"public.types\": [\"v\"]}",
+				    LINES("{\"table\":\"public.types\",\"row\":{\"v\":\"too long\"}}")));
 	place_sql(p, NULL, "DROP TABLE public.types; DROP TYPE public.mood");
 }
 
