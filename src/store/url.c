@@ -244,18 +244,9 @@ int ledger_url_parse(const char *url, struct ledger_url *ret, struct error *err)
 	u.location = strdup(location);
 	if (!u.location)
 		return error_memory(err);
-	if (u.is_postgres || (has_scheme && path_has_query(u.location))) {
-		int r = query_take(&u, err);
-
-		if (r < 0)
-			return r;
-	}
-	if (!u.objects) {
-		int r = objects_default(&u, err);
-
-		if (r < 0)
-			return r;
-	}
+	if (((u.is_postgres || (has_scheme && path_has_query(u.location))) && query_take(&u, err) < 0) ||
+	    (!u.objects && objects_default(&u, err) < 0))
+		return -1;
 	*ret = u;
 	u = (struct ledger_url){0};
 	return 0;
@@ -264,10 +255,9 @@ int ledger_url_parse(const char *url, struct ledger_url *ret, struct error *err)
 int ledger_url_objects(const char *url, char **ret, uint64_t *ret_max, struct error *err)
 {
 	_cleanup_ledger_url_ struct ledger_url u = {0};
-	int r = ledger_url_parse(url, &u, err);
 
-	if (r < 0)
-		return r;
+	if (ledger_url_parse(url, &u, err) < 0)
+		return -1;
 	*ret = u.objects_inside ? strdup(objects_are_inside) : TAKE_PTR(u.objects);
 	*ret_max = u.objects_inside ? u.objects_max : UINT64_MAX;
 	return *ret ? 0 : error_memory(err);
@@ -362,100 +352,78 @@ static bool is_secret(const char *word)
 	return *name == 0;
 }
 
+/* Is it one of the words, which have a space between them? */
+static bool is_one_of(const char *words, const char *word, size_t size,
+		      int (*compare)(const char *a, const char *b, size_t n))
+{
+	for (const char *at = words; *at; at += strspn(at, " ")) {
+		size_t n = strcspn(at, " ");
+
+		if (n == size && compare(at, word, n) == 0)
+			return true;
+		at += n;
+	}
+	return false;
+}
+
 /* Who connects, with what, and how: all but where. */
 static bool is_no_place(const char *word)
 {
-	static const char *const names[] = {"user",
-					    "busy",
-					    "statement",
-					    "blob_max",
-					    "objects_max",
-					    "objects",
-					    "group",
-					    "connect_timeout",
-					    "application_name",
-					    "keepalives",
-					    "keepalives_idle",
-					    "keepalives_count",
-					    "keepalives_interval",
-					    "tcp_user_timeout",
-					    "passfile"};
+	static const char names[] =
+		"user busy statement blob_max objects_max objects group connect_timeout application_name "
+		"keepalives keepalives_idle keepalives_count keepalives_interval tcp_user_timeout passfile";
 	char name[32];
 
 	parameter_name(word, name);
-	for (size_t i = 0; i < ARRAY_SIZE(names); i++)
-		if (strcasecmp(name, names[i]) == 0)
-			return true;
-	return is_secret(word);
-}
-
-static int copy_parameters(const char *query, bool (*leave_out)(const char *word), struct buffer *b)
-{
-	char before = '?';
-	int r = 0;
-
-	for (const char *word = *query ? query + 1 : NULL; word && r == 0;) {
-		size_t size = strcspn(word, "&");
-
-		if (size && !leave_out(word)) {
-			r = buffer_append(b, &before, 1);
-			if (r == 0)
-				r = buffer_append(b, word, size);
-			before = '&';
-		}
-		word = word[size] ? word + size + 1 : NULL;
-	}
-	return r;
+	return is_one_of(names, name, strlen(name), strncasecmp) || is_secret(word);
 }
 
 /* What may be shown of a query: these words. Any other, however it is written, may be a password, and what follows it
  * may be its rest. */
-static bool is_harmless(const char *word)
+static bool is_odd(const char *word)
 {
-	static const char *const names[] = {"host",
-					    "hostaddr",
-					    "port",
-					    "dbname",
-					    "user",
-					    "options",
-					    "service",
-					    "connect_timeout",
-					    "client_encoding",
-					    "application_name",
-					    "fallback_application_name",
-					    "keepalives",
-					    "keepalives_idle",
-					    "keepalives_interval",
-					    "keepalives_count",
-					    "tcp_user_timeout",
-					    "target_session_attrs",
-					    "load_balance_hosts",
-					    "gssencmode",
-					    "krbsrvname",
-					    "channel_binding",
-					    "require_auth",
-					    "requirepeer",
-					    "passfile",
-					    "ssl",
-					    "sslmode",
-					    "sslnegotiation",
-					    "sslcert",
-					    "sslcertmode",
-					    "sslkey",
-					    "sslrootcert",
-					    "sslcrl",
-					    "sslcrldir",
-					    "sslsni",
-					    "ssl_min_protocol_version",
-					    "ssl_max_protocol_version"};
+	static const char names[] =
+		"host hostaddr port dbname user options service connect_timeout client_encoding application_name "
+		"fallback_application_name keepalives keepalives_idle keepalives_interval keepalives_count "
+		"tcp_user_timeout target_session_attrs load_balance_hosts gssencmode krbsrvname channel_binding "
+		"require_auth requirepeer passfile ssl sslmode sslnegotiation sslcert sslcertmode sslkey "
+		"sslrootcert sslcrl sslcrldir sslsni ssl_min_protocol_version ssl_max_protocol_version";
 	size_t size = strcspn(word, "=&");
 
-	if (word[size] != '=')
-		return false;
-	for (size_t i = 0; i < ARRAY_SIZE(names); i++)
-		if (strlen(names[i]) == size && memcmp(word, names[i], size) == 0)
-			return true;
-	return parameter_find(word) >= 0;
+	return word[size] != '=' || (!is_one_of(names, word, size, strncmp) && parameter_find(word) < 0);
+}
+
+/* Of a query its parameters, one after the other; NULL at the end. */
+static const char *word_first(const char *query)
+{
+	return *query ? query + 1 : NULL;
+}
+
+static const char *word_next(const char *word)
+{
+	word += strcspn(word, "&");
+	return *word ? word + 1 : NULL;
+}
+
+/* All but these; or only as far as the first of these. */
+static int copy_parameters(const char *query, bool (*leave_out)(const char *word), bool ends,
+			   struct buffer *b)
+{
+	const char *before = "?";
+
+	for (const char *word = word_first(query); word; word = word_next(word)) {
+		size_t size = strcspn(word, "&");
+		bool is_left_out = leave_out(word);
+
+		if (is_left_out && ends)
+			break;
+		if (is_left_out || (!size && !ends))
+			continue;
+		buffer_puts(b, before);
+		buffer_append(b, word, size);
+		before = "&";
+	}
+	return buffer_check(b, NULL);
 }
 
 /* ":5432", ":5432,other:5433", and then a path, a query or nothing. */
@@ -500,15 +468,14 @@ static bool is_plain(const char *authority)
 
 	if (memchr(host, '@', (size_t)(query - host)) || (*first != '@' && colon && !are_ports(colon)))
 		return false;
-	for (const char *word = *query ? query + 1 : NULL; word;) {
+	for (const char *word = word_first(query); word; word = word_next(word)) {
 		size_t size = strcspn(word, "&");
 
-		if (!is_harmless(word) && !is_secret(word))
+		if (is_odd(word) && !is_secret(word))
 			return false;
 		/* Behind a ':' an '@' may still be the end of a password. */
 		if (!memchr(word, '=', size) || memchr(word, '?', size) || (colon && memchr(word, '@', size)))
 			return false;
-		word = word[size] ? word + size + 1 : NULL;
 	}
 	return true;
 }
@@ -520,11 +487,11 @@ static int redact_plain(const char *url, struct buffer *b)
 	const char *at = memrchr(authority, '@', (size_t)(query - authority));
 	const char *colon = at ? memchr(authority, ':', (size_t)(at - authority)) : NULL;
 	const char *cut = colon ? colon : query;
-	int r = buffer_append(b, url, (size_t)(cut - url));
 
-	if (r == 0 && colon)
-		r = buffer_append(b, at, (size_t)(query - at));
-	return r < 0 ? r : copy_parameters(query, is_secret, b);
+	buffer_append(b, url, (size_t)(cut - url));
+	if (colon)
+		buffer_append(b, at, (size_t)(query - at));
+	return copy_parameters(query, is_secret, false, b);
 }
 
 /* Of a URL that libpq would not understand: what stands between the first ':' and the last '@' may be a password, whatever
@@ -533,26 +500,14 @@ static int redact_odd(const char *url, struct buffer *b)
 {
 	const char *authority = strstr(url, "://") + 3, *end = url + strlen(url);
 	const char *at = strrchr(authority, '@'), *colon = colon_find(authority), *rest, *query;
-	char before = '?';
-	int r;
 
 	if (colon && (at ? colon > at : are_ports(colon)))
 		colon = NULL;
 	rest = !colon ? authority : at && !is_in_query(colon, at) ? at : end;
 	query = rest + strcspn(rest, "?");
-	r = buffer_append(b, url, (size_t)((colon ? colon : authority) - url));
-	if (r == 0)
-		r = buffer_append(b, rest, (size_t)(query - rest));
-	for (const char *word = *query ? query + 1 : NULL; word && r == 0 && is_harmless(word);) {
-		size_t size = strcspn(word, "&");
-
-		r = buffer_append(b, &before, 1);
-		if (r == 0)
-			r = buffer_append(b, word, size);
-		before = '&';
-		word = word[size] ? word + size + 1 : NULL;
-	}
-	return r;
+	buffer_append(b, url, (size_t)((colon ? colon : authority) - url));
+	buffer_append(b, rest, (size_t)(query - rest));
+	return copy_parameters(query, is_odd, true, b);
 }
 
 char *ledger_url_redacted(const char *url)
@@ -572,9 +527,9 @@ static int place_of(const char *url, struct buffer *b)
 	const char *query = query_of(authority);
 	const char *at = memrchr(authority, '@', (size_t)(query - authority));
 	const char *host = at ? at + 1 : authority;
-	int r = buffer_append(b, host, (size_t)(query - host));
 
-	return r < 0 ? r : copy_parameters(query, is_no_place, b);
+	buffer_append(b, host, (size_t)(query - host));
+	return copy_parameters(query, is_no_place, false, b);
 }
 
 /* How much of the URL of a file is its path, and where that begins. */
@@ -608,16 +563,15 @@ int ledger_url_same(const char *a, const char *b)
 /* "host=db dbname=lab password=…": libpq's other form, which would else be the name of a file with a password in it. */
 static bool is_connection_string(const char *url)
 {
-	static const char *const names[] = {"host",	"hostaddr", "port",    "dbname",  "user",
-					    "password", "passfile", "service", "sslmode", "application_name"};
+	static const char names[] =
+		"host hostaddr port dbname user password passfile service sslmode application_name";
 
 	for (const char *word = url + strspn(url, " \t\n"); *word; word += strspn(word, " \t\n")) {
 		size_t n = strcspn(word, "= \t\n");
 		const char *sign = word + n + strspn(word + n, " \t\n");
 
-		for (size_t i = 0; *sign == '=' && i < ARRAY_SIZE(names); i++)
-			if (strlen(names[i]) == n && strncasecmp(word, names[i], n) == 0)
-				return true;
+		if (*sign == '=' && is_one_of(names, word, n, strncasecmp))
+			return true;
 		word += n + strcspn(word + n, " \t\n");
 	}
 	return false;
