@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "array.h"
 #include "text.h"
 
 const char *stream_name(int stream)
@@ -65,14 +66,13 @@ void attempt_done(struct attempt *a)
 static int add_event(struct attempt *a, int64_t at, const char *stage, char *text)
 {
 	struct event e = {.at = at, .stage = strdup(stage), .text = text};
-	struct event *more = e.stage && text ? reallocarray(a->events, a->n_events + 1, sizeof *more) : NULL;
+	struct event *more = e.stage && text ? ARRAY_ADD(a->events, a->n_events) : NULL;
 
 	if (!more) {
 		event_done(&e);
 		return -ENOMEM;
 	}
-	a->events = more;
-	more[a->n_events++] = e;
+	*more = e;
 	return 0;
 }
 
@@ -90,12 +90,10 @@ int attempt_event(struct attempt *a, const char *stage, const char *format, ...)
 
 struct query *attempt_add_query(struct attempt *a, const char *name, const char *sql)
 {
-	struct query *more = reallocarray(a->queries, a->n_queries + 1, sizeof *more), *q;
+	struct query *q = ARRAY_ADD(a->queries, a->n_queries);
 
-	if (!more)
+	if (!q)
 		return NULL;
-	a->queries = more;
-	q = &more[a->n_queries++];
 	*q = (struct query){.name = strdup(name), .sql = strdup(sql)};
 	return q->name && q->sql ? q : NULL;
 }

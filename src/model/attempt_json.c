@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <string.h>
 
+#include "array.h"
 #include "member.h"
 #include "text.h"
 
@@ -120,18 +121,14 @@ json_t *attempt_head_to_json(const struct attempt *a)
 
 static int read_events(struct attempt *a, const json_t *json, struct error *err)
 {
-	size_t count = json_array_size(json);
+	for (size_t i = 0; i < json_array_size(json); i++) {
+		struct event *e = ARRAY_ADD(a->events, a->n_events);
 
-	a->events = count ? calloc(count, sizeof *a->events) : NULL;
-	if (count && !a->events)
-		return error_memory(err);
-	for (a->n_events = 0; a->n_events < count;) {
-		struct event *e = &a->events[a->n_events++];
-		int r = members_read(e, event_members, ARRAY_SIZE(event_members),
-				     json_array_get(json, a->n_events - 1), "event", err);
-
-		if (r < 0)
-			return r;
+		if (!e)
+			return error_memory(err);
+		if (members_read(e, event_members, ARRAY_SIZE(event_members), json_array_get(json, i),
+				 "event", err) < 0)
+			return -1;
 		if (!e->stage || !e->text)
 			return error_set(err, ERROR_SYSTEM,
 					 "cannot read a stored event: it has no stage or no text");
@@ -141,23 +138,19 @@ static int read_events(struct attempt *a, const json_t *json, struct error *err)
 
 static int read_queries(struct attempt *a, const json_t *json, struct error *err)
 {
-	size_t count = json_array_size(json);
-	int r = 0;
+	for (size_t i = 0; i < json_array_size(json); i++) {
+		struct query *q = ARRAY_ADD(a->queries, a->n_queries);
 
-	for (size_t i = 0; i < count && r == 0; i++) {
-		struct query *more = reallocarray(a->queries, a->n_queries + 1, sizeof *more);
-
-		if (!more)
+		if (!q)
 			return error_memory(err);
-		a->queries = more;
-		more[a->n_queries] = (struct query){0};
-		r = members_read(&more[a->n_queries++], query_members, ARRAY_SIZE(query_members),
-				 json_array_get(json, i), "query", err);
-		if (r == 0 && (!more[i].name || !more[i].sql))
-			r = error_set(err, ERROR_SYSTEM,
-				      "cannot read a stored query: it has no name or no text");
+		if (members_read(q, query_members, ARRAY_SIZE(query_members), json_array_get(json, i),
+				 "query", err) < 0)
+			return -1;
+		if (!q->name || !q->sql)
+			return error_set(err, ERROR_SYSTEM,
+					 "cannot read a stored query: it has no name or no text");
 	}
-	return r;
+	return 0;
 }
 
 static int read_timeline(struct attempt *a, const json_t *json, struct error *err)
@@ -171,14 +164,14 @@ static int read_timeline(struct attempt *a, const json_t *json, struct error *er
 static int read_identity(struct attempt *a, const json_t *json, struct error *err)
 {
 	const char *verdict = json_string_value(json_object_get(json, "verdict"));
-	int r = members_read(a, attempt_members, ARRAY_SIZE(attempt_members), json, "attempt", err);
 
-	if (r == 0)
-		r = id_check(a->id, err);
-	if (r == 0 && (!verdict || verdict_parse(verdict, &a->verdict) < 0))
-		r = error_set(err, ERROR_SYSTEM,
-			      "cannot read a stored attempt: its 'verdict' makes no sense");
-	return r;
+	if (members_read(a, attempt_members, ARRAY_SIZE(attempt_members), json, "attempt", err) < 0 ||
+	    id_check(a->id, err) < 0)
+		return -1;
+	if (!verdict || verdict_parse(verdict, &a->verdict) < 0)
+		return error_set(err, ERROR_SYSTEM,
+				 "cannot read a stored attempt: its 'verdict' makes no sense");
+	return 0;
 }
 
 /* Parts that are not there are as attempt_init left them. */
@@ -186,37 +179,28 @@ static int read_parts(struct attempt *a, const json_t *json, struct error *err)
 {
 	const json_t *usage = json_object_get(json, "usage"), *receipt = json_object_get(json, "receipt");
 	const json_t *manifest = json_object_get(json, "manifest"), *logs = json_object_get(json, "logs");
-	int r = usage ? usage_from_json(&a->usage, usage, err) : 0;
 
-	if (r == 0)
-		r = read_timeline(a, json_object_get(json, "timeline"), err);
-	if (r == 0 && receipt)
-		r = receipt_from_json(&a->receipt, receipt, err);
-	if (r == 0 && manifest)
-		r = manifest_from_json(&a->manifest, manifest, err);
-	if (r == 0)
-		r = inputs_from_json(&a->inputs, json_object_get(json, "inputs"), err);
-	if (r == 0)
-		r = read_queries(a, json_object_get(json, "queries"), err);
-	for (size_t i = 0; r == 0 && i < STREAM_COUNT && i < json_array_size(logs); i++)
-		r = members_read(&a->logs[i], log_members, ARRAY_SIZE(log_members), json_array_get(logs, i),
-				 "log", err);
-	if (r == 0)
-		r = read_events(a, json_object_get(json, "events"), err);
-	return r;
+	if ((usage && usage_from_json(&a->usage, usage, err) < 0) ||
+	    read_timeline(a, json_object_get(json, "timeline"), err) < 0 ||
+	    (receipt && receipt_from_json(&a->receipt, receipt, err) < 0) ||
+	    (manifest && manifest_from_json(&a->manifest, manifest, err) < 0) ||
+	    inputs_from_json(&a->inputs, json_object_get(json, "inputs"), err) < 0 ||
+	    read_queries(a, json_object_get(json, "queries"), err) < 0)
+		return -1;
+	for (size_t i = 0; i < STREAM_COUNT && i < json_array_size(logs); i++)
+		if (members_read(&a->logs[i], log_members, ARRAY_SIZE(log_members), json_array_get(logs, i),
+				 "log", err) < 0)
+			return -1;
+	return read_events(a, json_object_get(json, "events"), err);
 }
 
 int attempt_from_json(struct attempt *a, const json_t *json, struct error *err)
 {
 	_cleanup_attempt_ struct attempt read;
-	int r;
 
 	attempt_init(&read);
-	r = read_identity(&read, json, err);
-	if (r == 0)
-		r = read_parts(&read, json, err);
-	if (r < 0)
-		return r;
+	if (read_identity(&read, json, err) < 0 || read_parts(&read, json, err) < 0)
+		return -1;
 	attempt_done(a);
 	*a = read;
 	attempt_init(&read);

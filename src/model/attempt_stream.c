@@ -28,11 +28,13 @@ static int put_text(struct writer *w, const char *text)
 static int put_break(struct writer *w)
 {
 	size_t indent = w->flags & 0x1f;
-	int r = indent ? put_text(w, "\n") : 0;
 
-	for (size_t i = 0; r == 0 && i < indent * (size_t)w->depth; i++)
-		r = put_text(w, " ");
-	return r;
+	if (indent && put_text(w, "\n") < 0)
+		return -1;
+	for (size_t i = 0; i < indent * (size_t)w->depth; i++)
+		if (put_text(w, " ") < 0)
+			return -1;
+	return 0;
 }
 
 /* Within a text a line break is always written as an escape: one that is seen here separates. */
@@ -58,32 +60,31 @@ static int put_value(struct writer *w, const json_t *value)
 	return value ? json_dump_callback(value, put_deeper, w, w->flags | JSON_ENCODE_ANY) : -1;
 }
 
-/* Takes the reference. */
-static int put_item(struct writer *w, json_t *value, bool first)
+/* What stands before an entry or a member. */
+static int put_between(struct writer *w, bool first)
 {
-	int r = first ? 0 : put_text(w, w->flags & JSON_COMPACT || w->flags & 0x1f ? "," : ", ");
-
-	if (r == 0)
-		r = put_break(w);
-	if (r == 0)
-		r = put_value(w, value);
-	json_decref(value);
-	return r;
+	if (!first && put_text(w, w->flags & JSON_COMPACT || w->flags & 0x1f ? "," : ", ") < 0)
+		return -1;
+	return put_break(w);
 }
 
 /* An array of which each entry lives only as long as it is written. */
 static int put_list(struct writer *w, const struct attempt *a, size_t count,
 		    json_t *entry(const struct attempt *a, size_t i))
 {
-	int r = put_text(w, "[");
-
+	if (put_text(w, "[") < 0)
+		return -1;
 	w->depth++;
-	for (size_t i = 0; r == 0 && i < count; i++)
-		r = put_item(w, entry(a, i), i == 0);
+	for (size_t i = 0; i < count; i++) {
+		json_auto_t *value = entry(a, i);
+
+		if (put_between(w, i == 0) < 0 || put_value(w, value) < 0)
+			return -1;
+	}
 	w->depth--;
-	if (r == 0 && count)
-		r = put_break(w);
-	return r < 0 ? r : put_text(w, "]");
+	if (count && put_break(w) < 0)
+		return -1;
+	return put_text(w, "]");
 }
 
 static json_t *output_entry(const struct attempt *a, size_t i)
@@ -110,16 +111,10 @@ static int put_member(struct writer *w, const struct attempt *a, const char *key
 		      bool first)
 {
 	json_auto_t *name = json_string(key);
-	int r = first ? 0 : put_text(w, w->flags & JSON_COMPACT || w->flags & 0x1f ? "," : ", ");
 
-	if (r == 0)
-		r = put_break(w);
-	if (r == 0)
-		r = put_value(w, name);
-	if (r == 0)
-		r = put_text(w, w->flags & JSON_COMPACT ? ":" : ": ");
-	if (r < 0)
-		return r;
+	if (put_between(w, first) < 0 || put_value(w, name) < 0 ||
+	    put_text(w, w->flags & JSON_COMPACT ? ":" : ": ") < 0)
+		return -1;
 	if (strcmp(key, "outputs") == 0)
 		return put_list(w, a, a->manifest.n_outputs, output_entry);
 	if (strcmp(key, "inputs") == 0)
@@ -133,18 +128,17 @@ static int put_object(struct writer *w, const struct attempt *a, json_t *object)
 	const char *key;
 	json_t *value;
 	bool first = true;
-	int r = put_text(w, "{");
 
+	if (put_text(w, "{") < 0)
+		return -1;
 	w->depth++;
 	json_object_foreach (object, key, value) {
-		if (r == 0)
-			r = put_member(w, a, key, value, first);
+		if (put_member(w, a, key, value, first) < 0)
+			return -1;
 		first = false;
 	}
 	w->depth--;
-	if (r == 0)
-		r = put_break(w);
-	return r < 0 ? r : put_text(w, "}");
+	return put_break(w) < 0 ? -1 : put_text(w, "}");
 }
 
 int attempt_write_public(const struct attempt *a, bool full, const json_t *over, size_t flags,
@@ -186,18 +180,13 @@ int attempt_write_lines(const struct attempt *a, attempt_put_fn put, void *arg)
 	const struct attempt_lines lines = {.outputs = a->manifest.n_outputs,
 					    .rejected = a->manifest.n_rejected,
 					    .inputs = a->inputs.count};
-	json_t *head = attempt_head_to_json(a), *counts = json_object();
-	int r = 0;
+	json_auto_t *head = attempt_head_to_json(a), *counts = json_object();
+	int r;
 
-	if (!head || members_write(counts, lines_members, ARRAY_SIZE(lines_members), &lines) < 0)
-		r = -1;
-	if (json_object_set_new(head, "lists", counts) < 0)
-		r = -1;
-	if (r < 0) {
-		json_decref(head);
-		return r;
-	}
-	r = put_line(head, ATTEMPT_HEAD_MAX, put, arg);
+	if (members_write(counts, lines_members, ARRAY_SIZE(lines_members), &lines) < 0 ||
+	    json_object_set(head, "lists", counts) < 0)
+		return -1;
+	r = put_line(json_incref(head), ATTEMPT_HEAD_MAX, put, arg);
 	for (size_t i = 0; r == 0 && i < lines.outputs; i++)
 		r = put_line(whole_output_entry(a, i), ATTEMPT_LINE_MAX, put, arg);
 	for (size_t i = 0; r == 0 && i < lines.rejected; i++)
@@ -210,12 +199,11 @@ int attempt_write_lines(const struct attempt *a, attempt_put_fn put, void *arg)
 static int read_head(struct attempt *a, struct attempt_lines *l, const json_t *json, struct error *err)
 {
 	const json_t *lists = json_object_get(json, "lists");
-	int r = attempt_from_json(a, json, err);
 
-	if (r == 0 && lists)
-		r = members_read(l, lines_members, ARRAY_SIZE(lines_members), lists, "list", err);
 	l->head = true;
-	return r;
+	if (attempt_from_json(a, json, err) < 0)
+		return -1;
+	return lists ? members_read(l, lines_members, ARRAY_SIZE(lines_members), lists, "list", err) : 0;
 }
 
 int attempt_read_line(struct attempt *a, struct attempt_lines *l, const char *line, size_t size,

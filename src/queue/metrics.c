@@ -10,58 +10,49 @@
 #include "file.h"
 #include "worker_private.h"
 
-static int head(struct buffer *b, const char *name, const char *type, const char *help)
+static void head(struct buffer *b, const char *name, const char *type, const char *help)
 {
-	return buffer_printf(b, "# HELP fumehood_%s %s\n# TYPE fumehood_%s %s\n", name, help, name, type);
+	buffer_printf(b, "# HELP fumehood_%s %s\n# TYPE fumehood_%s %s\n", name, help, name, type);
 }
 
-static int one(struct buffer *b, const char *name, const char *type, const char *help, uint64_t value)
+static void one(struct buffer *b, const char *name, const char *type, const char *help, uint64_t value)
 {
-	int r = head(b, name, type, help);
-
-	return r < 0 ? r : buffer_printf(b, "fumehood_%s %llu\n", name, (unsigned long long)value);
+	head(b, name, type, help);
+	buffer_printf(b, "fumehood_%s %llu\n", name, (unsigned long long)value);
 }
 
-static int ended(struct buffer *b, const struct worker *w)
+static void ended(struct buffer *b, const struct worker *w)
 {
-	int r = head(b, "ended_total", "counter", "Analyses that came to a verdict here.");
-
-	for (int v = VERDICT_SUCCEEDED; r == 0 && v < VERDICT_COUNT; v++)
-		r = buffer_printf(b, "fumehood_ended_total{verdict=\"%s\"} %llu\n",
-				  verdict_name((enum verdict)v), (unsigned long long)w->counters.ended[v]);
-	return r;
+	head(b, "ended_total", "counter", "Analyses that came to a verdict here.");
+	for (int v = VERDICT_SUCCEEDED; v < VERDICT_COUNT; v++)
+		buffer_printf(b, "fumehood_ended_total{verdict=\"%s\"} %llu\n", verdict_name((enum verdict)v),
+			      (unsigned long long)w->counters.ended[v]);
 }
 
-static int claims(struct buffer *b, const struct worker_counters *c)
+static void claims(struct buffer *b, const struct worker_counters *c)
 {
-	int r = head(b, "claim_seconds", "summary", "How long the ledger took to answer claims.");
-
-	if (r == 0)
-		r = buffer_printf(b, "fumehood_claim_seconds_sum %.6f\n",
-				  (double)c->claims_ns / (double)NSEC_PER_SEC);
-	return r < 0 ? r
-		     : buffer_printf(b, "fumehood_claim_seconds_count %llu\n", (unsigned long long)c->claims);
+	head(b, "claim_seconds", "summary", "How long the ledger took to answer claims.");
+	buffer_printf(b, "fumehood_claim_seconds_sum %.6f\nfumehood_claim_seconds_count %llu\n",
+		      (double)c->claims_ns / (double)NSEC_PER_SEC, (unsigned long long)c->claims);
 }
 
 /* Of the whole queue, as it was when it was last counted; left out while the ledger does not answer. */
-static int queue(struct buffer *b, const struct worker *w)
+static void queue(struct buffer *b, const struct worker *w)
 {
 	uint64_t counts[JOB_STATES];
 	int64_t at;
-	int r;
 
 	if (!w->tally || !tally_read(w->tally, counts, &at))
-		return 0;
-	r = head(b, "queue", "gauge", "Analyses in the queue, by state.");
-	for (int s = 0; r == 0 && s < JOB_STATES; s++)
-		r = buffer_printf(b, "fumehood_queue{state=\"%s\"} %llu\n", job_state_name((enum job_state)s),
-				  (unsigned long long)counts[s]);
-	return r < 0 ? r
-		     : one(b, "queue_counted_seconds", "gauge",
-			   "When the queue was counted, in seconds since 1970.", (uint64_t)at / NSEC_PER_SEC);
+		return;
+	head(b, "queue", "gauge", "Analyses in the queue, by state.");
+	for (int s = 0; s < JOB_STATES; s++)
+		buffer_printf(b, "fumehood_queue{state=\"%s\"} %llu\n", job_state_name((enum job_state)s),
+			      (unsigned long long)counts[s]);
+	one(b, "queue_counted_seconds", "gauge", "When the queue was counted, in seconds since 1970.",
+	    (uint64_t)at / NSEC_PER_SEC);
 }
 
-static int format(struct buffer *b, struct worker *w)
+static void format(struct buffer *b, struct worker *w)
 {
 	const struct worker_counters *c = &w->counters;
 	const struct {
@@ -84,22 +75,20 @@ static int format(struct buffer *b, struct worker *w)
 		{"written_seconds", "gauge", "When this was written, in seconds since 1970.",
 		 (uint64_t)clock_utc() / NSEC_PER_SEC},
 	};
-	int r = 0;
 
-	for (size_t i = 0; r == 0 && i < ARRAY_SIZE(rows); i++)
-		r = one(b, rows[i].name, rows[i].type, rows[i].help, rows[i].value);
-	if (r == 0)
-		r = claims(b, c);
-	if (r == 0)
-		r = ended(b, w);
-	return r < 0 ? r : queue(b, w);
+	for (size_t i = 0; i < ARRAY_SIZE(rows); i++)
+		one(b, rows[i].name, rows[i].type, rows[i].help, rows[i].value);
+	claims(b, c);
+	ended(b, w);
+	queue(b, w);
 }
 
 int metrics_write(struct worker *w, struct error *err)
 {
 	_cleanup_buffer_ struct buffer b = {0};
 
-	if (format(&b, w) < 0)
-		return error_memory(err);
+	format(&b, w);
+	if (buffer_check(&b, err) < 0)
+		return -1;
 	return file_replace(AT_FDCWD, w->options->metrics, b.data, b.size, 0644, false, err);
 }

@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "array.h"
 #include "buffer.h"
 #include "file.h"
 #include "text.h"
@@ -25,7 +26,7 @@ struct submission {
 	char *submitter;
 	struct job *jobs;
 	bool *is_new;
-	size_t n, room;
+	size_t n;
 	struct content *sources;
 	size_t n_sources;
 	json_t *by_path;	/* {path: index into sources}; paths are bytes */
@@ -141,23 +142,19 @@ static int source_find(struct submission *s, const struct input *in, const struc
 {
 	const char *path = in->source;
 	const json_t *known = json_object_get(s->by_path, path);
-	struct content *more;
-	int r;
+	struct content c, *more;
 
 	if (known) {
 		*ret = &s->sources[json_integer_value(known)];
 		return 0;
 	}
-	more = reallocarray(s->sources, s->n_sources + 1, sizeof *more);
-	if (!more)
+	if (source_read(in, &c, err) < 0)
+		return -1;
+	if (json_object_set_new_nocheck(s->by_path, path, json_integer((json_int_t)s->n_sources)) < 0 ||
+	    !(more = ARRAY_ADD(s->sources, s->n_sources)))
 		return error_memory(err);
-	s->sources = more;
-	r = source_read(in, &more[s->n_sources], err);
-	if (r < 0)
-		return r;
-	if (json_object_set_new_nocheck(s->by_path, path, json_integer((json_int_t)s->n_sources)) < 0)
-		return error_memory(err);
-	*ret = &more[s->n_sources++];
+	*more = c;
+	*ret = more;
 	return 0;
 }
 
@@ -165,19 +162,16 @@ static int source_find(struct submission *s, const struct input *in, const struc
 
 static int job_digest(struct submission *s, struct job *j, struct error *err)
 {
-	int r = 0;
-
-	for (size_t i = 0; r == 0 && i < j->inputs.count; i++) {
+	for (size_t i = 0; i < j->inputs.count; i++) {
 		struct input *in = &j->inputs.list[i];
 		const struct content *source = NULL;
 
-		r = source_find(s, in, &source, err);
-		if (r == 0) {
-			memcpy(in->sha256, source->sha256, sizeof in->sha256);
-			in->size = source->size;
-		}
+		if (source_find(s, in, &source, err) < 0)
+			return -1;
+		memcpy(in->sha256, source->sha256, sizeof in->sha256);
+		in->size = source->size;
 	}
-	return r;
+	return 0;
 }
 
 static int job_complete(struct submission *s, const struct request *request, struct job *j, struct error *err)
@@ -203,35 +197,30 @@ static int note_id(struct submission *s, const char *id, struct error *err)
 }
 
 /* stored: files that the ledger has already, and that become the job's; NULL: none. */
-static int add(struct submission *s, const struct request *request, struct inputs *stored, struct error *err)
+static int fill(struct submission *s, const struct request *request, struct inputs *stored, struct job *j,
+		struct error *err)
 {
-	struct job *more;
-	int r;
-
-	if (s->n == s->room) {
-		size_t room = s->room ? s->room * 2 : 16;
-
-		more = reallocarray(s->jobs, room, sizeof *more);
-		if (!more)
-			return error_memory(err);
-		s->jobs = more;
-		s->room = room;
-	}
-	job_init(&s->jobs[s->n]);
-	r = hood_job(s->hood, request, &s->jobs[s->n], err);
-	if (r == 0)
-		r = job_complete(s, request, &s->jobs[s->n], err);
-	if (r == 0 && stored) {
-		s->jobs[s->n].inputs = *stored;
+	if (hood_job(s->hood, request, j, err) < 0 || job_complete(s, request, j, err) < 0)
+		return -1;
+	if (stored) {
+		j->inputs = *stored;
 		*stored = (struct inputs){0};
 	}
-	if (r == 0)
-		r = note_id(s, s->jobs[s->n].id, err);
-	if (r < 0)
-		job_done(&s->jobs[s->n]);
-	else
-		s->n++;
-	return r;
+	return note_id(s, j->id, err);
+}
+
+static int add(struct submission *s, const struct request *request, struct inputs *stored, struct error *err)
+{
+	struct job *j = ARRAY_ADD(s->jobs, s->n);
+
+	if (!j)
+		return error_memory(err);
+	job_init(j);
+	if (fill(s, request, stored, j, err) == 0)
+		return 0;
+	job_done(j);
+	s->n--;
+	return -1;
 }
 
 int submission_add(struct submission *s, const struct request *request, struct error *err)
@@ -338,27 +327,28 @@ static bool names_files(const struct request *r, unsigned first, unsigned last)
 	return false;
 }
 
+/* One of the array, as a request of its own. */
+static int make_task(struct request *r, const struct request *request, unsigned task, struct error *err)
+{
+	request_init(r);
+	if (request_inherit(r, request) < 0)
+		return error_memory(err);
+	return request_set_task(r, task, err) < 0 ? -1 : request_check(r, err);
+}
+
 static int add_task(struct submission *s, const struct request *request, unsigned task, struct error *err)
 {
 	_cleanup_request_ struct request r;
-	int k;
 
-	request_init(&r);
-	k = request_inherit(&r, request) < 0 ? error_memory(err) : request_set_task(&r, task, err);
-	if (k == 0)
-		k = request_check(&r, err);
-	return k < 0 ? k : add(s, &r, NULL, err);
+	return make_task(&r, request, task, err) < 0 ? -1 : add(s, &r, NULL, err);
 }
 
 /* The last one has the longest words. */
 static int check_task(const struct request *request, unsigned task, struct error *err)
 {
 	_cleanup_request_ struct request r;
-	int k;
 
-	request_init(&r);
-	k = request_inherit(&r, request) < 0 ? error_memory(err) : request_set_task(&r, task, err);
-	return k < 0 ? k : request_check(&r, err);
+	return make_task(&r, request, task, err);
 }
 
 /* The mark may be longer than any task: then it is done one by one, which says what is too long, if it is. */
@@ -366,12 +356,9 @@ static int add_pattern(struct submission *s, const struct request *request, unsi
 		       struct error *err)
 {
 	struct error ignored = ERROR_INIT;
-	int r = check_task(request, first, err);
 
-	if (r == 0)
-		r = check_task(request, last, err);
-	if (r < 0)
-		return r;
+	if (check_task(request, first, err) < 0 || check_task(request, last, err) < 0)
+		return -1;
 	if (!is_plain(request) || names_files(request, first, last) ||
 	    add_task(s, request, task_mark, &ignored) < 0)
 		return 0;
@@ -387,9 +374,10 @@ int submission_add_array(struct submission *s, const struct request *request, un
 
 	if (r != 0)
 		return r < 0 ? r : 0;
-	for (unsigned task = first; r == 0 && task <= last; task++)
-		r = add_task(s, request, task, err);
-	return r;
+	for (unsigned task = first; task <= last; task++)
+		if (add_task(s, request, task, err) < 0)
+			return -1;
+	return 0;
 }
 
 static int open_content(void *arg UNUSED, const struct output *o, struct error *err)
@@ -449,10 +437,9 @@ int submission_commit(struct submission *s, unsigned flags, struct error *err)
 	struct look_here look = {.submission = s, .err = err};
 	struct error ignored = ERROR_INIT;
 	struct ledger *ledger;
-	int r = hood_ledger(s->hood, LEDGER_CREATE, &ledger, err);
 
-	if (r < 0)
-		return r;
+	if (hood_ledger(s->hood, LEDGER_CREATE, &ledger, err) < 0)
+		return -1;
 	/* Who has no state directory has run nothing here. */
 	(void)hood_live_each(s->hood, refuse_live, &look, &ignored);
 	if (look.refused)
@@ -495,24 +482,22 @@ static int submit_once_more(struct hood *h, const char *submitter, struct attemp
 {
 	_cleanup_submission_ struct submission *s = NULL;
 	_cleanup_request_ struct request r;
-	int k;
 
 	request_init(&r);
 	if (a->verdict == VERDICT_SUCCEEDED)
 		return error_set(err, ERROR_REFUSED, "cannot try '%s' again: it has succeeded", a->id);
-	k = a->request ? request_from_json(&r, a->request, err) : 0;
-	if (k == 0 && !is_whole(a, &r))
-		k = error_set(
+	if (a->request && request_from_json(&r, a->request, err) < 0)
+		return -1;
+	if (!is_whole(a, &r))
+		return error_set(
 			err, ERROR_REFUSED,
 			"cannot try '%s' again: it is in the queue no more, and the ledger has not all that it "
 			"needs; submit it once more: 'fumehood submit %s --again'",
 			a->id, a->id);
 	r.again = true;
-	if (k == 0)
-		k = submission_open(h, submitter, &s, err);
-	if (k == 0)
-		k = add(s, &r, &a->inputs, err);
-	return k < 0 ? k : submission_commit(s, 0, err);
+	if (submission_open(h, submitter, &s, err) < 0 || add(s, &r, &a->inputs, err) < 0)
+		return -1;
+	return submission_commit(s, 0, err);
 }
 
 int submission_retry(struct hood *h, const char *submitter, const char *id, struct error *err)
@@ -520,13 +505,14 @@ int submission_retry(struct hood *h, const char *submitter, const char *id, stru
 	_cleanup_attempt_ struct attempt a;
 	struct error why = ERROR_INIT;
 	struct ledger *ledger;
-	int r = hood_ledger(h, LEDGER_CREATE, &ledger, err);
 
 	attempt_init(&a);
-	if (r == 0)
-		r = ledger_retry(ledger, id, err);
-	if (r == 0 || err->kind != ERROR_NOT_FOUND || ledger_load(ledger, id, 0, &a, &why) < 0)
-		return r;
+	if (hood_ledger(h, LEDGER_CREATE, &ledger, err) < 0)
+		return -1;
+	if (ledger_retry(ledger, id, err) == 0)
+		return 0;
+	if (err->kind != ERROR_NOT_FOUND || ledger_load(ledger, id, 0, &a, &why) < 0)
+		return -1;
 	*err = why;
 	return submit_once_more(h, submitter, &a, err);
 }

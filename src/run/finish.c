@@ -173,9 +173,10 @@ static int take_line(struct attempt *a, struct attempt_lines *lines, const char 
 		     struct error *err)
 {
 	struct error why = ERROR_INIT;
-	int r = attempt_read_line(a, lines, text, size, &why);
 
-	return r == -ENOMEM ? error_memory(err) : r < 0 ? damaged(err, why.message) : 0;
+	if (attempt_read_line(a, lines, text, size, &why) == 0)
+		return 0;
+	return why.errnum == ENOMEM ? error_memory(err) : damaged(err, why.message);
 }
 
 /* Takes the whole lines out of b. At the end of the file one without an end counts too, if it is the first: so it was

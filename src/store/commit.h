@@ -35,7 +35,7 @@ void commit_done(struct commit *c);
  * can take them; the others are put into the database, within the transaction. commit_blobs is ERROR_SWEPT if a sweep has taken
  * one from the database all the same: to be secured again. */
 int commit_list(struct commit *c, const struct output *outputs, size_t n, struct error *err);
-/* stage.c: many of the latter are written beforehand, where there is one writer at a time. */
+/* commit_stage.c: many of the latter are written beforehand, where there is one writer at a time. */
 int commit_stage(struct commit *c, struct error *err);
 /* body within a transaction, after they were secured and staged: again and again while they are swept in between. */
 int commit_secured(struct commit *c, ledger_body body, void *arg, struct error *err);

@@ -238,11 +238,6 @@ int ledger_may_commit(struct ledger *l, const char *id, struct error *err)
 		id, l->backend->name);
 }
 
-uint64_t ledger_blob_max(const struct ledger *l)
-{
-	return l->blob_max;
-}
-
 uint64_t ledger_object_min(const struct ledger *l)
 {
 	return l->objects_inside ? UINT64_MAX : l->blob_max;

@@ -71,8 +71,6 @@ int ledger_store_describe(struct ledger *l, char *ret, size_t room, struct error
 /* What opening it has done about its store, as a sentence; NULL: nothing. */
 const char *ledger_store_adopted(const struct ledger *l);
 
-/* Contents up to this size are part of their row. */
-uint64_t ledger_blob_max(const struct ledger *l);
 /* Outputs above this size are to be put into the object store before they are committed; UINT64_MAX: none is, since the
  * database itself has them. And what no output may exceed. */
 uint64_t ledger_object_min(const struct ledger *l);

@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "array.h"
 #include "queue.h"
 #include "text.h"
 
@@ -92,32 +93,24 @@ static int add_input(struct attempt *a, void *record, const struct value *first 
 	return inputs_add(&a->inputs, record);
 }
 
-/* It grows by doubling. */
-static void *list_grow(void *list, size_t count, size_t size)
-{
-	return count & (count - 1) ? list : reallocarray(list, count ? 2 * count : 1, size);
-}
-
 static int add_query(struct attempt *a, void *record, const struct value *first UNUSED)
 {
-	struct query *more = list_grow(a->queries, a->n_queries, sizeof *more);
+	struct query *more = ARRAY_ADD(a->queries, a->n_queries);
 
 	if (!more)
 		return -ENOMEM;
-	a->queries = more;
-	more[a->n_queries++] = *(struct query *)record;
+	*more = *(struct query *)record;
 	*(struct query *)record = (struct query){0};
 	return 0;
 }
 
 static int add_event(struct attempt *a, void *record, const struct value *first UNUSED)
 {
-	struct event *more = list_grow(a->events, a->n_events, sizeof *more);
+	struct event *more = ARRAY_ADD(a->events, a->n_events);
 
 	if (!more)
 		return -ENOMEM;
-	a->events = more;
-	more[a->n_events++] = *(struct event *)record;
+	*more = *(struct event *)record;
 	*(struct event *)record = (struct event){0};
 	return 0;
 }

@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <string.h>
 
+#include "array.h"
 #include "clock.h"
 #include "text.h"
 
@@ -34,19 +35,11 @@ void ids_done(struct ids *ids)
 
 int ids_add(struct ids *ids, const char *id, struct error *err)
 {
-	/* It grows by doubling. */
-	if (!(ids->count & (ids->count - 1))) {
-		char **list = reallocarray(ids->list, ids->count ? 2 * ids->count : 1, sizeof *list);
+	char **more = ARRAY_ADD(ids->list, ids->count);
 
-		if (!list)
-			return error_memory(err);
-		ids->list = list;
-	}
-	ids->list[ids->count] = strdup(id);
-	if (!ids->list[ids->count])
-		return error_memory(err);
-	ids->count++;
-	return 0;
+	if (more)
+		*more = strdup(id);
+	return more && *more ? 0 : error_memory(err);
 }
 
 int ids_take(void *arg, const struct value *row, struct error *err)

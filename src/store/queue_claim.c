@@ -14,6 +14,7 @@
 #include <errno.h>
 #include <string.h>
 
+#include "array.h"
 #include "queue_line.h"
 
 enum { SERVED_STEP_NS = 1000 }; /* what PostgreSQL can tell apart */
@@ -351,14 +352,13 @@ struct heartbeat {
 static int take_lease(void *arg, const struct value *row, struct error *err)
 {
 	struct heartbeat *h = arg;
-	struct lease *more = reallocarray(h->leases, h->n + 1, sizeof *more);
+	struct lease *lease = ARRAY_ADD(h->leases, h->n);
 
-	if (!more)
+	if (!lease)
 		return error_memory(err);
-	h->leases = more;
-	value_to_fixed(&row[0], more[h->n].id, sizeof more->id);
-	value_to_fixed(&row[1], more[h->n].token, sizeof more->token);
-	more[h->n++].cancelling = value_to_integer(&row[2], 0) != 0;
+	value_to_fixed(&row[0], lease->id, sizeof lease->id);
+	value_to_fixed(&row[1], lease->token, sizeof lease->token);
+	lease->cancelling = value_to_integer(&row[2], 0) != 0;
 	return 0;
 }
 

@@ -2,6 +2,7 @@
  * Waiting times that a wrong clock has written: what lies further ahead than it was ever put off. It is then due after the
  * longest that it can have been put off, by the clock of who looks, which nobody can set (struct lease_watch).
  */
+#include "array.h"
 #include "queue_private.h"
 
 #include <string.h>
@@ -56,15 +57,14 @@ static int take_due(void *arg, const struct value *row, struct error *err)
 
 	if (x.at <= k->now + (int64_t)x.wait_ns || k->count == DUES_MAX)
 		return 0;
-	more = reallocarray(k->list, k->count + 1, sizeof *more);
+	more = ARRAY_ADD(k->list, k->count);
 	if (!more)
 		return error_memory(err);
-	k->list = more;
 	value_to_fixed(&row[0], x.id, sizeof x.id);
 	x.seen_ns = seen_before(k->before, &x);
 	if (!x.seen_ns)
 		x.seen_ns = clock_now();
-	more[k->count++] = x;
+	*more = x;
 	return 0;
 }
 

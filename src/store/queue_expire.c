@@ -11,6 +11,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "array.h"
 #include "commit.h"
 #include "config.h"
 
@@ -171,12 +172,10 @@ static uint64_t seen_before(const struct lease_watch *w, const struct watched *x
 static int take_watched(void *arg, const struct value *row, struct error *err)
 {
 	struct looking *k = arg;
-	struct watched *more = reallocarray(k->list, k->count + 1, sizeof *more), *x;
+	struct watched *x = ARRAY_ADD(k->list, k->count);
 
-	if (!more)
+	if (!x)
 		return error_memory(err);
-	k->list = more;
-	x = &more[k->count++];
 	value_to_fixed(&row[0], x->id, sizeof x->id);
 	value_to_fixed(&row[1], x->token, sizeof x->token);
 	x->until = value_to_integer(&row[2], 0);

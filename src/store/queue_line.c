@@ -1,7 +1,8 @@
 #include "queue_line.h"
 
-#include <errno.h>
 #include <string.h>
+
+#include "array.h"
 
 void line_done(struct line *line)
 {
@@ -23,7 +24,7 @@ static int take_line(void *arg, const struct value *row, struct error *err)
 {
 	struct window *w = arg;
 	struct line *of = w->of, *more;
-	char *name = NULL;
+	_cleanup_free_ char *name = NULL;
 
 	w->taken++;
 	if (value_to_text(&row[0], &name, err) < 0)
@@ -31,17 +32,13 @@ static int take_line(void *arg, const struct value *row, struct error *err)
 	/* They stand in a circle. */
 	if (!name || of->is_whole || (of->n && strcmp(of->lines[0].name, name) == 0)) {
 		of->is_whole = true;
-		free(name);
 		return 0;
 	}
-	more = reallocarray(of->lines, of->n + 1, sizeof *more);
-	if (!more) {
-		free(name);
+	more = ARRAY_ADD(of->lines, of->n);
+	if (!more)
 		return error_memory(err);
-	}
-	of->lines = more;
-	more[of->n++] = (struct line){.name = name,
-				      .share = {value_to_integer(&row[1], 0), value_to_integer(&row[2], 0)}};
+	more->name = TAKE_PTR(name);
+	more->share = (struct share){value_to_integer(&row[1], 0), value_to_integer(&row[2], 0)};
 	return 0;
 }
 
@@ -65,13 +62,12 @@ static int look_further(struct ledger *l, struct line *of, const char *owner, st
 static int take_group(void *arg, const struct value *row, struct error *err)
 {
 	struct line *s = arg;
-	struct group *more = reallocarray(s->groups, s->n_groups + 1, sizeof *more);
+	struct group *g = ARRAY_ADD(s->groups, s->n_groups);
 
-	if (!more)
+	if (!g)
 		return error_memory(err);
-	s->groups = more;
-	more[s->n_groups++] = (struct group){value_to_integer(&row[0], 0), value_to_integer(&row[1], 0),
-					     value_to_integer(&row[2], 0), value_to_integer(&row[3], 0)};
+	*g = (struct group){value_to_integer(&row[0], 0), value_to_integer(&row[1], 0),
+			    value_to_integer(&row[2], 0), value_to_integer(&row[3], 0)};
 	return 0;
 }
 

@@ -2,7 +2,7 @@
  * Version 5. The ledger has an id of its own, and that of its object store, once there is one: the directory has both in
  * its file `id` (store_id.h). One row, for good.
  *
- * blob_staged: contents that nobody refers to yet, since the commit that they are for is still to come (stage.c). Only
+ * blob_staged: contents that nobody refers to yet, since the commit that they are for is still to come (commit_stage.c). Only
  * SQLite, which has one writer at a time, has any.
  *
  * Large contents in PostgreSQL itself (chunks.h): a content is a row of object with rows of object_chunk, all written by one

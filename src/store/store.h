@@ -35,7 +35,7 @@ int ledger_once(struct ledger *l, ledger_body body, void *arg, struct error *err
  * on what an earlier try left, and what that one did may have been committed. */
 int ledger_transaction(struct ledger *l, ledger_body body, void *arg, struct error *err);
 
-/* stage.c: contents that somebody staged and did not come to commit. Adds to *removed. */
+/* commit_stage.c: contents that somebody staged and did not come to commit. Adds to *removed. */
 int ledger_sweep_staged(struct ledger *l, uint64_t *removed, struct error *err);
 
 static inline bool ledger_has_chunks(const struct ledger *l)

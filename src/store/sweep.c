@@ -11,6 +11,7 @@
 #include <sys/file.h>
 #include <sys/stat.h>
 
+#include "array.h"
 #include "file.h"
 #include "id.h"
 #include "text.h"
@@ -18,7 +19,7 @@
 /* Digests in a growing list; sorted before they are looked for. */
 struct digests {
 	uint8_t (*list)[DIGEST_SIZE];
-	size_t count, room;
+	size_t count;
 };
 
 static void digests_done(struct digests *d)
@@ -28,20 +29,14 @@ static void digests_done(struct digests *d)
 
 static int digests_add(struct digests *d, const char *hex, struct error *err)
 {
-	uint8_t sha256[DIGEST_SIZE];
+	uint8_t sha256[DIGEST_SIZE], (*more)[DIGEST_SIZE];
 
 	if (hex_decode(hex, sha256, DIGEST_SIZE) < 0)
 		return 0;
-	if (d->count == d->room) {
-		size_t room = d->room ? 2 * d->room : 64;
-		void *list = reallocarray(d->list, room, DIGEST_SIZE);
-
-		if (!list)
-			return error_memory(err);
-		d->list = list;
-		d->room = room;
-	}
-	memcpy(d->list[d->count++], sha256, DIGEST_SIZE);
+	more = ARRAY_ADD(d->list, d->count);
+	if (!more)
+		return error_memory(err);
+	memcpy(*more, sha256, DIGEST_SIZE);
 	return 0;
 }
 

@@ -331,7 +331,7 @@ static void test_a_large_output_that_is_no_object_yet_becomes_one(void **state)
 	fill(data, LARGE, 2);
 	attempt_make(&a, "late");
 	attempt_output(&a, p, "x", data, LARGE);
-	attempt_output(&a, p, "limit", data, ledger_blob_max(l));
+	attempt_output(&a, p, "limit", data, BLOB_MAX_DEFAULT);
 	attempt_commit(l, p, &a);
 	assert_int_equal(status_of(l, "objects"), 1);
 	assert_content(l, p, &a.manifest.outputs[0], data);
