@@ -7,7 +7,7 @@
 
 #include "terminal.h"
 
-enum { SCREEN_STREAMS = 2 };
+enum { SCREEN_STREAMS = 3 }; /* stdout, stderr, and the post-process's */
 
 struct screen {
 	int fd;

@@ -15,6 +15,7 @@
 
 #include "buffer.h"
 #include "file.h"
+#include "screen.h"
 #include "signals.h"
 #include "tee.h"
 
@@ -215,6 +216,23 @@ static void test_a_sequence_cut_between_two_writes_is_still_filtered(void **stat
 	bench_close(&b);
 }
 
+/* A post-process's, beside stdout and stderr. */
+static void test_a_third_stream_has_a_filter_of_its_own(void **state UNUSED)
+{
+	static const char untouched[64] = {0};
+	struct {
+		struct screen screen;
+		char beyond[64];
+	} s = {.screen = {.fd = open("/dev/null", O_WRONLY | O_CLOEXEC), .is_terminal = true}};
+
+	assert_int_equal(screen_output(&s.screen, 2, "a\x1b[3", 4), 0);
+	assert_memory_equal(s.beyond, untouched, sizeof untouched);
+	assert_false(s.screen.status_shown);
+	assert_true(s.screen.in_line);
+	assert_int_equal(screen_end(&s.screen), 0);
+	fd_close(s.screen.fd);
+}
+
 static void test_signals_become_bytes_and_ignored_ones_stay_ignored(void **state UNUSED)
 {
 	struct error err = ERROR_INIT;
@@ -248,6 +266,7 @@ int main(void)
 		cmocka_unit_test(test_the_status_line_never_joins_an_open_line),
 		cmocka_unit_test(test_a_pipe_gets_the_bytes_and_no_status),
 		cmocka_unit_test(test_a_sequence_cut_between_two_writes_is_still_filtered),
+		cmocka_unit_test(test_a_third_stream_has_a_filter_of_its_own),
 		cmocka_unit_test(test_signals_become_bytes_and_ignored_ones_stay_ignored),
 	};
 
