@@ -4,6 +4,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "array.h"
+
 /* The length of the UTF-8 sequence at p, its code point in *ret; 0 if there is none. Overlong forms, surrogates
  * and what lies above U+10FFFF are not UTF-8. */
 static size_t utf8_next(const unsigned char *p, size_t size, uint32_t *ret)
@@ -212,6 +214,17 @@ char *base64_decode(const char *text, size_t *ret_size)
 	return TAKE_PTR(out);
 }
 
+int text_set(char **field, const char *text)
+{
+	char *copy = strdup(text);
+
+	if (!copy)
+		return -ENOMEM;
+	free(*field);
+	*field = copy;
+	return 0;
+}
+
 size_t strv_length(char *const *list)
 {
 	size_t n = 0;
@@ -221,17 +234,22 @@ size_t strv_length(char *const *list)
 	return n;
 }
 
-int strv_append(char ***list, const char *text)
+int strv_push(char ***list, size_t *count, const char *text)
 {
-	size_t n = strv_length(*list);
-	char **more = reallocarray(*list, n + 2, sizeof *more);
+	char **more = array_grow(*list, *count + 1, sizeof *more);
 
 	if (!more)
 		return -ENOMEM;
 	*list = more;
-	more[n + 1] = NULL;
-	more[n] = strdup(text);
-	return more[n] ? 0 : -ENOMEM;
+	more[*count] = strdup(text);
+	return more[*count] ? ((*count)++, 0) : -ENOMEM;
+}
+
+int strv_append(char ***list, const char *text)
+{
+	size_t n = strv_length(*list);
+
+	return strv_push(list, &n, text);
 }
 
 char **strv_copy(char *const *list)

@@ -29,9 +29,14 @@ char *base64_encode(const void *bytes, size_t size);
 /* The reverse, strict; NUL-terminated, its length in *ret_size. NULL: not base64 (errno EINVAL), or ENOMEM. */
 char *base64_decode(const char *text, size_t *ret_size);
 
+/* A copy of text in place of what *field has. -ENOMEM: it is as it was. */
+int text_set(char **field, const char *text);
+
 /* NULL-terminated lists. A NULL list is an empty one. */
 size_t strv_length(char *const *list);
 int strv_append(char ***list, const char *text); /* copies */
+/* The same where somebody counts: for lists that may be long. */
+int strv_push(char ***list, size_t *count, const char *text);
 char **strv_copy(char *const *list);
 void strv_free(char **list);
 DEFINE_CLEANUP(char **, strv_free);

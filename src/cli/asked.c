@@ -8,32 +8,32 @@
 
 enum { REQUEST_FILE_MAX = 4 << 20 };
 
-const char *asked_option_name(size_t i)
+static const char *option_name(size_t i)
 {
 	struct option_info o;
 
 	return request_option_at(i, &o) ? o.name : NULL;
 }
 
-int asked_apply_option(void *request, const char *name, const char *value, struct error *err)
+static int apply_option(void *request, const char *name, const char *value, struct error *err)
 {
 	return request_option(request, name, value, err);
 }
 
-static int set_text(char **field, const char *text, struct error *err)
+int asked_begin(struct cli *cli, const struct option_row *own, struct request *r, struct error *err)
 {
-	char *copy = strdup(text);
-
-	if (!copy)
-		return error_memory(err);
-	free(*field);
-	*field = copy;
-	return 0;
+	cli->o = (struct options){
+		.others_take_value = request_option_takes_value,
+		.others_apply = apply_option,
+		.others_arg = r,
+		.others_name = option_name,
+	};
+	return cli_begin(cli, own, err);
 }
 
-int asked_take_words(struct cli *cli, struct request *r, const struct options *o, bool may_lack,
-		     struct error *err)
+int asked_take_words(struct cli *cli, struct request *r, bool may_lack, struct error *err)
 {
+	const struct options *o = &cli->o;
 	char shown[64];
 
 	if (o->n_words > 1)
@@ -46,8 +46,8 @@ int asked_take_words(struct cli *cli, struct request *r, const struct options *o
 				 cli->command->usage);
 	if (o->n_words == 1) {
 		cli_set_id(cli, o->words[0]);
-		if (set_text(&r->id, o->words[0], err) < 0)
-			return -ENOMEM;
+		if (text_set(&r->id, o->words[0]) < 0)
+			return error_memory(err);
 	}
 	for (char **word = o->rest; word && *word; word++)
 		if (strv_append(&r->command, *word) < 0)
@@ -55,7 +55,7 @@ int asked_take_words(struct cli *cli, struct request *r, const struct options *o
 	return 0;
 }
 
-int asked_load_file(struct request *request, const char *file, struct error *err)
+static int load_file(struct request *request, const char *file, struct error *err)
 {
 	_cleanup_buffer_ struct buffer text = {0};
 	bool is_stdin = strcmp(file, "-") == 0;
@@ -73,10 +73,12 @@ int asked_load_file(struct request *request, const char *file, struct error *err
 	return request_parse(request, text.data ? text.data : "", text.size, is_stdin ? "stdin" : file, err);
 }
 
-int asked_set_directory(struct request *r, struct error *err)
+int asked_complete(struct request *r, const char *file, struct error *err)
 {
-	if (r->directory)
-		return 0;
+	int k = file ? load_file(r, file, err) : 0;
+
+	if (k < 0 || r->directory)
+		return k;
 	r->directory = getcwd(NULL, 0);
 	return r->directory ? 0 : error_system(err, errno, "cannot tell the current directory");
 }

@@ -6,15 +6,11 @@
 
 #include "cli.h"
 
+/* Begins such a command (see cli_begin): r's options are known beside its own rows, and then are applied. */
+int asked_begin(struct cli *cli, const struct option_row *own, struct request *r, struct error *err);
 /* The id and the command, which are words and not options, into r. may_lack: a file may have the command. */
-int asked_take_words(struct cli *cli, struct request *r, const struct options *o, bool may_lack,
-		     struct error *err);
-/* A request file's values where r has none; "-" is stdin. */
-int asked_load_file(struct request *r, const char *file, struct error *err);
-/* Relative paths start where the caller is. */
-int asked_set_directory(struct request *r, struct error *err);
-/* For `others_name` and `others_apply`: the i-th option of a request, or NULL; one of them, applied. */
-const char *asked_option_name(size_t i);
-int asked_apply_option(void *request, const char *name, const char *value, struct error *err);
+int asked_take_words(struct cli *cli, struct request *r, bool may_lack, struct error *err);
+/* A request file's values (NULL: there is none) where r has none; "-" is stdin. Relative paths start where the caller is. */
+int asked_complete(struct request *r, const char *file, struct error *err);
 
 #endif

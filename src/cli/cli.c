@@ -87,17 +87,41 @@ static int hide_password(struct cli *cli, struct error *err)
 	return 0;
 }
 
-int cli_parse(struct cli *cli, struct options *o, int argc, char **argv, struct error *err)
+static int parse(struct cli *cli, const struct option_row *own, struct error *err)
+{
+	const struct option_row shared[] = {
+		{"--db", OPTION_TEXT, &cli->db},
+		{"--config", OPTION_TEXT, &cli->config},
+		{"--json", OPTION_FLAG, &cli->json},
+		{"--quiet", OPTION_FLAG, &cli->quiet},
+		{"--help", OPTION_FLAG, &cli->help},
+		{"-h", OPTION_FLAG, &cli->help},
+		{0},
+	};
+	struct options *o = &cli->o;
+	int r;
+
+	o->shared = shared;
+	o->table = own;
+	r = options_parse(o, cli->argc, cli->argv, err);
+	o->shared = o->table = NULL;
+	if (cli->db && hide_password(cli, err) < 0) {
+		cli->help = false;
+		return -ENOMEM;
+	}
+	if (cli->help) {
+		cli_print_help(cli, cli->command);
+		return -ECANCELED;
+	}
+	return r;
+}
+
+int cli_begin(struct cli *cli, const struct option_row *own, struct error *err)
 {
 	const struct command *c = cli->command;
-	int r = options_parse(o, argc, argv, err);
+	struct options *o = &cli->o;
+	int r = parse(cli, own, err);
 
-	if (cli->db && hide_password(cli, err) < 0)
-		return -ENOMEM;
-	if (cli->help) {
-		cli_print_help(cli, c);
-		return 1;
-	}
 	if (r < 0)
 		return r;
 	/* Where "--" begins nothing of the command's own, it only ends the options. */
@@ -105,7 +129,27 @@ int cli_parse(struct cli *cli, struct options *o, int argc, char **argv, struct 
 		o->words[o->n_words++] = *o->rest;
 	if (o->n_words < c->words_min || o->n_words > c->words_max)
 		return cli_usage_error(cli, err);
-	return 0;
+	return cli_open(cli, c->opens, err);
+}
+
+int cli_open(struct cli *cli, unsigned what, struct error *err)
+{
+	struct hood_options options = {.config_file = cli->config, .ledger = cli->db};
+	int r = what & CLI_ID ? cli_take_id(cli, cli->o.words[0], err) : 0;
+
+	if (r == 0 && (what & CLI_HOOD) && !cli->hood)
+		r = hood_open(&options, &cli->hood, err);
+	if (r == 0 && (what & CLI_LEDGER) == CLI_LEDGER && !cli->ledger)
+		r = hood_ledger(cli->hood, LEDGER_CREATE, &cli->ledger, err);
+	return r;
+}
+
+void cli_end(struct cli *cli)
+{
+	hood_close(cli->hood);
+	options_done(&cli->o);
+	cli->hood = NULL;
+	cli->ledger = NULL;
 }
 
 void cli_set_id(struct cli *cli, const char *id)
@@ -118,18 +162,6 @@ int cli_take_id(struct cli *cli, const char *id, struct error *err)
 {
 	cli_set_id(cli, id);
 	return id_check(id, err);
-}
-
-int cli_hood(const struct cli *cli, struct hood **ret, struct error *err)
-{
-	struct hood_options options = {.config_file = cli->config, .ledger = cli->db};
-
-	return hood_open(&options, ret, err);
-}
-
-int cli_ledger(struct hood *h, struct ledger **ret, struct error *err)
-{
-	return hood_ledger(h, LEDGER_CREATE, ret, err);
 }
 
 int cli_print_json(const struct cli *cli, json_t *json, struct error *err)
@@ -146,6 +178,13 @@ int cli_print_json(const struct cli *cli, json_t *json, struct error *err)
 		return error_memory(err);
 	fputc('\n', stdout);
 	return 0;
+}
+
+int cli_answer(const struct cli *cli, int r, json_t **json, struct error *err)
+{
+	int k = r < 0 ? r : cli_print_json(cli, *json, err);
+
+	return k < 0 ? k : r;
 }
 
 static int put_stdout(const char *text, size_t size, void *arg UNUSED)

@@ -23,6 +23,19 @@ struct cli {
 	char *whole_db; /* what db points to, once its password has been taken out of our command line */
 	bool json, quiet, help;
 	struct terminal out, err;
+	int argc; /* the command's own name comes first */
+	char **argv;
+	/* What cli_begin() and cli_open() made; main.c takes it down. */
+	struct options o;
+	struct hood *hood;
+	struct ledger *ledger; /* the hood's */
+};
+
+/* What a command needs before it can begin. */
+enum {
+	CLI_ID = 1,	    /* the first word is an id: it is checked, and errors are about it */
+	CLI_HOOD = 2,	    /* the configuration is read */
+	CLI_LEDGER = 4 | 2, /* made on first use, so that a fresh machine has an empty one, not an error */
 };
 
 /* A paragraph of a page of help: options of a request, then others of the command's own, two blanks between them. */
@@ -39,20 +52,12 @@ struct command {
 	const char *help;		 /* the rest of its page: examples first, then options */
 	const struct help_group *groups; /* of options that a request's table knows, then */
 	const char *notes;		 /* what stands below these */
-	int (*main)(struct cli *cli, int argc, char **argv, struct error *err);
+	int (*main)(struct cli *cli, struct error *err);
 	int words_min, words_max;
+	unsigned opens;	 /* what cli_begin() opens: CLI_… */
 	bool is_attempt; /* with --json a refusal has the shape of an attempt */
 	bool takes_rest; /* "--" and what follows it are its own */
 };
-
-/* Rows that every command's table begins with. */
-#define CLI_OPTIONS(cli)                                                                        \
-	{"--db", OPTION_TEXT, &(cli)->db}, {"--config", OPTION_TEXT, &(cli)->config},           \
-		{"--json", OPTION_FLAG, &(cli)->json}, {"--quiet", OPTION_FLAG, &(cli)->quiet}, \
-		{"--help", OPTION_FLAG, &(cli)->help},                                          \
-	{                                                                                       \
-		"-h", OPTION_FLAG, &(cli)->help                                                 \
-	}
 
 extern const struct command command_run, command_ls, command_show, command_logs, command_outputs, command_get,
 	command_workspace, command_commit, command_gc, command_doctor, command_db, command_post_process,
@@ -68,18 +73,20 @@ void cli_set_id(struct cli *cli, const char *id);
 /* Checks it as well. */
 int cli_take_id(struct cli *cli, const char *id, struct error *err);
 
-/* Sorts argv by o->table. 0; 1 when help was asked for and printed (the status is 0 then); negative. */
-int cli_parse(struct cli *cli, struct options *o, int argc, char **argv, struct error *err);
+/* How every command begins: the command line is sorted into cli->o and by the command's own rows (NULL: it has none), then
+ * what its row says is opened. Negative also when help was asked for and is printed: return it, main.c knows. */
+int cli_begin(struct cli *cli, const struct option_row *own, struct error *err);
+/* The same for a command that looks at its words first. What is open stays. */
+int cli_open(struct cli *cli, unsigned what, struct error *err);
+void cli_end(struct cli *cli);
 /* "fumehood show is used as: …" */
 int cli_usage_error(const struct cli *cli, struct error *err);
 void cli_print_help(const struct cli *cli, const struct command *command);
 
-int cli_hood(const struct cli *cli, struct hood **ret, struct error *err);
-/* The ledger for reading: made on first use, so that a fresh machine has an empty one, not an error. */
-int cli_ledger(struct hood *h, struct ledger **ret, struct error *err);
-
 /* Prints json (a new reference, taken; NULL: memory is out) as the one answer on stdout. */
 int cli_print_json(const struct cli *cli, json_t *json, struct error *err);
+/* The same for what a view gave when it returned r; if r is negative, nothing. Returns r. */
+int cli_answer(const struct cli *cli, int r, json_t **json, struct error *err);
 /* The same for an attempt, of which only one output at a time is held as JSON; over: keys that replace its own, or NULL. */
 int cli_print_attempt(const struct cli *cli, const struct attempt *a, bool full, const json_t *over,
 		      struct error *err);
@@ -97,7 +104,7 @@ char *cli_escape(const char *text);
 char *verdict_line(const struct attempt *a, const struct terminal *t, bool quiet);
 
 /* dry_run.c: what would be done, as a page or as JSON. */
-int dry_run(struct cli *cli, struct hood *h, const struct request *request, struct error *err);
+int dry_run(struct cli *cli, const struct request *request, struct error *err);
 
 /* doctor_attack.c: becomes the attack suite, so that it returns only when it cannot: negative. */
 int doctor_attack(const struct cli *cli, struct error *err);

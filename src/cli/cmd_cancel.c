@@ -34,7 +34,6 @@ static const char *what_was_done(const char *was)
 
 struct cancel_answer {
 	const struct cli *cli;
-	struct hood *hood;
 	json_t *pending; /* {id: true}: what could not be finished here */
 	json_t *answers;
 	struct error first; /* of those that are not there */
@@ -53,7 +52,7 @@ static void on_cancelled(void *arg, const char *id, bool found, enum job_state b
 	struct error why = ERROR_INIT;
 	struct cancel_answer *t = arg;
 
-	if ((!found || json_object_get(t->pending, id)) && hood_cancel(t->hood, id, &here, &why) < 0) {
+	if ((!found || json_object_get(t->pending, id)) && hood_cancel(t->cli->hood, id, &here, &why) < 0) {
 		if (t->r == 0)
 			t->first = why;
 		t->r = -1;
@@ -67,48 +66,31 @@ static void on_cancelled(void *arg, const char *id, bool found, enum job_state b
 }
 
 /* Those that are there are cancelled whatever the others are. */
-static int cancel_all(struct cli *cli, struct hood *hood, struct ledger *l, char *const *ids,
-		      struct error *err)
+static int cancel_all(struct cli *cli, char *const *ids, struct error *err)
 {
 	json_auto_t *pending = json_object();
-	struct cancel_answer t = {
-		.cli = cli, .hood = hood, .pending = pending, .answers = json_array(), .first = ERROR_INIT};
-	json_t *object;
-	int r = hood_live_each(hood, note_pending, pending, err);
+	json_auto_t *answers = json_array();
+	struct cancel_answer t = {.cli = cli, .pending = pending, .answers = answers, .first = ERROR_INIT};
+	int r = hood_live_each(cli->hood, note_pending, pending, err);
 
-	if (r < 0 && err->kind == ERROR_NONE)
-		r = error_memory(err);
-	if (r == 0)
-		r = ledger_cancel_many(l, ids, on_cancelled, &t, err);
-	if (r == 0 && t.r < 0) {
-		*err = t.first;
-		r = t.r;
-	}
-	object = json_pack("{s:o}", "analyses", t.answers);
-	if (r < 0 || !cli->json) {
-		json_decref(object);
+	if (r < 0)
+		return err->kind == ERROR_NONE ? error_memory(err) : r;
+	r = ledger_cancel_many(cli->ledger, ids, on_cancelled, &t, err);
+	if (r < 0)
 		return r;
+	if (t.r < 0) {
+		*err = t.first;
+		return t.r;
 	}
-	return cli_print_json(cli, object, err);
+	return cli->json ? cli_print_json(cli, json_pack("{s:O}", "analyses", answers), err) : 0;
 }
 
-static int cancel_main(struct cli *cli, int argc, char **argv, struct error *err)
+static int cancel_main(struct cli *cli, struct error *err)
 {
-	_cleanup_hood_ struct hood *hood = NULL;
 	_cleanup_strv_ char **ids = NULL;
-	struct ledger *ledger;
-	const struct option_row table[] = {CLI_OPTIONS(cli), {0}};
-	_cleanup_options_ struct options o = {.table = table};
-	int r = cli_parse(cli, &o, argc, argv, err);
+	int r = queue_begin(cli, false, &ids, err);
 
-	if (r != 0)
-		return r < 0 ? r : 0;
-	r = cli_hood(cli, &hood, err);
-	if (r == 0)
-		r = cli_ledger(hood, &ledger, err);
-	if (r == 0)
-		r = queue_ids(cli, ledger, o.words, o.n_words, false, &ids, err);
-	return r < 0 ? r : cancel_all(cli, hood, ledger, ids, err);
+	return r < 0 ? r : cancel_all(cli, ids, err);
 }
 
 const struct command command_cancel = {
@@ -119,4 +101,5 @@ const struct command command_cancel = {
 	.main = cancel_main,
 	.words_min = 1,
 	.words_max = 1 << 30,
+	.opens = CLI_LEDGER,
 };

@@ -70,36 +70,29 @@ static int print_commit(struct cli *cli, const struct attempt *a, struct error *
 	return status;
 }
 
-static int commit_main(struct cli *cli, int argc, char **argv, struct error *err)
+static int commit_main(struct cli *cli, struct error *err)
 {
 	_cleanup_attempt_ struct attempt a;
-	_cleanup_hood_ struct hood *hood = NULL;
 	_cleanup_strv_ char **globs = NULL;
 	const char *file = NULL;
 	bool again = false;
-	const struct option_row table[] = {
-		CLI_OPTIONS(cli),
+	const struct option_row own[] = {
 		{"--output", OPTION_LIST, &globs},
 		{"--result", OPTION_TEXT, &file},
 		{"--again", OPTION_FLAG, &again},
 		{0},
 	};
-	_cleanup_options_ struct options o = {.table = table};
-	json_t *result = NULL;
+	json_auto_t *result = NULL;
 	int r;
 
 	attempt_init(&a);
-	r = cli_parse(cli, &o, argc, argv, err);
-	if (r != 0)
-		return r < 0 ? r : 0;
-	r = cli_take_id(cli, o.words[0], err);
+	r = cli_begin(cli, own, err);
 	if (r == 0 && file)
 		r = load_result(file, &result, err);
 	if (r == 0)
-		r = cli_hood(cli, &hood, err);
+		r = cli_open(cli, CLI_HOOD, err);
 	if (r == 0)
-		r = hood_commit(hood, o.words[0], globs, result, again, &a, err);
-	json_decref(result);
+		r = hood_commit(cli->hood, cli->id, globs, result, again, &a, err);
 	return r < 0 ? r : print_commit(cli, &a, err);
 }
 
@@ -111,5 +104,6 @@ const struct command command_commit = {
 	.main = commit_main,
 	.words_min = 1,
 	.words_max = 1,
+	.opens = CLI_ID,
 	.is_attempt = true,
 };

@@ -101,30 +101,37 @@ static int give_roles(const struct verb *verb, struct ledger *ledger, struct err
 	return ledger_roles(ledger, err);
 }
 
-static int db_main(struct cli *cli, int argc, char **argv, struct error *err)
+static const struct verb *find_verb(const char *name)
 {
-	_cleanup_hood_ struct hood *hood = NULL;
-	bool roles = false;
-	const struct option_row table[] = {CLI_OPTIONS(cli), {"--roles", OPTION_FLAG, &roles}, {0}};
-	_cleanup_options_ struct options o = {.table = table};
-	struct ledger *ledger;
-	int r = cli_parse(cli, &o, argc, argv, err);
+	for (size_t i = 0; i < ARRAY_SIZE(verbs); i++)
+		if (strcmp(verbs[i].name, name) == 0)
+			return &verbs[i];
+	return NULL;
+}
 
-	if (r != 0)
-		return r < 0 ? r : 0;
-	for (size_t i = 0; i < ARRAY_SIZE(verbs); i++) {
-		if (strcmp(verbs[i].name, o.words[0]) != 0)
-			continue;
-		r = cli_hood(cli, &hood, err);
-		if (r == 0)
-			r = hood_ledger(hood, verbs[i].flags, &ledger, err);
-		if (r == 0 && roles)
-			r = give_roles(&verbs[i], ledger, err);
-		if (r == 0 && !cli->json && !cli->quiet && ledger_store_adopted(ledger))
-			fprintf(stderr, "fumehood: %s\n", ledger_store_adopted(ledger));
-		return r < 0 ? r : verbs[i].answer(cli, ledger, err);
-	}
-	return cli_usage_error(cli, err);
+static int db_main(struct cli *cli, struct error *err)
+{
+	bool roles = false;
+	const struct option_row own[] = {{"--roles", OPTION_FLAG, &roles}, {0}};
+	const struct verb *verb;
+	struct ledger *ledger;
+	int r = cli_begin(cli, own, err);
+
+	if (r < 0)
+		return r;
+	verb = find_verb(cli->o.words[0]);
+	if (!verb)
+		return cli_usage_error(cli, err);
+	r = cli_open(cli, CLI_HOOD, err);
+	if (r == 0)
+		r = hood_ledger(cli->hood, verb->flags, &ledger, err);
+	if (r == 0 && roles)
+		r = give_roles(verb, ledger, err);
+	if (r < 0)
+		return r;
+	if (!cli->json && !cli->quiet && ledger_store_adopted(ledger))
+		fprintf(stderr, "fumehood: %s\n", ledger_store_adopted(ledger));
+	return verb->answer(cli, ledger, err);
 }
 
 const struct command command_db = {

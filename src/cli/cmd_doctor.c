@@ -35,11 +35,11 @@ static void on_item(void *arg, const struct doctor_item *item)
 		table_add(f->table, "", "", line);
 }
 
-static int examine(struct cli *cli, struct hood *hood, struct error *err)
+static int examine(struct cli *cli, struct error *err)
 {
 	_cleanup_table_ struct table t = {.n_columns = 3};
 	struct findings f = {cli, &t};
-	int found = hood_doctor(hood, on_item, &f, err);
+	int found = hood_doctor(cli->hood, on_item, &f, err);
 
 	if (found < 0)
 		return found;
@@ -50,16 +50,6 @@ static int examine(struct cli *cli, struct hood *hood, struct error *err)
 		       found == 0 ? "Everything that is required is there."
 				  : "Something that is required is missing: analyses will be refused.");
 	return found;
-}
-
-static int print_json(struct cli *cli, struct hood *hood, struct error *err)
-{
-	json_t *json = NULL;
-	int found = view_doctor(hood, &json, err), r = found;
-
-	if (r >= 0)
-		r = cli_print_json(cli, json, err);
-	return r < 0 ? r : found;
 }
 
 static int do_delegate(struct cli *cli, const char *user, struct error *err)
@@ -76,28 +66,26 @@ static int do_delegate(struct cli *cli, const char *user, struct error *err)
 	return 0;
 }
 
-static int doctor_main(struct cli *cli, int argc, char **argv, struct error *err)
+static int doctor_main(struct cli *cli, struct error *err)
 {
-	_cleanup_hood_ struct hood *hood = NULL;
 	const char *delegate = NULL;
 	bool attack = false;
-	const struct option_row table[] = {CLI_OPTIONS(cli),
-					   {"--attack", OPTION_FLAG, &attack},
-					   {"--delegate", OPTION_TEXT, &delegate},
-					   {0}};
-	_cleanup_options_ struct options o = {.table = table};
-	int r = cli_parse(cli, &o, argc, argv, err);
+	json_t *json = NULL;
+	const struct option_row own[] = {
+		{"--attack", OPTION_FLAG, &attack}, {"--delegate", OPTION_TEXT, &delegate}, {0}};
+	int r = cli_begin(cli, own, err);
 
-	if (r != 0)
-		return r < 0 ? r : 0;
+	if (r < 0)
+		return r;
 	if (delegate)
 		return do_delegate(cli, delegate, err);
-	r = cli_hood(cli, &hood, err);
+	r = cli_open(cli, CLI_HOOD, err);
 	if (r < 0)
 		return r;
 	if (attack)
 		return doctor_attack(cli, err);
-	return cli->json ? print_json(cli, hood, err) : examine(cli, hood, err);
+	return cli->json ? cli_answer(cli, view_doctor(cli->hood, &json, err), &json, err)
+			 : examine(cli, err);
 }
 
 const struct command command_doctor = {

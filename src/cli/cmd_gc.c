@@ -17,22 +17,11 @@ static const char help[] =
 
 static void print_report(const struct gc_report *g)
 {
-	const struct {
-		uint64_t n;
-		const char *what;
-	} rows[] = {
-		{g->committed, "pending or finished, and now committed"},
-		{g->lost, "recorded as lost"},
-		{g->given_up, "pending, cancelled, and given up"},
-		{g->removed, "removed"},
-		{g->objects, "unused objects removed"},
-		{g->alive, "alive, left alone"},
-		{g->foreign, "not ours, left alone"},
-		{g->failed, "failed"},
-	};
+	struct gc_row rows[GC_ROWS];
 	bool any = false;
 
-	for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
+	view_gc_rows(g, rows);
+	for (size_t i = 0; i < GC_ROWS; i++) {
 		if (rows[i].n > 0)
 			printf("%6llu  %s\n", (unsigned long long)rows[i].n, rows[i].what);
 		any |= rows[i].n > 0;
@@ -41,31 +30,19 @@ static void print_report(const struct gc_report *g)
 		printf("nothing to do\n");
 }
 
-static int print_json(struct cli *cli, struct hood *hood, struct error *err)
+static int gc_main(struct cli *cli, struct error *err)
 {
-	json_t *json = NULL;
-	int failed = view_gc(hood, &json, err), r = failed;
-
-	if (r >= 0)
-		r = cli_print_json(cli, json, err);
-	return r < 0 ? r : failed ? STATUS_OURS : 0;
-}
-
-static int gc_main(struct cli *cli, int argc, char **argv, struct error *err)
-{
-	_cleanup_hood_ struct hood *hood = NULL;
 	struct gc_report g = {0};
-	const struct option_row table[] = {CLI_OPTIONS(cli), {0}};
-	_cleanup_options_ struct options o = {.table = table};
-	int r = cli_parse(cli, &o, argc, argv, err);
+	json_t *json = NULL;
+	int r = cli_begin(cli, NULL, err);
 
-	if (r != 0)
-		return r < 0 ? r : 0;
-	r = cli_hood(cli, &hood, err);
-	if (r == 0 && cli->json)
-		return print_json(cli, hood, err);
-	if (r == 0)
-		r = hood_gc(hood, &g, err);
+	if (r < 0)
+		return r;
+	if (cli->json) {
+		r = cli_answer(cli, view_gc(cli->hood, &json, err), &json, err);
+		return r > 0 ? STATUS_OURS : r;
+	}
+	r = hood_gc(cli->hood, &g, err);
 	if (r < 0 && g.failed == 0)
 		return r;
 	if (!cli->quiet)
@@ -79,4 +56,5 @@ const struct command command_gc = {
 	.summary = "finishes or removes what dead owners left",
 	.help = help,
 	.main = gc_main,
+	.opens = CLI_HOOD,
 };

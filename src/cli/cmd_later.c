@@ -4,7 +4,7 @@
  */
 #include "cli.h"
 
-static int later_main(struct cli *cli, int argc UNUSED, char **argv UNUSED, struct error *err)
+static int later_main(struct cli *cli, struct error *err)
 {
 	return error_set(err, ERROR_REFUSED, "'fumehood %s' is not in version %s yet: %s", cli->command->name,
 			 FUMEHOOD_VERSION, cli->command->help);

@@ -42,45 +42,30 @@ static int add_row(void *arg, const struct view_row *row)
 	return 0;
 }
 
-static int print_table(const struct cli *cli, struct hood *hood, const struct view_filter *f,
-		       struct error *err)
+static int print_table(const struct cli *cli, const struct view_filter *f, struct error *err)
 {
 	_cleanup_table_ struct table t = {.n_columns = 8, .right = 0x72};
 	struct ls_table l = {cli, &t};
 	int r;
 
 	table_add(&t, "ID", "ATTEMPT", "VERDICT", "STARTED", "WALL", "CPU", "MEMORY", "OWNER");
-	r = view_list_each(hood, f, add_row, &l, err);
+	r = view_list_each(cli->hood, f, add_row, &l, err);
 	return r < 0 ? r : table_print(&t, stdout, err);
 }
 
-static int print_json(const struct cli *cli, struct hood *hood, const struct view_filter *f,
-		      struct error *err)
+static int ls_main(struct cli *cli, struct error *err)
 {
-	json_t *json = NULL;
-	int r = view_list(hood, f, &json, err);
-
-	return r < 0 ? r : cli_print_json(cli, json, err);
-}
-
-static int ls_main(struct cli *cli, int argc, char **argv, struct error *err)
-{
-	_cleanup_hood_ struct hood *hood = NULL;
 	struct view_filter f = {0};
-	const struct option_row table[] = {CLI_OPTIONS(cli),
-					   {"--state", OPTION_TEXT, &f.state},
-					   {"--limit", OPTION_NUMBER, &f.limit},
-					   {0}};
-	_cleanup_options_ struct options o = {.table = table};
-	int r = cli_parse(cli, &o, argc, argv, err);
+	json_t *json = NULL;
+	const struct option_row own[] = {
+		{"--state", OPTION_TEXT, &f.state}, {"--limit", OPTION_NUMBER, &f.limit}, {0}};
+	int r = cli_begin(cli, own, err);
 
-	if (r != 0)
-		return r < 0 ? r : 0;
-	f.prefix = o.words[0];
-	r = cli_hood(cli, &hood, err);
 	if (r < 0)
 		return r;
-	return cli->json ? print_json(cli, hood, &f, err) : print_table(cli, hood, &f, err);
+	f.prefix = cli->o.words[0];
+	return cli->json ? cli_answer(cli, view_list(cli->hood, &f, &json, err), &json, err)
+			 : print_table(cli, &f, err);
 }
 
 const struct command command_ls = {
@@ -90,4 +75,5 @@ const struct command command_ls = {
 	.help = help,
 	.main = ls_main,
 	.words_max = 1,
+	.opens = CLI_HOOD,
 };

@@ -26,17 +26,6 @@ static const char get_help[] =
 	"\n"
 	"-o FILE_OR_DIR  --force (overwrite)  --attempt N  --db URL  --config FILE  --json\n";
 
-/* The attempt that the words name, with the ledger that has it. */
-static int load(struct cli *cli, const char *id, int number, struct hood **ret_hood,
-		struct ledger **ret_ledger, struct attempt *ret, struct error *err)
-{
-	int r = cli_take_id(cli, id, err);
-
-	if (r == 0)
-		r = cli_hood(cli, ret_hood, err);
-	return r < 0 ? r : view_load(*ret_hood, id, number, ret_ledger, ret, err);
-}
-
 static int print_outputs(const struct manifest *m, struct error *err)
 {
 	_cleanup_table_ struct table t = {.n_columns = 4, .right = 2};
@@ -62,20 +51,16 @@ static int print_outputs(const struct manifest *m, struct error *err)
 	return 0;
 }
 
-static int outputs_main(struct cli *cli, int argc, char **argv, struct error *err)
+static int outputs_main(struct cli *cli, struct error *err)
 {
 	_cleanup_attempt_ struct attempt a;
-	_cleanup_hood_ struct hood *hood = NULL;
-	struct ledger *ledger;
 	int number = 0, r;
-	const struct option_row table[] = {CLI_OPTIONS(cli), {"--attempt", OPTION_NUMBER, &number}, {0}};
-	_cleanup_options_ struct options o = {.table = table};
+	const struct option_row own[] = {{"--attempt", OPTION_NUMBER, &number}, {0}};
 
 	attempt_init(&a);
-	r = cli_parse(cli, &o, argc, argv, err);
-	if (r != 0)
-		return r < 0 ? r : 0;
-	r = load(cli, o.words[0], number, &hood, &ledger, &a, err);
+	r = cli_begin(cli, own, err);
+	if (r == 0)
+		r = view_load(cli->hood, cli->id, number, &cli->ledger, &a, err);
 	if (r < 0)
 		return r;
 	return cli->json ? cli_print_json(cli, view_outputs_json(&a), err) : print_outputs(&a.manifest, err);
@@ -83,19 +68,18 @@ static int outputs_main(struct cli *cli, int argc, char **argv, struct error *er
 
 static const struct output *find_output(const struct attempt *a, const char *path, struct error *err)
 {
+	const struct output *found = manifest_find(&a->manifest, path);
 	char shown[256];
 
-	for (size_t i = 0; i < a->manifest.n_outputs; i++)
-		if (strcmp(a->manifest.outputs[i].path, path) == 0)
-			return &a->manifest.outputs[i];
+	if (found)
+		return found;
 	error_set(err, ERROR_NOT_FOUND, "%s attempt %d has no output '%s': fumehood outputs %s lists them",
 		  a->id, a->number, text_escape_into(shown, sizeof shown, path, strlen(path)), a->id);
 	return NULL;
 }
 
 /* A terminal gets what is safe to show, anything else the bytes. */
-static int copy_to_stdout(struct cli *cli, struct ledger *ledger, const struct output *output,
-			  struct error *err)
+static int copy_to_stdout(struct cli *cli, const struct output *output, struct error *err)
 {
 	struct screen screen = {.fd = STDOUT_FILENO, .is_terminal = true};
 	_cleanup_close_ int fd = -1;
@@ -104,11 +88,11 @@ static int copy_to_stdout(struct cli *cli, struct ledger *ledger, const struct o
 	int r;
 
 	if (!cli->out.is_tty)
-		return ledger_copy_output(ledger, output, STDOUT_FILENO, err);
+		return ledger_copy_output(cli->ledger, output, STDOUT_FILENO, err);
 	fd = memfd_create("output", MFD_CLOEXEC);
 	if (fd < 0)
 		return error_system(err, errno, "cannot make room for an output");
-	r = ledger_copy_output(ledger, output, fd, err);
+	r = ledger_copy_output(cli->ledger, output, fd, err);
 	for (off_t at = 0; r == 0 && (n = pread(fd, data, sizeof data, at)) > 0; at += n)
 		if (screen_output(&screen, 0, data, (size_t)n) < 0)
 			return error_system(err, EIO, "cannot write to the terminal");
@@ -141,60 +125,55 @@ static void say(const struct cli *cli, const struct output *output, const char *
 			print_size((int64_t)output->size, size), shown);
 }
 
-static int take(struct cli *cli, struct extract *x, struct ledger *ledger, const struct output *output,
-		json_t *files, struct error *err)
+static int take(struct cli *cli, struct extract *x, const struct output *output, json_t *files,
+		struct error *err)
 {
 	_cleanup_free_ char *file = NULL;
 	int r;
 
 	if (extract_is_stdout(x))
-		return copy_to_stdout(cli, ledger, output, err);
-	r = extract_output(x, ledger, output, &file, err);
+		return copy_to_stdout(cli, output, err);
+	r = extract_output(x, cli->ledger, output, &file, err);
 	if (r < 0)
 		return r;
 	say(cli, output, file);
 	return add_to_json(files, output, file) < 0 ? error_memory(err) : 0;
 }
 
-static int get_main(struct cli *cli, int argc, char **argv, struct error *err)
+static int get_main(struct cli *cli, struct error *err)
 {
 	_cleanup_attempt_ struct attempt a;
-	_cleanup_hood_ struct hood *hood = NULL;
-	struct ledger *ledger;
+	json_auto_t *files = json_array();
 	struct extract x = {0};
 	int number = 0, r;
-	const struct option_row table[] = {
-		CLI_OPTIONS(cli),
+	const struct option_row own[] = {
 		{"--attempt", OPTION_NUMBER, &number},
 		{"-o", OPTION_TEXT, &x.to},
 		{"--force", OPTION_FLAG, &x.force},
 		{0},
 	};
-	_cleanup_options_ struct options o = {.table = table};
-	json_t *files;
 
 	attempt_init(&a);
-	r = cli_parse(cli, &o, argc, argv, err);
-	if (r != 0)
-		return r < 0 ? r : 0;
+	r = cli_begin(cli, own, err);
+	if (r < 0)
+		return r;
 	if (cli->json && extract_is_stdout(&x))
 		return error_set(err, ERROR_USAGE,
 				 "-o - and --json do not go together: both are the standard output");
-	r = extract_prepare(&x, o.n_words - 1, err);
+	r = extract_prepare(&x, cli->o.n_words - 1, err);
 	if (r == 0)
-		r = load(cli, o.words[0], number, &hood, &ledger, &a, err);
-	files = json_array();
-	for (int i = 1; r == 0 && i < o.n_words; i++) {
-		const struct output *output = find_output(&a, o.words[i], err);
+		r = cli_open(cli, CLI_ID | CLI_HOOD, err);
+	if (r == 0)
+		r = view_load(cli->hood, cli->id, number, &cli->ledger, &a, err);
+	for (int i = 1; r == 0 && i < cli->o.n_words; i++) {
+		const struct output *output = find_output(&a, cli->o.words[i], err);
 
-		r = output ? take(cli, &x, ledger, output, files, err) : -ENOENT;
+		r = output ? take(cli, &x, output, files, err) : -ENOENT;
 	}
-	if (r == 0 && cli->json)
-		return cli_print_json(
-			cli, json_pack("{s:s, s:i, s:o}", "id", a.id, "attempt", a.number, "files", files),
-			err);
-	json_decref(files);
-	return r;
+	if (r < 0 || !cli->json)
+		return r;
+	return cli_print_json(
+		cli, json_pack("{s:s, s:i, s:O}", "id", a.id, "attempt", a.number, "files", files), err);
 }
 
 const struct command command_outputs = {
@@ -205,6 +184,7 @@ const struct command command_outputs = {
 	.main = outputs_main,
 	.words_min = 1,
 	.words_max = 1,
+	.opens = CLI_ID | CLI_HOOD,
 };
 
 const struct command command_get = {

@@ -39,32 +39,21 @@ static int print_end(struct cli *cli, const struct attempt *a, bool posted, stru
 	return a->status;
 }
 
-static int post_process_main(struct cli *cli, int argc, char **argv, struct error *err)
+static int post_process_main(struct cli *cli, struct error *err)
 {
 	_cleanup_attempt_ struct attempt a;
-	_cleanup_hood_ struct hood *hood = NULL;
 	const char *command = NULL;
 	int number = 0, cancel_fd = -1, r;
 	bool posted = false;
-	const struct option_row table[] = {
-		CLI_OPTIONS(cli),
-		{"--attempt", OPTION_NUMBER, &number},
-		{"--post-process", OPTION_TEXT, &command},
-		{0},
-	};
-	_cleanup_options_ struct options o = {.table = table};
+	const struct option_row own[] = {
+		{"--attempt", OPTION_NUMBER, &number}, {"--post-process", OPTION_TEXT, &command}, {0}};
 
 	attempt_init(&a);
-	r = cli_parse(cli, &o, argc, argv, err);
-	if (r != 0)
-		return r < 0 ? r : 0;
-	r = cli_take_id(cli, o.words[0], err);
-	if (r == 0)
-		r = cli_hood(cli, &hood, err);
+	r = cli_begin(cli, own, err);
 	if (r == 0)
 		r = signals_open(&cancel_fd, err);
 	if (r == 0)
-		r = hood_post_process(hood, o.words[0], number, command, cancel_fd, &a, &posted, err);
+		r = hood_post_process(cli->hood, cli->id, number, command, cancel_fd, &a, &posted, err);
 	return r < 0 ? r : print_end(cli, &a, posted, err);
 }
 
@@ -76,5 +65,6 @@ const struct command command_post_process = {
 	.main = post_process_main,
 	.words_min = 1,
 	.words_max = 1,
+	.opens = CLI_ID | CLI_HOOD,
 	.is_attempt = true,
 };

@@ -33,22 +33,20 @@ static int note(void *arg, const struct queued *q, struct error *err UNUSED)
 }
 
 /* skips: one of many tasks, of which those that succeeded are left alone. */
-static int retry_one(struct cli *cli, struct hood *h, struct ledger *l, const char *id, bool skips,
-		     json_t *answers, struct error *err)
+static int retry_one(struct cli *cli, const char *id, bool skips, json_t *answers, struct error *err)
 {
 	char *const ids[] = {(char *)id, NULL};
 	char submitter[SUBMITTER_ROOM];
 	struct retry look = {0};
-	int r = ledger_queue_look(l, ids, note, &look, err);
+	int r = ledger_queue_look(cli->ledger, ids, note, &look, err);
 
 	if (r == 0 && !look.found)
-		r = ledger_ended_look(l, ids, note, &look, err);
-	if (r == 0 && skips && look.succeeded)
-		return 0;
-	if (r == 0)
-		r = submitter_default(submitter, sizeof submitter, err);
+		r = ledger_ended_look(cli->ledger, ids, note, &look, err);
+	if (r < 0 || (skips && look.succeeded))
+		return r;
+	r = submitter_default(submitter, sizeof submitter, err);
 	if (r == 0 && !look.is_alive)
-		r = submission_retry(h, submitter, id, err);
+		r = submission_retry(cli->hood, submitter, id, err);
 	if (r < 0)
 		return r;
 	if (cli->json)
@@ -62,49 +60,35 @@ static int retry_one(struct cli *cli, struct hood *h, struct ledger *l, const ch
 	return 0;
 }
 
-static int retry_all(struct cli *cli, struct hood *h, struct ledger *l, char *const *ids, bool skips,
-		     struct error *err)
+static int retry_all(struct cli *cli, char *const *ids, bool skips, struct error *err)
 {
-	json_t *answers = json_array(), *object;
+	json_auto_t *answers = json_array();
 	struct error first = ERROR_INIT;
 	int r = 0;
 
 	for (size_t i = 0; ids[i]; i++) {
 		struct error why = ERROR_INIT;
 
-		if (retry_one(cli, h, l, ids[i], skips, answers, &why) < 0 && r == 0) {
+		if (retry_one(cli, ids[i], skips, answers, &why) < 0 && r == 0) {
 			first = why;
 			r = -1;
 		}
 	}
-	object = json_pack("{s:o}", "analyses", answers);
-	if (r < 0 || !cli->json) {
-		json_decref(object);
+	if (r < 0) {
 		*err = first;
 		return r;
 	}
-	return cli_print_json(cli, object, err);
+	return cli->json ? cli_print_json(cli, json_pack("{s:O}", "analyses", answers), err) : 0;
 }
 
-static int retry_main(struct cli *cli, int argc, char **argv, struct error *err)
+static int retry_main(struct cli *cli, struct error *err)
 {
-	_cleanup_hood_ struct hood *hood = NULL;
 	_cleanup_strv_ char **ids = NULL;
-	struct ledger *ledger;
-	const struct option_row table[] = {CLI_OPTIONS(cli), {0}};
-	_cleanup_options_ struct options o = {.table = table};
-	int r = cli_parse(cli, &o, argc, argv, err);
+	int r = queue_begin(cli, true, &ids, err);
 
-	if (r != 0)
-		return r < 0 ? r : 0;
-	r = cli_hood(cli, &hood, err);
-	if (r == 0)
-		r = cli_ledger(hood, &ledger, err);
-	if (r == 0)
-		r = queue_ids(cli, ledger, o.words, o.n_words, true, &ids, err);
 	if (r < 0)
 		return r;
-	return retry_all(cli, hood, ledger, ids, strv_length(ids) > (size_t)o.n_words, err);
+	return retry_all(cli, ids, strv_length(ids) > (size_t)cli->o.n_words, err);
 }
 
 const struct command command_retry = {
@@ -115,4 +99,5 @@ const struct command command_retry = {
 	.main = retry_main,
 	.words_min = 1,
 	.words_max = 1 << 30,
+	.opens = CLI_LEDGER,
 };

@@ -33,45 +33,21 @@ static const char notes[] =
 	"123 the post-process failed, "
 	"130/143/129 cancelled, 125 refused or not committed.\n";
 
-struct run {
-	struct request request;
-	const char *file;
-	bool dry_run;
-};
-
-static void run_done(struct run *run)
+static int parse(struct cli *cli, struct request *request, bool *ret_dry_run, struct error *err)
 {
-	request_done(&run->request);
-}
-
-static int parse(struct cli *cli, struct run *run, int argc, char **argv, struct error *err)
-{
-	const struct option_row table[] = {
-		CLI_OPTIONS(cli),
-		{"-f", OPTION_TEXT, &run->file},
-		{"--dry-run", OPTION_FLAG, &run->dry_run},
-		{0},
-	};
-	_cleanup_options_ struct options o = {
-		.table = table,
-		.others_take_value = request_option_takes_value,
-		.others_apply = asked_apply_option,
-		.others_arg = &run->request,
-		.others_name = asked_option_name,
-	};
-	int r = cli_parse(cli, &o, argc, argv, err);
+	const char *file = NULL;
+	const struct option_row own[] = {
+		{"-f", OPTION_TEXT, &file}, {"--dry-run", OPTION_FLAG, ret_dry_run}, {0}};
+	int r = asked_begin(cli, own, request, err);
 
 	if (r == 0)
-		r = asked_take_words(cli, &run->request, &o, run->file != NULL, err);
-	if (r == 0 && run->file)
-		r = asked_load_file(&run->request, run->file, err);
+		r = asked_take_words(cli, request, file != NULL, err);
 	if (r == 0)
-		r = asked_set_directory(&run->request, err);
-	if (r == 0) {
-		cli_set_id(cli, run->request.id);
-		r = request_check(&run->request, err);
-	}
-	return r;
+		r = asked_complete(request, file, err);
+	if (r < 0)
+		return r;
+	cli_set_id(cli, request->id);
+	return request_check(request, err);
 }
 
 /* The verdict is said, and what is still in the queue is shown. The exit status. */
@@ -89,7 +65,7 @@ static int finish(struct cli *cli, struct console *console, const struct attempt
 	return status;
 }
 
-static int tell(struct cli *cli, struct hood *h, const struct request *request, struct error *err)
+static int tell(struct cli *cli, const struct request *request, struct error *err)
 {
 	_cleanup_attempt_ struct attempt attempt;
 	bool shows_progress = cli->err.is_tty && !cli->quiet && !cli->json;
@@ -111,7 +87,7 @@ static int tell(struct cli *cli, struct hood *h, const struct request *request, 
 			.stdin_fd = request->stdin_open ? STDIN_FILENO : -1,
 		};
 
-		r = hood_run(h, request, &hooks, &attempt, err);
+		r = hood_run(cli->hood, request, &hooks, &attempt, err);
 	}
 	if (r == 0)
 		return finish(cli, &console, &attempt, cancel_fd);
@@ -120,19 +96,19 @@ static int tell(struct cli *cli, struct hood *h, const struct request *request, 
 	return r;
 }
 
-static int run_main(struct cli *cli, int argc, char **argv, struct error *err)
+static int run_main(struct cli *cli, struct error *err)
 {
-	_cleanup_(run_done) struct run run = {0};
-	_cleanup_hood_ struct hood *hood = NULL;
+	_cleanup_request_ struct request request;
+	bool is_dry = false;
 	int r;
 
-	request_init(&run.request);
-	r = parse(cli, &run, argc, argv, err);
+	request_init(&request);
+	r = parse(cli, &request, &is_dry, err);
 	if (r == 0)
-		r = cli_hood(cli, &hood, err);
-	if (r == 0)
-		r = run.dry_run ? dry_run(cli, hood, &run.request, err) : tell(cli, hood, &run.request, err);
-	return cli->help ? 0 : r;
+		r = cli_open(cli, CLI_HOOD, err);
+	if (r < 0)
+		return r;
+	return is_dry ? dry_run(cli, &request, err) : tell(cli, &request, err);
 }
 
 const struct command command_run = {

@@ -45,48 +45,47 @@ static void print_live(const struct cli *cli, const struct subject *s)
 		       id, s->live.attempt, since);
 }
 
-static int show_main(struct cli *cli, int argc, char **argv, struct error *err)
+static int show_page(const struct cli *cli, const struct subject *s, struct error *err)
+{
+	if (s->is_live)
+		print_live(cli, s);
+	if (s->queue.found && (!s->in_ledger || s->queue.state != JOB_FINISHED))
+		show_queued(cli, cli->id, &s->queue);
+	if (s->queue.found && !s->in_ledger)
+		return show_request(cli, &s->queue, err);
+	return s->in_ledger ? show_attempt(cli, &s->attempt, s->attempts, err) : 0;
+}
+
+static int show_json(const struct cli *cli, const struct subject *s, struct error *err)
+{
+	json_auto_t *own = subject_own_json(s);
+
+	return own ? cli_print_attempt(cli, &s->attempt, true, own, err) : error_memory(err);
+}
+
+static int show_main(struct cli *cli, struct error *err)
 {
 	_cleanup_(subject_done) struct subject s;
-	_cleanup_hood_ struct hood *hood = NULL;
-	int number = 0;
+	int number = 0, r;
 	bool trace = false;
-	const struct option_row table[] = {CLI_OPTIONS(cli),
-					   {"--attempt", OPTION_NUMBER, &number},
-					   {"--trace", OPTION_FLAG, &trace},
-					   {0}};
-	_cleanup_options_ struct options o = {.table = table};
-	int r;
+	const struct option_row own[] = {
+		{"--attempt", OPTION_NUMBER, &number}, {"--trace", OPTION_FLAG, &trace}, {0}};
 
 	subject_init(&s);
-	r = cli_parse(cli, &o, argc, argv, err);
-	if (r != 0)
-		return r < 0 ? r : 0;
-	if (trace && cli->json)
-		return error_set(err, ERROR_USAGE, "--trace and --json are two forms: choose one");
-	r = cli_take_id(cli, o.words[0], err);
-	if (r == 0)
-		r = cli_hood(cli, &hood, err);
-	if (r == 0)
-		r = subject_load(&s, hood, o.words[0], number, err);
+	r = cli_begin(cli, own, err);
 	if (r < 0)
 		return r;
-	if (trace) {
-		show_trace(&s.attempt);
-		return 0;
-	}
-	if (cli->json) {
-		json_auto_t *own = subject_own_json(&s);
-
-		return own ? cli_print_attempt(cli, &s.attempt, true, own, err) : error_memory(err);
-	}
-	if (s.is_live)
-		print_live(cli, &s);
-	if (s.queue.found && (!s.in_ledger || s.queue.state != JOB_FINISHED))
-		show_queued(cli, o.words[0], &s.queue);
-	if (s.queue.found && !s.in_ledger)
-		return show_request(cli, &s.queue, err);
-	return s.in_ledger ? show_attempt(cli, &s.attempt, s.attempts, err) : 0;
+	if (trace && cli->json)
+		return error_set(err, ERROR_USAGE, "--trace and --json are two forms: choose one");
+	r = cli_open(cli, CLI_ID | CLI_HOOD, err);
+	if (r == 0)
+		r = subject_load(&s, cli->hood, cli->id, number, err);
+	if (r < 0)
+		return r;
+	if (!trace)
+		return cli->json ? show_json(cli, &s, err) : show_page(cli, &s, err);
+	show_trace(&s.attempt);
+	return 0;
 }
 
 const struct command command_show = {

@@ -109,10 +109,9 @@ static int check_combination(const struct submit_words *s, struct error *err)
 	return s->submitter ? check_submitter(s->submitter, err) : 0;
 }
 
-static int parse(struct cli *cli, struct submit_words *s, int argc, char **argv, struct error *err)
+static int parse(struct cli *cli, struct submit_words *s, struct error *err)
 {
-	const struct option_row table[] = {
-		CLI_OPTIONS(cli),
+	const struct option_row own[] = {
 		{"-f", OPTION_TEXT, &s->file},
 		{"--lines", OPTION_TEXT, &s->lines},
 		{"--array", OPTION_TEXT, &s->array},
@@ -122,32 +121,21 @@ static int parse(struct cli *cli, struct submit_words *s, int argc, char **argv,
 		{"--dry-run", OPTION_FLAG, &s->dry_run},
 		{0},
 	};
-	_cleanup_options_ struct options o = {
-		.table = table,
-		.others_take_value = request_option_takes_value,
-		.others_apply = asked_apply_option,
-		.others_arg = &s->request,
-		.others_name = asked_option_name,
-	};
-	int r = cli_parse(cli, &o, argc, argv, err);
+	int r = asked_begin(cli, own, &s->request, err);
 
 	if (r == 0)
-		r = asked_take_words(cli, &s->request, &o, s->file || s->lines, err);
-	if (r == 0 && s->file && is_lines(s->file)) {
+		r = asked_take_words(cli, &s->request, s->file || s->lines, err);
+	if (r < 0)
+		return r;
+	if (s->file && is_lines(s->file)) {
 		if (s->lines)
 			return error_set(err, ERROR_USAGE, "-f and --lines are two sources: choose one");
-		s->lines = s->file;
-		s->file = NULL;
+		s->lines = TAKE_PTR(s->file);
 	}
-	if (r == 0 && s->file)
-		r = asked_load_file(&s->request, s->file, err);
-	if (r == 0)
-		r = asked_set_directory(&s->request, err);
+	r = asked_complete(&s->request, s->file, err);
 	if (r == 0)
 		r = check_combination(s, err);
-	if (r == 0 && s->array)
-		r = parse_array(s, err);
-	return r;
+	return r == 0 && s->array ? parse_array(s, err) : r;
 }
 
 /* ---- one, an array, many lines ---- */
@@ -161,16 +149,14 @@ static int add_one(struct submission *to, const struct request *r, struct error 
 
 static int add_array(struct submit_words *s, struct submission *to, struct error *err)
 {
-	int r = 0;
+	char id[ID_ROOM];
+	int r = s->request.id ? 0 : id_make(id, err);
 
-	if (!s->request.id) {
-		char id[ID_ROOM];
-
-		r = id_make(id, err);
-		if (r == 0 && !(s->request.id = strdup(id)))
-			r = error_memory(err);
-	}
-	return r < 0 ? r : submission_add_array(to, &s->request, s->first, s->last, err);
+	if (r < 0)
+		return r;
+	if (!s->request.id && text_set(&s->request.id, id) < 0)
+		return error_memory(err);
+	return submission_add_array(to, &s->request, s->first, s->last, err);
 }
 
 static bool is_blank(const char *line)
@@ -254,77 +240,71 @@ static void print_ids(const struct cli *cli, struct submission *from)
 	fflush(stdout);
 }
 
-static int wait_for_them(struct cli *cli, struct hood *h, struct submission *s, json_t *json,
-			 struct error *err)
+static int wait_for_them(struct cli *cli, struct submission *s, json_t *json, struct error *err)
 {
-	_cleanup_strv_ char **ids = calloc(submission_count(s) + 1, sizeof *ids);
-	struct ledger *ledger;
-	int r = ids ? cli_ledger(h, &ledger, err) : error_memory(err);
+	_cleanup_strv_ char **ids = NULL;
+	size_t n = 0;
+	int r = cli_open(cli, CLI_LEDGER, err);
 
-	for (size_t i = 0; r == 0 && i < submission_count(s); i++) {
-		ids[i] = strdup(submission_id(s, i));
-		if (!ids[i])
-			r = error_memory(err);
-	}
-	if (r < 0) {
-		json_decref(json);
-		return r;
-	}
-	return wait_and_tell(cli, ledger, ids, json, err);
+	for (size_t i = 0; r == 0 && i < submission_count(s); i++)
+		r = strv_push(&ids, &n, submission_id(s, i)) < 0 ? error_memory(err) : 0;
+	if (r == 0)
+		return wait_and_tell(cli, ids, json, err);
+	json_decref(json);
+	return r;
 }
 
-static int answer(struct cli *cli, struct hood *h, const struct submit_words *s, struct submission *made,
-		  struct error *err)
+static int answer(struct cli *cli, const struct submit_words *s, struct submission *made, struct error *err)
 {
 	json_t *json = cli->json ? answer_json(made) : NULL;
 
 	if (!cli->json)
 		print_ids(cli, made);
 	if (s->waits)
-		return wait_for_them(cli, h, made, json, err);
+		return wait_for_them(cli, made, json, err);
 	return cli->json ? cli_print_json(cli, json, err) : 0;
 }
 
-static int submit(struct cli *cli, struct hood *h, struct submit_words *s, struct error *err)
+static int submit(struct cli *cli, struct submit_words *s, struct error *err)
 {
 	_cleanup_submission_ struct submission *made = NULL;
 	char room[SUBMITTER_ROOM];
 	int r = s->submitter ? 0 : submitter_default(room, sizeof room, err);
 
 	if (r == 0)
-		r = submission_open(h, s->submitter ? s->submitter : room, &made, err);
-	if (r == 0)
-		r = s->lines   ? add_lines(s, made, err)
-		    : s->array ? add_array(s, made, err)
-			       : add_one(made, &s->request, err);
+		r = submission_open(cli->hood, s->submitter ? s->submitter : room, &made, err);
+	if (r < 0)
+		return r;
+	r = s->lines   ? add_lines(s, made, err)
+	    : s->array ? add_array(s, made, err)
+		       : add_one(made, &s->request, err);
 	if (r == 0)
 		r = submission_commit(made, s->if_absent ? SUBMIT_IF_ABSENT : 0, err);
-	return r < 0 ? r : answer(cli, h, s, made, err);
+	return r < 0 ? r : answer(cli, s, made, err);
 }
 
 /* Of an array the first task. */
-static int show_plan(struct cli *cli, struct hood *h, struct submit_words *s, struct error *err)
+static int show_plan(struct cli *cli, struct submit_words *s, struct error *err)
 {
 	int r = s->array ? request_set_task(&s->request, s->first, err) : 0;
 
 	if (r == 0)
 		r = request_check(&s->request, err);
-	return r < 0 ? r : dry_run(cli, h, &s->request, err);
+	return r < 0 ? r : dry_run(cli, &s->request, err);
 }
 
-static int submit_main(struct cli *cli, int argc, char **argv, struct error *err)
+static int submit_main(struct cli *cli, struct error *err)
 {
 	_cleanup_(submit_done) struct submit_words s = {0};
-	_cleanup_hood_ struct hood *hood = NULL;
 	int r;
 
 	request_init(&s.request);
-	r = parse(cli, &s, argc, argv, err);
+	r = parse(cli, &s, err);
 	if (r == 0)
-		r = cli_hood(cli, &hood, err);
-	if (r == 0)
-		r = s.dry_run ? show_plan(cli, hood, &s, err) : submit(cli, hood, &s, err);
-	return cli->help ? 0 : r;
+		r = cli_open(cli, CLI_HOOD, err);
+	if (r < 0)
+		return r;
+	return s.dry_run ? show_plan(cli, &s, err) : submit(cli, &s, err);
 }
 
 const struct command command_submit = {

@@ -83,7 +83,7 @@ static int tell_stop(struct wait_answer *t, int signal_fd, size_t n)
 	return 128 + number;
 }
 
-int wait_and_tell(struct cli *cli, struct ledger *l, char *const *ids, json_t *json, struct error *err)
+int wait_and_tell(struct cli *cli, char *const *ids, json_t *json, struct error *err)
 {
 	size_t n = strv_length(ids);
 	struct wait_answer t = {.cli = cli,
@@ -100,43 +100,29 @@ int wait_and_tell(struct cli *cli, struct ledger *l, char *const *ids, json_t *j
 	int r = signals_open(&hooks.stop_fd, err);
 
 	if (r == 0)
-		r = wait_for(l, ids, &hooks, err);
+		r = wait_for(cli->ledger, ids, &hooks, err);
 	meter_end(&t.meter);
 	if (r == 0 && n > 1)
 		meter_say(&t.meter, "%zu succeeded, %zu did not", t.counts.succeeded, t.counts.failed);
 	if (r > 0)
 		t.status = tell_stop(&t, hooks.stop_fd, n);
 	fd_close(hooks.stop_fd);
-	if (r < 0) {
-		json_decref(t.ends);
+	if (r >= 0 && !cli->json)
+		return t.status;
+	json_object_set_new(json, "ended", t.ends);
+	if (r >= 0)
+		r = cli_print_json(cli, json, err);
+	else
 		json_decref(json);
-		return r;
-	}
-	if (cli->json) {
-		json_object_set_new(json, "ended", t.ends);
-		if (cli_print_json(cli, json, err) < 0)
-			return -ENOMEM;
-	}
-	return t.status;
+	return r < 0 ? r : t.status;
 }
 
-static int wait_main(struct cli *cli, int argc, char **argv, struct error *err)
+static int wait_main(struct cli *cli, struct error *err)
 {
-	_cleanup_hood_ struct hood *hood = NULL;
 	_cleanup_strv_ char **ids = NULL;
-	struct ledger *ledger;
-	const struct option_row table[] = {CLI_OPTIONS(cli), {0}};
-	_cleanup_options_ struct options o = {.table = table};
-	int r = cli_parse(cli, &o, argc, argv, err);
+	int r = queue_begin(cli, true, &ids, err);
 
-	if (r != 0)
-		return r < 0 ? r : 0;
-	r = cli_hood(cli, &hood, err);
-	if (r == 0)
-		r = cli_ledger(hood, &ledger, err);
-	if (r == 0)
-		r = queue_ids(cli, ledger, o.words, o.n_words, true, &ids, err);
-	return r < 0 ? r : wait_and_tell(cli, ledger, ids, cli->json ? json_object() : NULL, err);
+	return r < 0 ? r : wait_and_tell(cli, ids, cli->json ? json_object() : NULL, err);
 }
 
 const struct command command_wait = {
@@ -147,4 +133,5 @@ const struct command command_wait = {
 	.main = wait_main,
 	.words_min = 1,
 	.words_max = 1 << 30,
+	.opens = CLI_LEDGER,
 };

@@ -86,21 +86,21 @@ static void raise_open_files(void)
 	}
 }
 
-static int worker_main(struct cli *cli, int argc, char **argv, struct error *err)
+static int worker_main(struct cli *cli, struct error *err)
 {
 	struct worker_options w = {.signal_fd = -1, .hooks = {.arg = cli, .ended = on_end, .say = on_say}};
 	const char *lease = NULL;
-	const struct option_row table[] = {CLI_OPTIONS(cli),
-					   {"--jobs", OPTION_NUMBER, &w.jobs},
-					   {"--drain", OPTION_FLAG, &w.drain},
-					   {"--lease", OPTION_TEXT, &lease},
-					   {"--metrics", OPTION_TEXT, &w.metrics},
-					   {0}};
-	_cleanup_options_ struct options o = {.table = table};
-	int r = cli_parse(cli, &o, argc, argv, err);
+	const struct option_row own[] = {
+		{"--jobs", OPTION_NUMBER, &w.jobs},
+		{"--drain", OPTION_FLAG, &w.drain},
+		{"--lease", OPTION_TEXT, &lease},
+		{"--metrics", OPTION_TEXT, &w.metrics},
+		{0},
+	};
+	int r = cli_begin(cli, own, err);
 
-	if (r != 0)
-		return r < 0 ? r : 0;
+	if (r < 0)
+		return r;
 	if (w.jobs > WORKER_JOBS_MAX)
 		return error_set(err, ERROR_USAGE, "--jobs wants a number from 1 to %d", WORKER_JOBS_MAX);
 	w.hood = (struct hood_options){.config_file = cli->config, .ledger = cli->db};

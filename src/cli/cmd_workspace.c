@@ -51,8 +51,7 @@ static int resolve(const struct asked_holding *h, struct process_id *ret_owner, 
 	return 0;
 }
 
-static int create(struct cli *cli, struct hood *hood, const char *id, const struct asked_holding *holding,
-		  struct error *err)
+static int create(struct cli *cli, const struct asked_holding *holding, struct error *err)
 {
 	_cleanup_free_ char *path = NULL, *shown = NULL;
 	struct process_id owner = {0};
@@ -60,51 +59,49 @@ static int create(struct cli *cli, struct hood *hood, const char *id, const stru
 	int r = resolve(holding, &owner, &until, err);
 
 	if (r == 0)
-		r = hood_workspace_create(hood, id, until ? NULL : &owner, until, &path, err);
+		r = hood_workspace_create(cli->hood, cli->id, until ? NULL : &owner, until, &path, err);
 	if (r < 0)
 		return r;
 	shown = cli_escape(path);
 	if (cli->json)
-		return cli_print_json(cli, json_pack("{s:s, s:s}", "id", id, "workspace", shown), err);
+		return cli_print_json(cli, json_pack("{s:s, s:s}", "id", cli->id, "workspace", shown), err);
 	/* For "$(…)": the bytes, unless a person looks at them. */
 	printf("%s\n", cli->out.is_tty ? shown : path);
 	return 0;
 }
 
-static int cleanup(struct cli *cli, struct hood *hood, const char *id, struct error *err)
+static int cleanup(struct cli *cli, struct error *err)
 {
-	int r = hood_workspace_cleanup(hood, id, err);
+	int r = hood_workspace_cleanup(cli->hood, cli->id, err);
 
 	if (r < 0 || !cli->json)
 		return r;
-	return cli_print_json(cli, json_pack("{s:s, s:b}", "id", id, "removed", 1), err);
+	return cli_print_json(cli, json_pack("{s:s, s:b}", "id", cli->id, "removed", 1), err);
 }
 
-static int workspace_main(struct cli *cli, int argc, char **argv, struct error *err)
+static int workspace_main(struct cli *cli, struct error *err)
 {
-	_cleanup_hood_ struct hood *hood = NULL;
 	struct asked_holding holding = {0};
-	const struct option_row table[] = {CLI_OPTIONS(cli),
-					   {"--for", OPTION_TEXT, &holding.duration},
-					   {"--owner", OPTION_NUMBER, &holding.owner},
-					   {0}};
-	_cleanup_options_ struct options o = {.table = table};
+	const struct option_row own[] = {
+		{"--for", OPTION_TEXT, &holding.duration}, {"--owner", OPTION_NUMBER, &holding.owner}, {0}};
+	const char *verb;
 	bool is_create;
-	int r = cli_parse(cli, &o, argc, argv, err);
+	int r = cli_begin(cli, own, err);
 
-	if (r != 0)
-		return r < 0 ? r : 0;
-	is_create = strcmp(o.words[0], "create") == 0;
-	if (!is_create && strcmp(o.words[0], "cleanup") != 0)
+	if (r < 0)
+		return r;
+	verb = cli->o.words[0];
+	is_create = strcmp(verb, "create") == 0;
+	if (!is_create && strcmp(verb, "cleanup") != 0)
 		return cli_usage_error(cli, err);
 	if (!is_create && (holding.duration || holding.owner))
 		return error_set(err, ERROR_USAGE, "--for and --owner belong to 'workspace create'");
-	r = cli_take_id(cli, o.words[1], err);
+	r = cli_take_id(cli, cli->o.words[1], err);
 	if (r == 0)
-		r = cli_hood(cli, &hood, err);
+		r = cli_open(cli, CLI_HOOD, err);
 	if (r < 0)
 		return r;
-	return is_create ? create(cli, hood, o.words[1], &holding, err) : cleanup(cli, hood, o.words[1], err);
+	return is_create ? create(cli, &holding, err) : cleanup(cli, err);
 }
 
 const struct command command_workspace = {

@@ -151,13 +151,13 @@ static int dry_run_print(const struct cli *cli, const struct plan *p, struct err
 	return 0;
 }
 
-int dry_run(struct cli *cli, struct hood *h, const struct request *request, struct error *err)
+int dry_run(struct cli *cli, const struct request *request, struct error *err)
 {
 	_cleanup_plan_ struct plan plan;
 	int r;
 
 	plan_init(&plan);
-	r = hood_plan(h, request, &plan, err);
+	r = hood_plan(cli->hood, request, &plan, err);
 	if (r < 0)
 		return r;
 	if (cli->json)

@@ -53,22 +53,20 @@ static void print_overview(const struct cli *cli)
 	printf("\nfumehood help COMMAND has examples and every option.\n");
 }
 
-static int help_main(struct cli *cli, int argc, char **argv, struct error *err)
+static int help_main(struct cli *cli, struct error *err)
 {
-	const struct option_row table[] = {CLI_OPTIONS(cli), {0}};
-	_cleanup_options_ struct options o = {.table = table};
 	const struct command *c;
-	int r = cli_parse(cli, &o, argc, argv, err);
+	int r = cli_begin(cli, NULL, err);
 
-	if (r != 0)
-		return r < 0 ? r : 0;
-	if (o.n_words == 0) {
+	if (r < 0)
+		return r;
+	if (cli->o.n_words == 0) {
 		print_overview(cli);
 		return 0;
 	}
-	c = command_find(o.words[0]);
+	c = command_find(cli->o.words[0]);
 	if (!c)
-		return refuse_command(o.words[0], err);
+		return refuse_command(cli->o.words[0], err);
 	cli_print_help(cli, c);
 	return 0;
 }
@@ -82,14 +80,12 @@ const struct command command_help = {
 	.words_max = 1,
 };
 
-static int version_main(struct cli *cli, int argc, char **argv, struct error *err)
+static int version_main(struct cli *cli, struct error *err)
 {
-	const struct option_row table[] = {CLI_OPTIONS(cli), {0}};
-	_cleanup_options_ struct options o = {.table = table};
-	int r = cli_parse(cli, &o, argc, argv, err);
+	int r = cli_begin(cli, NULL, err);
 
-	if (r != 0)
-		return r < 0 ? r : 0;
+	if (r < 0)
+		return r;
 	if (cli->json)
 		return cli_print_json(cli, json_pack("{s:s}", "version", FUMEHOOD_VERSION), err);
 	printf("fumehood %s\n", FUMEHOOD_VERSION);
@@ -130,6 +126,7 @@ static bool wants_json(int argc, char **argv)
 static int dispatch(struct cli *cli, int argc, char **argv, struct error *err)
 {
 	const char *name = argc > 1 ? argv[1] : "";
+	int r;
 
 	if (!*name)
 		return error_set(err, ERROR_USAGE, "which command? fumehood help lists what there is");
@@ -140,7 +137,11 @@ static int dispatch(struct cli *cli, int argc, char **argv, struct error *err)
 	cli->command = command_find(name);
 	if (!cli->command)
 		return refuse_command(name, err);
-	return cli->command->main(cli, argc - 1, argv + 1, err);
+	cli->argc = argc - 1;
+	cli->argv = argv + 1;
+	r = cli->command->main(cli, err);
+	cli_end(cli);
+	return r < 0 && cli->help ? 0 : r;
 }
 
 /* An answer that did not arrive is a failure, unless its reader has gone away on purpose (`| head`). */

@@ -26,6 +26,6 @@ void meter_end(struct meter *m);
 void meter_format(const struct wait_counts *c, double per_second, char *out, size_t room);
 
 /* wait.c: waits for all of ids with a meter; the exit status, or negative. With --json one object at the end. */
-int wait_and_tell(struct cli *cli, struct ledger *l, char *const *ids, json_t *json, struct error *err);
+int wait_and_tell(struct cli *cli, char *const *ids, json_t *json, struct error *err);
 
 #endif

@@ -90,6 +90,8 @@ static const char *meant_by(const struct options *o, const char *typed)
 	struct guess g = guess_begin(typed);
 	const char *name;
 
+	for (const struct option_row *row = o->shared; row && row->name; row++)
+		guess_add(&g, typed, row->name);
 	for (const struct option_row *row = o->table; row && row->name; row++)
 		guess_add(&g, typed, row->name);
 	for (size_t i = 0; o->others_name && (name = o->others_name(i)); i++)
@@ -97,12 +99,18 @@ static const char *meant_by(const struct options *o, const char *typed)
 	return g.best;
 }
 
+static const struct option_row *row_named(const struct option_row *row, const char *name)
+{
+	while (row && row->name && strcmp(row->name, name) != 0)
+		row++;
+	return row && row->name ? row : NULL;
+}
+
 static const struct option_row *find_row(const struct options *o, const char *name)
 {
-	for (const struct option_row *row = o->table; row && row->name; row++)
-		if (strcmp(row->name, name) == 0)
-			return row;
-	return NULL;
+	const struct option_row *row = row_named(o->shared, name);
+
+	return row ? row : row_named(o->table, name);
 }
 
 static int refuse_unknown(const struct options *o, const char *name, const char *command, struct error *err)

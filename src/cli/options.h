@@ -21,7 +21,8 @@ struct option_row {
 };
 
 struct options {
-	const struct option_row *table;
+	const struct option_row *shared; /* what all commands have, or NULL */
+	const struct option_row *table;	 /* a command's own, or NULL */
 	/* Options that somebody else knows (a request's), as request_option_takes_value and request_option do; name tells
 	 * the i-th, or NULL, for "did you mean". All may be NULL. */
 	int (*others_take_value)(const char *name);

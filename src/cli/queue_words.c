@@ -4,15 +4,17 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "array.h"
+
 struct words {
 	char **list;
-	size_t n, room;
+	size_t n;
 	json_t *added; /* NULL: none can be there twice */
 };
 
 struct tasks {
 	unsigned long *numbers;
-	size_t n, room;
+	size_t n;
 };
 
 static int note_known(void *known, const struct queued *q, struct error *err)
@@ -23,17 +25,11 @@ static int note_known(void *known, const struct queued *q, struct error *err)
 static int note_task(void *arg, const char *id UNUSED, unsigned long number, struct error *err)
 {
 	struct tasks *t = arg;
+	unsigned long *added = ARRAY_ADD(t->numbers, t->n);
 
-	if (t->n == t->room) {
-		size_t room = t->room ? 2 * t->room : 64;
-		unsigned long *more = reallocarray(t->numbers, room, sizeof *more);
-
-		if (!more)
-			return error_memory(err);
-		t->numbers = more;
-		t->room = room;
-	}
-	t->numbers[t->n++] = number;
+	if (!added)
+		return error_memory(err);
+	*added = number;
 	return 0;
 }
 
@@ -50,20 +46,7 @@ static int add_once(struct words *w, const char *id, struct error *err)
 		return 0;
 	if (w->added && json_object_set_new(w->added, id, json_true()) < 0)
 		return error_memory(err);
-	if (w->n + 1 >= w->room) {
-		size_t room = w->room ? 2 * w->room : 16;
-		char **more = reallocarray(w->list, room, sizeof *more);
-
-		if (!more)
-			return error_memory(err);
-		w->list = more;
-		w->room = room;
-	}
-	w->list[w->n] = strdup(id);
-	if (!w->list[w->n])
-		return error_memory(err);
-	w->list[++w->n] = NULL;
-	return 0;
+	return strv_push(&w->list, &w->n, id) < 0 ? error_memory(err) : 0;
 }
 
 static int add_tasks(struct ledger *l, const char *array, bool and_ledger, struct words *w, struct error *err)
@@ -85,25 +68,38 @@ static int add_tasks(struct ledger *l, const char *array, bool and_ledger, struc
 	return r;
 }
 
-int queue_ids(struct cli *cli, struct ledger *l, char *const *words, int n, bool and_ledger, char ***ret,
-	      struct error *err)
+static int find_ids(struct cli *cli, bool and_ledger, struct words *w, struct error *err)
 {
-	json_auto_t *known = json_object(), *added = n > 1 ? json_object() : NULL;
-	struct words w = {.added = added};
-	int r = 0;
+	json_auto_t *known = json_object();
+	char *const *words = cli->o.words;
+	int n = cli->o.n_words, r = 0;
 
 	for (int i = 0; r == 0 && i < n; i++)
 		r = n == 1 ? cli_take_id(cli, words[i], err) : id_check(words[i], err);
-	if (r == 0)
-		r = ledger_queue_look(l, words, note_known, known, err);
+	if (r < 0)
+		return r;
+	r = ledger_queue_look(cli->ledger, words, note_known, known, err);
 	if (r == 0 && and_ledger)
-		r = ledger_ended_look(l, words, note_known, known, err);
+		r = ledger_ended_look(cli->ledger, words, note_known, known, err);
 	for (int i = 0; r == 0 && i < n; i++)
-		r = json_object_get(known, words[i]) ? add_once(&w, words[i], err)
-						     : add_tasks(l, words[i], and_ledger, &w, err);
-	if (r == 0)
-		*ret = w.list;
-	else
+		r = json_object_get(known, words[i]) ? add_once(w, words[i], err)
+						     : add_tasks(cli->ledger, words[i], and_ledger, w, err);
+	return r;
+}
+
+int queue_begin(struct cli *cli, bool and_ledger, char ***ret, struct error *err)
+{
+	json_auto_t *added = NULL;
+	struct words w = {0};
+	int r = cli_begin(cli, NULL, err);
+
+	if (r < 0)
+		return r;
+	w.added = added = cli->o.n_words > 1 ? json_object() : NULL;
+	r = find_ids(cli, and_ledger, &w, err);
+	if (r < 0)
 		strv_free(w.list);
+	else
+		*ret = w.list;
 	return r;
 }

@@ -7,8 +7,7 @@
 #include "cli.h"
 #include "queue.h"
 
-/* Checked, in their order, each once. and_ledger: tasks too that are in the queue no more. */
-int queue_ids(struct cli *cli, struct ledger *l, char *const *words, int n, bool and_ledger, char ***ret,
-	      struct error *err);
+/* Begins such a command (see cli_begin), whose words are all ids: checked, in their order, each once. and_ledger: tasks too that are in the queue no more. */
+int queue_begin(struct cli *cli, bool and_ledger, char ***ret, struct error *err);
 
 #endif

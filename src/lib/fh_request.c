@@ -33,13 +33,7 @@ FH_PUBLIC void fh_request_free(fh_request *request)
 
 static int set_text(char **field, const char *value, struct error *err)
 {
-	char *copy = strdup(value);
-
-	if (!copy)
-		return error_memory(err);
-	free(*field);
-	*field = copy;
-	return 0;
+	return text_set(field, value) < 0 ? error_memory(err) : 0;
 }
 
 static int limit_by_name(const char *name)

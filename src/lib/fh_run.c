@@ -468,18 +468,16 @@ static void order_and_await(fh_run *run, enum order order)
 FH_PUBLIC int fh_run_open_output(fh_run *run, const char *path, fh_error *err)
 {
 	struct error why = {.stage = "collect"};
-	const struct manifest *m;
+	const struct output *o;
 	char shown[256];
-	int r = lock_decided(run, err), fd = -1;
+	int r = lock_decided(run, err), fd;
 
 	if (r < 0)
 		return r;
-	m = &run->result->attempt.manifest;
-	error_set(&why, ERROR_NOT_FOUND, "%s has no output '%s'", run->id,
-		  text_escape_into(shown, sizeof shown, path, strlen(path)));
-	for (size_t i = 0; i < m->n_outputs; i++)
-		if (strcmp(m->outputs[i].path, path) == 0)
-			fd = hood_story_open(run->story, &m->outputs[i], &why);
+	o = manifest_find(&run->result->attempt.manifest, path);
+	fd = o ? hood_story_open(run->story, o, &why)
+	       : error_set(&why, ERROR_NOT_FOUND, "%s has no output '%s'", run->id,
+			   text_escape_into(shown, sizeof shown, path, strlen(path)));
 	pthread_mutex_unlock(&run->lock);
 	return fd < 0 ? fail(err, &why) : fd;
 }

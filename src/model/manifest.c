@@ -98,6 +98,14 @@ void manifest_sort(struct manifest *m)
 		qsort(m->rejected, m->n_rejected, sizeof *m->rejected, compare_rejected);
 }
 
+const struct output *manifest_find(const struct manifest *m, const char *path)
+{
+	for (size_t i = 0; i < m->n_outputs; i++)
+		if (strcmp(m->outputs[i].path, path) == 0)
+			return &m->outputs[i];
+	return NULL;
+}
+
 void inputs_done(struct inputs *in)
 {
 	for (size_t i = 0; i < in->count; i++) {

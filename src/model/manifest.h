@@ -51,7 +51,9 @@ void manifest_done(struct manifest *m);
 #define _cleanup_manifest_ _cleanup_(manifest_done)
 int manifest_add(struct manifest *m, const struct output *o);		       /* copies; -ENOMEM */
 int manifest_reject(struct manifest *m, const char *path, const char *reason); /* copies the path */
-void manifest_sort(struct manifest *m);					       /* by path bytes */
+void manifest_sort(struct manifest *m);
+const struct output *manifest_find(const struct manifest *m, const char *path);
+/* or NULL */ /* by path bytes */
 
 struct inputs {
 	struct input *list;

@@ -1,6 +1,7 @@
 #include "view.h"
 
 #include <stdio.h>
+#include <string.h>
 
 #include "member.h"
 #include "text.h"
@@ -145,24 +146,38 @@ static json_t *failure_json(const struct error *err)
 			 error_kind_name(err->kind), "message", message ? message : "?");
 }
 
+void view_gc_rows(const struct gc_report *g, struct gc_row rows[GC_ROWS])
+{
+	const struct gc_row all[GC_ROWS] = {
+		{"committed", g->committed, "pending or finished, and now committed"},
+		{"lost", g->lost, "recorded as lost"},
+		{"given_up", g->given_up, "pending, cancelled, and given up"},
+		{"removed", g->removed, "removed"},
+		{"objects", g->objects, "unused objects removed"},
+		{"alive", g->alive, "alive, left alone"},
+		{"foreign", g->foreign, "not ours, left alone"},
+		{"failed", g->failed, "failed"},
+	};
+
+	memcpy(rows, all, sizeof all);
+}
+
 int view_gc(struct hood *h, json_t **ret, struct error *err)
 {
+	json_auto_t *json = json_object();
+	struct gc_row rows[GC_ROWS];
 	struct gc_report g = {0};
-	json_t *json;
 	int r = hood_gc(h, &g, err);
 
 	if (r < 0 && g.failed == 0)
 		return r;
-	json = json_pack("{s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I}", "given_up", (json_int_t)g.given_up,
-			 "committed", (json_int_t)g.committed, "lost", (json_int_t)g.lost, "removed",
-			 (json_int_t)g.removed, "alive", (json_int_t)g.alive, "foreign",
-			 (json_int_t)g.foreign, "failed", (json_int_t)g.failed, "objects",
-			 (json_int_t)g.objects);
-	if (!json || (g.failed > 0 && json_object_set_new(json, "error", failure_json(err)) < 0)) {
-		json_decref(json);
+	view_gc_rows(&g, rows);
+	for (size_t i = 0; i < GC_ROWS; i++)
+		if (json_object_set_new(json, rows[i].key, json_integer((json_int_t)rows[i].n)) < 0)
+			return error_memory(err);
+	if (g.failed > 0 && json_object_set_new(json, "error", failure_json(err)) < 0)
 		return error_memory(err);
-	}
-	*ret = json;
+	*ret = json_incref(json);
 	return g.failed > 0;
 }
 

@@ -82,8 +82,31 @@ int view_logs(struct hood *h, const char *id, int attempt, json_t **ret, struct 
 int view_logs_load(struct ledger *l, const struct attempt *a, const bool wanted[STREAM_POST + 1],
 		   json_t **ret, struct error *err);
 
+/* ---- view_log.c: the bytes of logs, from the ledger or as they come ---- */
+
+struct log_reader {
+	bool wanted[STREAM_POST + 1];
+	off_t seen[STREAM_POST + 1]; /* bytes of each that were given */
+	int (*put)(void *arg, int stream, const char *data, size_t size, struct error *err);
+	int (*omitted)(void *arg, uint64_t bytes, struct error *err); /* so many were not kept; or NULL */
+	void *arg;
+};
+/* What the ledger kept, and what the supervisor has written so far: both from the byte on that was not seen yet. */
+int log_read_kept(struct log_reader *r, struct ledger *l, const struct attempt *a, struct error *err);
+int log_read_live(struct log_reader *r, const struct live *l, struct error *err);
+/* As it is written, until the run has ended; 1: stop_fd (-1: none) is readable. */
+int log_follow(struct log_reader *r, struct hood *h, const struct live *l, int stop_fd, struct error *err);
+
 /* ---- view.c: the house ---- */
 
+/* What `gc` has done, in the order in which it is told. */
+enum { GC_ROWS = 8 };
+struct gc_row {
+	const char *key; /* in JSON */
+	uint64_t n;
+	const char *what;
+};
+void view_gc_rows(const struct gc_report *g, struct gc_row rows[GC_ROWS]);
 /* `gc`: 1 if something failed, which is in it. */
 int view_gc(struct hood *h, json_t **ret, struct error *err);
 /* `doctor`: 1 if something that is required is missing. */

@@ -10,7 +10,6 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "asked.h"
 #include "cli.h"
 #include "console.h"
 #include "extract.h"
@@ -167,11 +166,11 @@ static void test_outputs_never_leave_their_directory(void **state UNUSED)
 
 static void test_every_option_that_is_suggested_exists(void **state UNUSED)
 {
-	const char *name;
+	struct option_info o;
 	size_t n = 0;
 
-	for (; (name = asked_option_name(n)); n++)
-		assert_true(request_option_takes_value(name) >= 0);
+	for (; request_option_at(n, &o); n++)
+		assert_true(request_option_takes_value(o.name) >= 0);
 	assert_true(n > LIMIT_COUNT);
 }
 
