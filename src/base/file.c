@@ -356,3 +356,15 @@ bool path_is_below(const char *path, const char *base)
 		n--;
 	return strncmp(path, base, n) == 0 && (path[n] == 0 || path[n] == '/');
 }
+
+bool path_has_dot_dot(const char *path)
+{
+	for (const char *p = path; *p; p += strspn(p, "/")) {
+		size_t n = strcspn(p, "/");
+
+		if (n == 2 && memcmp(p, "..", 2) == 0)
+			return true;
+		p += n;
+	}
+	return false;
+}

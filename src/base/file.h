@@ -66,5 +66,6 @@ char *fd_path(int fd);
 char *path_join(const char *a, const char *b);
 /* True if path is base or lies below it; both canonical and absolute. */
 bool path_is_below(const char *path, const char *base);
+bool path_has_dot_dot(const char *path); /* one of its parts is ".." */
 
 #endif

@@ -1,4 +1,5 @@
 #include "mountinfo.h"
+#include "array.h"
 #include "buffer.h"
 #include "file.h"
 
@@ -62,7 +63,6 @@ static int point_compare(const void *a, const void *b)
 int mountinfo_parse(char *text, struct mountinfo *ret)
 {
 	_cleanup_mountinfo_ struct mountinfo m = {0};
-	size_t room = 0;
 	char *rest = NULL;
 
 	for (char *line = strtok_r(text, "\n", &rest); line; line = strtok_r(NULL, "\n", &rest)) {
@@ -72,16 +72,10 @@ int mountinfo_parse(char *text, struct mountinfo *ret)
 
 		if (!line_parse(line, &id, &path, &type))
 			continue;
-		if (m.count == room) {
-			void *more = realloc(m.points, (room = room * 2 + 64) * sizeof *m.points);
-
-			if (!more)
-				return -ENOMEM;
-			m.points = more;
-		}
-		p = &m.points[m.count];
+		p = ARRAY_ADD(m.points, m.count);
+		if (!p)
+			return -ENOMEM;
 		*p = (struct mount_point){.path = strdup(path), .type = strdup(type), .id = id};
-		m.count++;
 		if (!p->path || !p->type)
 			return -ENOMEM;
 	}

@@ -47,36 +47,30 @@ static bool is_control(uint32_t c)
 	       (c >= 0x2028 && c <= 0x202e) || (c >= 0x2066 && c <= 0x2069) || c == 0x61c || c == 0xfeff;
 }
 
-static int escape(struct buffer *b, const char *bytes, size_t size)
+static void escape(struct buffer *b, const char *bytes, size_t size)
 {
 	const unsigned char *p = (const unsigned char *)bytes;
-	int r = 0;
 
-	for (size_t i = 0; i < size && r == 0;) {
+	for (size_t i = 0, n; i < size; i += n ? n : 1) {
 		uint32_t c = 0;
-		size_t n = utf8_next(p + i, size - i, &c);
 
-		if (n && !is_control(c) && c != '\\') {
-			r = buffer_append(b, bytes + i, n);
-			i += n;
-			continue;
-		}
-		if (c == '\\' && n)
-			r = buffer_puts(b, "\\\\");
+		n = utf8_next(p + i, size - i, &c);
+		if (n && c == '\\')
+			buffer_puts(b, "\\\\");
+		else if (n && !is_control(c))
+			buffer_append(b, bytes + i, n);
 		else
-			for (size_t k = 0; k < (n ? n : 1) && r == 0; k++)
-				r = buffer_printf(b, "\\x%02x", p[i + k]);
-		i += n ? n : 1;
+			for (size_t k = 0; k < (n ? n : 1); k++)
+				buffer_printf(b, "\\x%02x", p[i + k]);
 	}
-	return r;
 }
 
 char *text_escape(const char *bytes, size_t size)
 {
 	_cleanup_buffer_ struct buffer b = {0};
 
-	if (buffer_reserve(&b, size) < 0 || escape(&b, bytes, size) < 0)
-		return NULL;
+	buffer_reserve(&b, size);
+	escape(&b, bytes, size);
 	return buffer_take(&b);
 }
 
@@ -86,14 +80,11 @@ char *text_safe(const char *text)
 
 	for (;;) {
 		size_t n = strcspn(text, "\\");
-		_cleanup_free_ char *part = text_escape(text, n);
 
-		if (!part || buffer_puts(&out, part) < 0)
-			return NULL;
+		escape(&out, text, n);
 		if (text[n] == 0)
 			return buffer_take(&out);
-		if (buffer_puts(&out, "\\") < 0)
-			return NULL;
+		buffer_puts(&out, "\\");
 		text += n + 1;
 	}
 }

@@ -5,7 +5,7 @@
 #include <string.h>
 #include <time.h>
 
-#include "buffer.h"
+#include "text.h"
 
 const char *print_size(int64_t bytes, char out[PRINT_ROOM])
 {
@@ -80,23 +80,14 @@ size_t print_width(const char *text)
 
 void table_add(struct table *t, ...)
 {
-	char **more = reallocarray(t->cells, t->n_cells + t->n_columns, sizeof *more);
 	va_list ap;
 
-	if (!more) {
-		t->failed = -ENOMEM;
-		return;
-	}
-	t->cells = more;
 	va_start(ap, t);
 	for (size_t i = 0; i < t->n_columns; i++) {
 		const char *cell = va_arg(ap, const char *);
 
-		more[t->n_cells] = strdup(cell ? cell : "-");
-		if (more[t->n_cells])
-			t->n_cells++;
-		else
-			t->failed = -ENOMEM;
+		if (strv_push(&t->cells, &t->n_cells, cell ? cell : "-") < 0)
+			t->failed = true;
 	}
 	va_end(ap);
 }
@@ -140,7 +131,7 @@ int table_print(const struct table *t, FILE *to, struct error *err)
 {
 	_cleanup_free_ size_t *widths = calloc(t->n_columns, sizeof *widths);
 
-	if (!widths || t->failed < 0)
+	if (!widths || t->failed)
 		return error_memory(err);
 	for (size_t i = 0; i < t->n_columns; i++)
 		widths[i] = column_width(t, i);
@@ -151,9 +142,7 @@ int table_print(const struct table *t, FILE *to, struct error *err)
 
 void table_done(struct table *t)
 {
-	for (size_t i = 0; i < t->n_cells; i++)
-		free(t->cells[i]);
-	free(t->cells);
+	strv_free(t->cells);
 	*t = (struct table){0};
 }
 
@@ -184,8 +173,7 @@ char *print_bars(const int64_t *values, size_t n, size_t columns, int64_t highes
 			level = 1 + (size_t)((double)peak * 7 / (double)highest + 0.5);
 		if (level > 8)
 			level = 8;
-		if (buffer_puts(&out, utf8 ? blocks[level] : ascii[level]) < 0)
-			return NULL;
+		buffer_puts(&out, utf8 ? blocks[level] : ascii[level]);
 	}
 	return buffer_take(&out);
 }

@@ -27,7 +27,7 @@ struct table {
 	int indent;
 	char **cells;
 	size_t n_cells;
-	int failed;
+	bool failed;
 };
 
 void table_add(struct table *t, ...); /* n_columns strings; NULL is "-" */

@@ -51,38 +51,35 @@ static bool is_plain(unsigned char c)
 	return (c >= 0x20 && c < 0x7f) || c == '\n' || c == '\t' || c == '\r' || c == '\b';
 }
 
-static int put(struct filter *f, struct buffer *out, const char *text, size_t size)
+static void put(struct filter *f, struct buffer *out, const char *text, size_t size)
 {
 	f->in_line = text[size - 1] != '\n';
-	return buffer_append(out, text, size);
+	buffer_append(out, text, size);
 }
 
-static int put_visible(struct filter *f, struct buffer *out, unsigned char c)
+static void put_visible(struct filter *f, struct buffer *out, unsigned char c)
 {
 	f->in_line = true;
-	return buffer_printf(out, "\\x%02x", c);
+	buffer_printf(out, "\\x%02x", c);
 }
 
 /* The held bytes begin no sequence that may pass: controls become visible, the rest is plain text. */
-static int release_held(struct filter *f, struct buffer *out)
+static void release_held(struct filter *f, struct buffer *out)
 {
-	int r = 0;
-
-	for (size_t i = 0; i < f->n_held && r == 0; i++)
-		r = is_plain((unsigned char)f->held[i]) ? put(f, out, &f->held[i], 1)
-							: put_visible(f, out, (unsigned char)f->held[i]);
+	for (size_t i = 0; i < f->n_held; i++)
+		if (is_plain((unsigned char)f->held[i]))
+			put(f, out, &f->held[i], 1);
+		else
+			put_visible(f, out, (unsigned char)f->held[i]);
 	f->n_held = 0;
-	return r;
 }
 
 /* A complete colour sequence: it moves nothing, so it says nothing about lines. */
-static int pass_colour(struct filter *f, struct buffer *out)
+static void pass_colour(struct filter *f, struct buffer *out)
 {
-	size_t n = f->n_held;
-
-	f->styled = strspn(f->held + 2, "0") + 3 != n;
+	f->styled = strspn(f->held + 2, "0") + 3 != f->n_held;
+	buffer_append(out, f->held, f->n_held);
 	f->n_held = 0;
-	return buffer_append(out, f->held, n);
 }
 
 /* Only digits may stand between ESC [ and m: with '>' or '?' the same final byte changes what keys send. */
@@ -99,68 +96,65 @@ static size_t utf8_length(unsigned char first)
 }
 
 /* A complete multi-byte sequence: text, unless it is no UTF-8, or one of C1 (U+0080 to U+009F) in disguise. */
-static int pass_character(struct filter *f, struct buffer *out)
+static void pass_character(struct filter *f, struct buffer *out)
 {
-	size_t n = f->n_held;
 	bool is_c1 = (unsigned char)f->held[0] == 0xc2 && (unsigned char)f->held[1] < 0xa0;
 
-	if (is_c1 || !utf8_valid(f->held, n))
-		return release_held(f, out);
+	if (is_c1 || !utf8_valid(f->held, f->n_held)) {
+		release_held(f, out);
+		return;
+	}
+	put(f, out, f->held, f->n_held);
 	f->n_held = 0;
-	return put(f, out, f->held, n);
 }
 
-/* The byte after those held. *ret_again: it did not belong to them, and is to be looked at afresh. */
-static int filter_held(struct filter *f, unsigned char c, struct buffer *out, bool *ret_again)
+/* The byte after those held. False: it did not belong to them, and is to be looked at afresh. */
+static bool filter_held(struct filter *f, unsigned char c, struct buffer *out)
 {
 	bool is_escape = f->held[0] == '\x1b';
 	bool fits = f->n_held < sizeof f->held && (is_escape ? continues_colour(f, c) : (c & 0xc0) == 0x80);
 
-	*ret_again = !fits;
-	if (!fits)
-		return release_held(f, out);
+	if (!fits) {
+		release_held(f, out);
+		return false;
+	}
 	f->held[f->n_held++] = (char)c;
-	if (is_escape)
-		return c == 'm' ? pass_colour(f, out) : 0;
-	return f->n_held == utf8_length((unsigned char)f->held[0]) ? pass_character(f, out) : 0;
+	if (is_escape && c == 'm')
+		pass_colour(f, out);
+	else if (!is_escape && f->n_held == utf8_length((unsigned char)f->held[0]))
+		pass_character(f, out);
+	return true;
 }
 
-int filter_bytes(struct filter *f, const char *data, size_t size, struct buffer *out)
+void filter_bytes(struct filter *f, const char *data, size_t size, struct buffer *out)
 {
-	int r = 0;
-
-	for (size_t i = 0; i < size && r == 0;) {
+	for (size_t i = 0; i < size;) {
 		unsigned char c = (unsigned char)data[i];
 		size_t run = 0;
-		bool again;
 
 		if (f->n_held > 0) {
-			r = filter_held(f, c, out, &again);
-			i += !again;
+			i += filter_held(f, c, out);
 			continue;
 		}
 		while (i + run < size && is_plain((unsigned char)data[i + run]))
 			run++;
 		if (run > 0) {
-			r = put(f, out, data + i, run);
+			put(f, out, data + i, run);
 			i += run;
 			continue;
 		}
 		if (c == 0x1b || (c >= 0xc2 && c <= 0xf4))
 			f->held[f->n_held++] = (char)c;
 		else
-			r = put_visible(f, out, c);
+			put_visible(f, out, c);
 		i++;
 	}
-	return r;
 }
 
-int filter_end(struct filter *f, struct buffer *out)
+void filter_end(struct filter *f, struct buffer *out)
 {
-	int r = release_held(f, out);
-
-	if (r == 0 && f->styled)
-		r = buffer_puts(out, "\x1b[0m");
+	release_held(f, out);
+	if (f->styled)
+		buffer_puts(out, "\x1b[0m");
 	f->styled = false;
-	return r;
 }

@@ -37,9 +37,9 @@ struct filter {
 	bool styled;  /* a colour went out and was not reset */
 };
 
-/* Appends what may be shown of data to out. 0 or -ENOMEM. */
-int filter_bytes(struct filter *f, const char *data, size_t size, struct buffer *out);
+/* Appends what may be shown of data to out. */
+void filter_bytes(struct filter *f, const char *data, size_t size, struct buffer *out);
 /* What is still held, shown as it is; colours reset. */
-int filter_end(struct filter *f, struct buffer *out);
+void filter_end(struct filter *f, struct buffer *out);
 
 #endif

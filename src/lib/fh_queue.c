@@ -48,15 +48,13 @@ static int add(struct submission *s, const fh_request *request, struct error *er
 
 static json_t *submission_json(struct submission *s)
 {
-	json_t *list = json_array();
+	json_auto_t *list = json_array();
 
 	for (size_t i = 0; i < submission_count(s); i++)
 		if (json_array_append_new(list, json_pack("{s:s, s:b}", "id", submission_id(s, i), "new",
-							  submission_is_new(s, i))) < 0) {
-			json_decref(list);
+							  submission_is_new(s, i))) < 0)
 			return NULL;
-		}
-	return list;
+	return json_incref(list);
 }
 
 FH_PUBLIC int fh_submit(fh_hood *hood, fh_request *const *requests, size_t n, unsigned flags, char **ret_json,

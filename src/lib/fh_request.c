@@ -36,14 +36,6 @@ static int set_text(char **field, const char *value, struct error *err)
 	return text_set(field, value) < 0 ? error_memory(err) : 0;
 }
 
-static int limit_by_name(const char *name)
-{
-	for (int i = 0; i < LIMIT_COUNT; i++)
-		if (strcmp(limit_table[i].name, name) == 0)
-			return i;
-	return -1;
-}
-
 static int set_limit(struct request *r, int limit, const char *value, struct error *err)
 {
 	int k = limit_parse((enum limit)limit, value, &r->limits.value[limit], err);

@@ -37,51 +37,42 @@ void config_done(struct config *c)
 	*c = (struct config){0};
 }
 
-static int read_filled(const struct node *n, const char *file, const char *name, char **ret,
-		       struct error *err)
+#define AT(field) offsetof(struct config, field)
+
+static int read_filled(const struct node *n, const char *file, const char *key, void *to, struct error *err)
 {
 	_cleanup_free_ char *text = NULL;
-	int r = node_read_text(n, file, name, &text, err);
+	int r = node_read_text(n, file, key, &text, err);
 
-	if (r == 0 && !*text)
-		r = node_error(n, file, err, "%s is empty", name);
-	if (r == 0)
-		*ret = TAKE_PTR(text);
-	return r;
-}
-
-static int read_absolute(const struct node *n, const char *file, const char *name, char **ret,
-			 struct error *err)
-{
-	_cleanup_free_ char *text = NULL;
-	int r = read_filled(n, file, name, &text, err);
-
-	if (r == 0 && text[0] != '/')
-		r = node_error(n, file, err, "%s must be an absolute path", name);
 	if (r < 0)
 		return r;
-	for (size_t size = strlen(text); size > 1 && text[size - 1] == '/'; size--)
-		text[size - 1] = 0;
-	*ret = TAKE_PTR(text);
+	if (!*text)
+		return node_error(n, file, err, "%s is empty", key);
+	*(char **)to = TAKE_PTR(text);
 	return 0;
 }
 
-static int read_ledger(struct config *c, const struct node *n, const char *file, struct error *err)
+static int read_absolute(const struct node *n, const char *file, const char *key, void *to, struct error *err)
 {
-	return read_filled(n, file, "ledger", &c->ledger, err);
-}
+	_cleanup_free_ char *text = NULL;
+	int r = read_filled(n, file, key, &text, err);
 
-static int read_state_dir(struct config *c, const struct node *n, const char *file, struct error *err)
-{
-	return read_absolute(n, file, "state_dir", &c->state_dir, err);
+	if (r < 0)
+		return r;
+	if (text[0] != '/')
+		return node_error(n, file, err, "%s must be an absolute path", key);
+	for (size_t size = strlen(text); size > 1 && text[size - 1] == '/'; size--)
+		text[size - 1] = 0;
+	*(char **)to = TAKE_PTR(text);
+	return 0;
 }
 
 /* The prefix and an id make one name: the prefix is checked as the start of one. */
-static int read_prefix(struct config *c, const struct node *n, const char *file, struct error *err)
+static int read_prefix(const struct node *n, const char *file, const char *key, void *to, struct error *err)
 {
 	_cleanup_free_ char *prefix = NULL;
 	struct error problem = ERROR_INIT;
-	int r = node_read_text(n, file, "prefix", &prefix, err);
+	int r = node_read_text(n, file, key, &prefix, err);
 
 	if (r < 0)
 		return r;
@@ -90,57 +81,56 @@ static int read_prefix(struct config *c, const struct node *n, const char *file,
 				  problem.message);
 	if (strlen(prefix) > PREFIX_MAX)
 		return node_error(n, file, err, "prefix has more than %d characters", PREFIX_MAX);
-	c->workspace_prefix = TAKE_PTR(prefix);
+	*(char **)to = TAKE_PTR(prefix);
 	return 0;
 }
 
-static int read_workspace(struct config *c, const struct node *map, const char *file, struct error *err)
+static int read_workspace(const struct node *map, const char *file, const char *key, void *config,
+			  struct error *err)
 {
-	int r = node_expect_map(map, file, "workspace", err);
+	static const struct node_key keys[] = {{"root", read_absolute, AT(workspace_root)},
+					       {"prefix", read_prefix, AT(workspace_prefix)},
+					       {0}};
 
-	for (size_t i = 0; r == 0 && i < map->count; i++) {
-		const char *key = map->keys[i].text;
-
-		if (strcmp(key, "root") == 0)
-			r = read_absolute(&map->items[i], file, "root", &c->workspace_root, err);
-		else if (strcmp(key, "prefix") == 0)
-			r = read_prefix(c, &map->items[i], file, err);
-		else
-			r = node_unknown_key(&map->keys[i], file, "workspace", err);
-	}
-	return r;
+	return node_read_keys(map, file, key, keys, config, err);
 }
 
-static int read_defaults(struct config *c, const struct node *n, const char *file, struct error *err)
+static int read_defaults(const struct node *n, const char *file, const char *key, void *to, struct error *err)
 {
-	return request_read(&c->defaults, n, file, "defaults", FIELD_IN_DEFAULTS, LIMIT_SITE, err);
+	return request_read(to, n, file, key, FIELD_IN_DEFAULTS, LIMIT_SITE, err);
 }
 
-static int read_maximum(struct config *c, const struct node *n, const char *file, struct error *err)
+static int read_maximum(const struct node *n, const char *file, const char *key UNUSED, void *to,
+			struct error *err)
 {
-	return limits_read(&c->maximum, n, file, LIMIT_SITE, err);
+	return limits_read(to, n, file, LIMIT_SITE, err);
 }
 
-static int read_keep(struct config *c, const struct node *map, const char *file, struct error *err)
+static int read_kept_bytes(const struct node *n, const char *file, const char *key, void *to,
+			   struct error *err)
 {
-	int r = node_expect_map(map, file, "keep", err);
+	return shape_amount(n, file, key, size_parse, "10G", to, err);
+}
 
-	for (size_t i = 0; r == 0 && i < map->count; i++) {
-		const char *key = map->keys[i].text;
+static int read_kept_time(const struct node *n, const char *file, const char *key, void *to,
+			  struct error *err)
+{
+	return shape_amount(n, file, key, duration_parse, "7d", to, err);
+}
 
-		if (strcmp(key, "max_bytes") == 0) {
-			r = shape_amount(&map->items[i], file, key, size_parse, "10G", &c->keep_max_bytes,
-					 err);
-			c->set |= SET_KEEP_MAX_BYTES;
-		} else if (strcmp(key, "for") == 0) {
-			r = shape_amount(&map->items[i], file, key, duration_parse, "7d", &c->keep_for_ns,
-					 err);
-			c->set |= SET_KEEP_FOR;
-		} else {
-			r = node_unknown_key(&map->keys[i], file, "keep", err);
-		}
-	}
-	return r;
+static int read_keep(const struct node *map, const char *file, const char *key, void *config,
+		     struct error *err)
+{
+	static const struct node_key keys[] = {{"max_bytes", read_kept_bytes, AT(keep_max_bytes)},
+					       {"for", read_kept_time, AT(keep_for_ns)},
+					       {0}};
+	struct config *c = config;
+
+	if (node_find(map, "max_bytes"))
+		c->set |= SET_KEEP_MAX_BYTES;
+	if (node_find(map, "for"))
+		c->set |= SET_KEEP_FOR;
+	return node_read_keys(map, file, key, keys, c, err);
 }
 
 static int keep_as_json(const struct node *n, json_t **ret, struct error *err)
@@ -157,125 +147,111 @@ static int directory_of(const char *file, char **ret, struct error *err)
 	return *ret ? 0 : error_memory(err);
 }
 
-static int read_post_process(struct config *c, const struct node *n, const char *file, struct error *err)
+static int read_post_process(const struct node *n, const char *file, const char *key UNUSED, void *config,
+			     struct error *err)
 {
+	struct config *c = config;
 	const struct node *limits;
 	int r = shape_post_process(n, file, err);
 
-	limits = r == 0 ? node_find(n, "limits") : NULL;
+	if (r < 0)
+		return r;
+	limits = node_find(n, "limits");
 	if (limits)
 		r = limits_read(&c->post_process_limits, limits, file, LIMIT_SITE, err);
 	if (r == 0)
 		r = keep_as_json(n, &c->post_process, err);
-	if (r == 0 && node_find(n, "command"))
-		r = directory_of(file, &c->post_process_directory, err);
-	return r;
+	return r == 0 && node_find(n, "command") ? directory_of(file, &c->post_process_directory, err) : r;
 }
 
-static int read_query(struct config *c, const struct node *n, const char *file, struct error *err)
+static int read_query(const struct node *n, const char *file, const char *key UNUSED, void *to,
+		      struct error *err)
 {
 	int r = shape_query(n, file, err);
 
-	return r < 0 ? r : keep_as_json(n, &c->query, err);
+	return r < 0 ? r : keep_as_json(n, to, err);
 }
 
-static int read_slurm(struct config *c, const struct node *n, const char *file, struct error *err)
+static int read_slurm(const struct node *n, const char *file, const char *key, void *to, struct error *err)
 {
-	int r = node_expect_map(n, file, "slurm", err);
+	int r = node_expect_map(n, file, key, err);
 
-	return r < 0 ? r : keep_as_json(n, &c->slurm, err);
+	return r < 0 ? r : keep_as_json(n, to, err);
 }
 
-static int read_users(struct config *c, const struct node *n, const char *file, struct error *err)
+static int read_users(const struct node *n, const char *file, const char *key UNUSED, void *to,
+		      struct error *err)
 {
+	json_auto_t *users = json_object();
 	int r = shape_users(n, file, err);
 
-	c->queue_users = r == 0 ? json_object() : NULL;
+	if (r < 0)
+		return r;
 	/* As they stand: a number is a user's too, and a role may be named like one. */
-	for (size_t i = 0; r == 0 && i < n->count; i++)
-		if (json_object_set_new(c->queue_users, n->keys[i].text, json_string(n->items[i].text)) < 0)
-			r = error_memory(err);
-	return r;
+	for (size_t i = 0; i < n->count; i++)
+		if (json_object_set_new(users, n->keys[i].text, json_string(n->items[i].text)) < 0)
+			return error_memory(err);
+	*(json_t **)to = json_incref(users);
+	return users ? 0 : error_memory(err);
 }
 
-static int read_allow(struct config *c, const struct node *n, const char *file, struct error *err)
+static int read_allow(const struct node *n, const char *file, const char *key UNUSED, void *config,
+		      struct error *err)
 {
+	struct config *c = config;
 	int r = shape_allow(n, file, err);
 
 	if (r == 0)
 		r = keep_as_json(n, &c->queue_allow, err);
-	if (r == 0 && node_find(n, "post_process"))
-		r = directory_of(file, &c->queue_allow_directory, err);
-	return r;
+	return r == 0 && node_find(n, "post_process") ? directory_of(file, &c->queue_allow_directory, err)
+						      : r;
 }
 
-static int read_queue(struct config *c, const struct node *map, const char *file, struct error *err)
+static int read_lease(const struct node *n, const char *file, const char *key, void *to, struct error *err)
 {
-	int r = node_expect_map(map, file, "queue", err);
+	uint64_t *lease = to;
+	int r = shape_amount(n, file, key, duration_parse, "30s", lease, err);
 
-	for (size_t i = 0; r == 0 && i < map->count; i++) {
-		const struct node *n = &map->items[i];
-		const char *key = map->keys[i].text;
-
-		if (strcmp(key, "cap") == 0) {
-			r = shape_count(n, file, key, &c->queue_cap, err);
-			c->set |= SET_CAP;
-		} else if (strcmp(key, "jobs") == 0) {
-			r = shape_count(n, file, key, &c->queue_jobs, err);
-			c->set |= SET_JOBS;
-		} else if (strcmp(key, "lease") == 0) {
-			r = shape_amount(n, file, key, duration_parse, "30s", &c->queue_lease_ns, err);
-			c->set |= SET_LEASE;
-			if (r == 0 && (c->queue_lease_ns < QUEUE_LEASE_MIN_NS ||
-				       c->queue_lease_ns > QUEUE_LEASE_MAX_NS))
-				r = node_error(n, file, err, "lease must be from 1s to 1h");
-		} else if (strcmp(key, "users") == 0) {
-			r = read_users(c, n, file, err);
-		} else if (strcmp(key, "allow") == 0) {
-			r = read_allow(c, n, file, err);
-		} else {
-			r = node_unknown_key(&map->keys[i], file, "queue", err);
-		}
-	}
+	if (r == 0 && (*lease < QUEUE_LEASE_MIN_NS || *lease > QUEUE_LEASE_MAX_NS))
+		r = node_error(n, file, err, "lease must be from 1s to 1h");
 	return r;
 }
 
-static const struct section {
-	const char *key;
-	int (*read)(struct config *c, const struct node *n, const char *file, struct error *err);
-} sections[] = {
-	{"ledger", read_ledger},
-	{"state_dir", read_state_dir},
-	{"workspace", read_workspace},
-	{"defaults", read_defaults},
-	{"maximum", read_maximum},
-	{"keep", read_keep},
-	{"post_process", read_post_process},
-	{"query", read_query},
-	{"queue", read_queue},
-	{"slurm", read_slurm},
+static int read_queue(const struct node *map, const char *file, const char *key, void *config,
+		      struct error *err)
+{
+	static const struct node_key keys[] = {
+		{"cap", shape_count, AT(queue_cap)},
+		{"jobs", shape_count, AT(queue_jobs)},
+		{"lease", read_lease, AT(queue_lease_ns)},
+		{"users", read_users, AT(queue_users)},
+		{"allow", read_allow, 0},
+		{0},
+	};
+	struct config *c = config;
+
+	if (node_find(map, "cap"))
+		c->set |= SET_CAP;
+	if (node_find(map, "jobs"))
+		c->set |= SET_JOBS;
+	if (node_find(map, "lease"))
+		c->set |= SET_LEASE;
+	return node_read_keys(map, file, key, keys, c, err);
+}
+
+static const struct node_key sections[] = {
+	{"ledger", read_filled, AT(ledger)},
+	{"state_dir", read_absolute, AT(state_dir)},
+	{"workspace", read_workspace, 0},
+	{"defaults", read_defaults, AT(defaults)},
+	{"maximum", read_maximum, AT(maximum)},
+	{"keep", read_keep, 0},
+	{"post_process", read_post_process, 0},
+	{"query", read_query, AT(query)},
+	{"queue", read_queue, 0},
+	{"slurm", read_slurm, AT(slurm)},
+	{0},
 };
-
-static const struct section *section_find(const char *key)
-{
-	for (size_t i = 0; i < ARRAY_SIZE(sections); i++)
-		if (strcmp(sections[i].key, key) == 0)
-			return &sections[i];
-	return NULL;
-}
-
-static int config_read(struct config *c, const struct node *root, const char *file, struct error *err)
-{
-	int r = node_expect_map(root, file, "the configuration", err);
-
-	for (size_t i = 0; r == 0 && i < root->count; i++) {
-		const struct section *s = section_find(root->keys[i].text);
-
-		r = s ? s->read(c, &root->items[i], file, err)
-		      : node_unknown_key(&root->keys[i], file, "the configuration", err);
-	}
-	return r;
-}
 
 static void merge_text(char **to, char **from)
 {
@@ -376,7 +352,7 @@ int config_parse(struct config *c, const char *text, size_t size, const char *fi
 	int r = document_parse(text, size, file, &root, err);
 
 	if (r == 0)
-		r = config_read(&read, &root, file, err);
+		r = node_read_keys(&root, file, "the configuration", sections, &read, err);
 	if (r == 0 && config_merge(c, &read, is_site) < 0)
 		r = error_memory(err);
 	return r;

@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <string.h>
 
+#include "file.h"
 #include "limit.h"
 #include "text.h"
 
@@ -26,7 +27,7 @@ int shape_amount(const struct node *n, const char *file, const char *name,
 	return 0;
 }
 
-int shape_count(const struct node *n, const char *file, const char *name, int *ret, struct error *err)
+int shape_count(const struct node *n, const char *file, const char *name, void *ret, struct error *err)
 {
 	const char *word = node_read_word(n, file, name, err);
 	char *end, shown[64];
@@ -35,7 +36,7 @@ int shape_count(const struct node *n, const char *file, const char *name, int *r
 	if (!word)
 		return -EINVAL;
 	if (strcmp(word, "none") == 0) {
-		*ret = 0;
+		*(int *)ret = 0;
 		return 0;
 	}
 	errno = 0;
@@ -44,11 +45,12 @@ int shape_count(const struct node *n, const char *file, const char *name, int *r
 		return node_error(n, file, err,
 				  "%s '%s' makes no sense: write a number from 1 to %d, or 'none'", name,
 				  text_escape_into(shown, sizeof shown, word, strlen(word)), COUNT_MAX);
-	*ret = (int)value;
+	*(int *)ret = (int)value;
 	return 0;
 }
 
-static int shape_text(const struct node *n, const char *file, const char *name, struct error *err)
+static int shape_text(const struct node *n, const char *file, const char *name, void *to UNUSED,
+		      struct error *err)
 {
 	_cleanup_free_ char *text = NULL;
 	int r;
@@ -59,19 +61,20 @@ static int shape_text(const struct node *n, const char *file, const char *name, 
 	return r == 0 && !*text ? node_error(n, file, err, "%s is empty", name) : r;
 }
 
-static int shape_names(const struct node *n, const char *file, const char *name, struct error *err)
+static int shape_names(const struct node *n, const char *file, const char *name, void *to, struct error *err)
 {
 	int r = n->kind == NODE_LIST ? 0 : node_error(n, file, err, "%s must be a list of names", name);
 
 	for (size_t i = 0; r == 0 && i < n->count; i++)
-		r = shape_text(&n->items[i], file, name, err);
+		r = shape_text(&n->items[i], file, name, to, err);
 	return r;
 }
 
 /* fill: columns that we fill in ourselves, each with a text in which {id} and the like stand. */
-static int shape_fill(const struct node *map, const char *file, struct error *err)
+static int shape_fill(const struct node *map, const char *file, const char *name, void *to UNUSED,
+		      struct error *err)
 {
-	int r = node_expect_map(map, file, "fill", err);
+	int r = node_expect_map(map, file, name, err);
 
 	for (size_t i = 0; r == 0 && i < map->count; i++)
 		if (map->items[i].kind != NODE_SCALAR)
@@ -79,7 +82,8 @@ static int shape_fill(const struct node *map, const char *file, struct error *er
 	return r;
 }
 
-static int shape_on_conflict(const struct node *n, const char *file, struct error *err)
+static int shape_on_conflict(const struct node *n, const char *file, const char *name UNUSED, void *to UNUSED,
+			     struct error *err)
 {
 	static const char *const known[] = {"update", "ignore", "fail"};
 
@@ -91,73 +95,66 @@ static int shape_on_conflict(const struct node *n, const char *file, struct erro
 
 static int shape_table(const struct node *n, const char *file, struct error *err)
 {
-	int r = 0;
+	static const struct node_key keys[] = {
+		{"columns", shape_names},
+		{"key", shape_names},
+		{"fill", shape_fill},
+		{"on_conflict", shape_on_conflict},
+		{0},
+	};
 
 	if (n->kind == NODE_LIST)
-		return shape_names(n, file, "columns", err);
+		return shape_names(n, file, "columns", NULL, err);
 	if (n->kind != NODE_MAP || !node_find(n, "columns"))
 		return node_error(n, file, err, "a table must be a list of columns, or a map with 'columns'");
-	for (size_t i = 0; r == 0 && i < n->count; i++) {
-		const char *key = n->keys[i].text;
-
-		if (strcmp(key, "columns") == 0 || strcmp(key, "key") == 0)
-			r = shape_names(&n->items[i], file, key, err);
-		else if (strcmp(key, "fill") == 0)
-			r = shape_fill(&n->items[i], file, err);
-		else if (strcmp(key, "on_conflict") == 0)
-			r = shape_on_conflict(&n->items[i], file, err);
-		else
-			r = node_unknown_key(&n->keys[i], file, "a table", err);
-	}
-	return r;
+	return node_read_keys(n, file, "a table", keys, NULL, err);
 }
 
-static int shape_tables(const struct node *map, const char *file, struct error *err)
+static int shape_tables(const struct node *map, const char *file, const char *name, void *to UNUSED,
+			struct error *err)
 {
-	int r = node_expect_map(map, file, "tables", err);
+	int r = node_expect_map(map, file, name, err);
 
 	for (size_t i = 0; r == 0 && i < map->count; i++)
 		r = shape_table(&map->items[i], file, err);
 	return r;
 }
 
+static int shape_map(const struct node *n, const char *file, const char *name, void *to UNUSED,
+		     struct error *err)
+{
+	return node_expect_map(n, file, name, err);
+}
+
 int shape_post_process(const struct node *map, const char *file, struct error *err)
 {
-	int r = node_expect_map(map, file, "post_process", err);
+	static const struct node_key keys[] = {
+		{"command", shape_text}, {"tables", shape_tables}, {"limits", shape_map}, {0}};
 
-	for (size_t i = 0; r == 0 && i < map->count; i++) {
-		const char *key = map->keys[i].text;
+	return node_read_keys(map, file, "post_process", keys, NULL, err);
+}
 
-		if (strcmp(key, "command") == 0)
-			r = shape_text(&map->items[i], file, key, err);
-		else if (strcmp(key, "tables") == 0)
-			r = shape_tables(&map->items[i], file, err);
-		else if (strcmp(key, "limits") == 0)
-			r = node_expect_map(&map->items[i], file, key, err);
-		else
-			r = node_unknown_key(&map->keys[i], file, "post_process", err);
-	}
-	return r;
+static int shape_time(const struct node *n, const char *file, const char *name, void *to UNUSED,
+		      struct error *err)
+{
+	return shape_amount(n, file, name, duration_parse, "30s", NULL, err);
+}
+
+static int shape_bytes(const struct node *n, const char *file, const char *name, void *to UNUSED,
+		       struct error *err)
+{
+	return shape_amount(n, file, name, size_parse, "100M", NULL, err);
 }
 
 int shape_query(const struct node *map, const char *file, struct error *err)
 {
-	int r = node_expect_map(map, file, "query", err);
+	static const struct node_key keys[] = {{"role", shape_text},
+					       {"passfile", shape_text},
+					       {"timeout", shape_time},
+					       {"max_bytes", shape_bytes},
+					       {0}};
 
-	for (size_t i = 0; r == 0 && i < map->count; i++) {
-		const struct node *n = &map->items[i];
-		const char *key = map->keys[i].text;
-
-		if (strcmp(key, "role") == 0 || strcmp(key, "passfile") == 0)
-			r = shape_text(n, file, key, err);
-		else if (strcmp(key, "timeout") == 0)
-			r = shape_amount(n, file, key, duration_parse, "30s", NULL, err);
-		else if (strcmp(key, "max_bytes") == 0)
-			r = shape_amount(n, file, key, size_parse, "100M", NULL, err);
-		else
-			r = node_unknown_key(&map->keys[i], file, "query", err);
-	}
-	return r;
+	return node_read_keys(map, file, "query", keys, NULL, err);
 }
 
 /* An owner is a role of the database, or a user where the ledger is a file; a user is a name, or a number where it has
@@ -180,7 +177,7 @@ int shape_users(const struct node *map, const char *file, struct error *err)
 static int shape_place(const struct node *n, const char *file, const char *name, struct error *err)
 {
 	_cleanup_free_ char *path = NULL;
-	int r = shape_text(n, file, name, err);
+	int r = shape_text(n, file, name, NULL, err);
 
 	if (r == 0)
 		r = node_read_text(n, file, name, &path, err);
@@ -188,13 +185,8 @@ static int shape_place(const struct node *n, const char *file, const char *name,
 		return r;
 	if (path[0] != '/')
 		return node_error(n, file, err, "%s must list absolute paths", name);
-	for (const char *part = path; *part; part += strspn(part, "/")) {
-		size_t length = strcspn(part, "/");
-
-		if (length == 2 && strncmp(part, "..", 2) == 0)
-			return node_error(n, file, err, "%s must list paths without '..'", name);
-		part += length;
-	}
+	if (path_has_dot_dot(path))
+		return node_error(n, file, err, "%s must list paths without '..'", name);
 	return path[strspn(path, "/")]
 		       ? 0
 		       : node_error(n, file, err, "%s must not list '/': that would be everything", name);
@@ -202,61 +194,70 @@ static int shape_place(const struct node *n, const char *file, const char *name,
 
 static int shape_variable(const struct node *n, const char *file, const char *name, struct error *err)
 {
-	int r = shape_text(n, file, name, err);
+	int r = shape_text(n, file, name, NULL, err);
 
 	if (r == 0 && strchr(n->text, '='))
 		r = node_error(n, file, err, "%s must list names of variables, without values", name);
 	return r;
 }
 
-static int shape_flag(const struct node *n, const char *file, const char *name, struct error *err)
+static int shape_word(const struct node *n, const char *file, const char *name, struct error *err)
+{
+	return shape_text(n, file, name, NULL, err);
+}
+
+static int shape_list(const struct node *n, const char *file, const char *name,
+		      int (*shape)(const struct node *n, const char *file, const char *name,
+				   struct error *err),
+		      struct error *err)
+{
+	int r = n->kind == NODE_LIST ? 0 : node_error(n, file, err, "%s must be a list", name);
+
+	for (size_t i = 0; r == 0 && i < n->count; i++)
+		r = shape(&n->items[i], file, name, err);
+	return r;
+}
+
+static int shape_places(const struct node *n, const char *file, const char *name, void *to UNUSED,
+			struct error *err)
+{
+	return shape_list(n, file, name, shape_place, err);
+}
+
+static int shape_words(const struct node *n, const char *file, const char *name, void *to UNUSED,
+		       struct error *err)
+{
+	return shape_list(n, file, name, shape_word, err);
+}
+
+static int shape_variables(const struct node *n, const char *file, const char *name, void *to UNUSED,
+			   struct error *err)
+{
+	return shape_list(n, file, name, shape_variable, err);
+}
+
+static int shape_flag(const struct node *n, const char *file, const char *name, void *to UNUSED,
+		      struct error *err)
 {
 	bool value;
 
 	return node_read_bool(n, file, name, &value, err);
 }
 
-static const struct {
-	const char *key;
-	bool is_list;
-	int (*shape)(const struct node *n, const char *file, const char *name, struct error *err);
-} allowed[] = {
-	{"data", true, shape_place},
-	{"docs", true, shape_place},
-	{"ro", true, shape_place},
-	{"into", true, shape_place},
-	{"post_process", true, shape_text},
-	{"env", true, shape_variable},
-	{"query", false, shape_flag},
-	{"keep", false, shape_flag},
-	{"allow_unlimited", false, shape_flag},
-};
-
-static int shape_allowed(const struct node *n, const char *file, size_t which, struct error *err)
-{
-	const char *key = allowed[which].key;
-	int r = 0;
-
-	if (!allowed[which].is_list)
-		return allowed[which].shape(n, file, key, err);
-	if (n->kind != NODE_LIST)
-		return node_error(n, file, err, "%s must be a list", key);
-	for (size_t i = 0; r == 0 && i < n->count; i++)
-		r = allowed[which].shape(&n->items[i], file, key, err);
-	return r;
-}
-
 int shape_allow(const struct node *map, const char *file, struct error *err)
 {
-	int r = node_expect_map(map, file, "allow", err);
+	static const struct node_key keys[] = {
+		{"data", shape_places},
+		{"docs", shape_places},
+		{"ro", shape_places},
+		{"into", shape_places},
+		{"post_process", shape_words},
+		{"env", shape_variables},
+		{"query", shape_flag},
+		{"keep", shape_flag},
+		{"allow_unlimited", shape_flag},
+		{0},
+	};
 
-	for (size_t i = 0; r == 0 && i < map->count; i++) {
-		size_t which = 0;
-
-		while (which < ARRAY_SIZE(allowed) && strcmp(allowed[which].key, map->keys[i].text) != 0)
-			which++;
-		r = which == ARRAY_SIZE(allowed) ? node_unknown_key(&map->keys[i], file, "allow", err)
-						 : shape_allowed(&map->items[i], file, which, err);
-	}
-	return r;
+	return node_read_keys(map, file, "allow", keys, NULL, err);
 }

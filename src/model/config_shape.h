@@ -18,7 +18,7 @@ int shape_allow(const struct node *map, const char *file, struct error *err);
 int shape_amount(const struct node *n, const char *file, const char *name,
 		 int (*parse)(const char *text, uint64_t *ret), const char *example, uint64_t *ret,
 		 struct error *err);
-/* A number from 1 on, or "none" (0). */
-int shape_count(const struct node *n, const char *file, const char *name, int *ret, struct error *err);
+/* A number from 1 on, or "none" (0): an int. */
+int shape_count(const struct node *n, const char *file, const char *name, void *ret, struct error *err);
 
 #endif

@@ -21,10 +21,7 @@ static const struct member evidence_members[] = {
 
 json_t *evidence_to_json(const struct evidence *e)
 {
-	json_auto_t *o = json_object();
-
-	return members_write(o, evidence_members, ARRAY_SIZE(evidence_members), e) < 0 ? NULL
-										       : json_incref(o);
+	return members_to_json(evidence_members, ARRAY_SIZE(evidence_members), e);
 }
 
 int evidence_from_json(struct evidence *e, const json_t *json, struct error *err)

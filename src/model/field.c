@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "array.h"
 #include "job.h"
 #include "member.h"
 #include "verdict.h"
@@ -193,22 +194,13 @@ void field_done(const struct field *f, struct request *r)
 static int pair_append(const struct field *f, struct request *r, const char *from, size_t from_size,
 		       const char *to)
 {
-	size_t *count = COUNT_AT(f, r);
+	_cleanup_free_ char *first = strndup(from, from_size), *second = to ? strdup(to) : NULL;
 	struct pair **pairs = FIELD_AT(struct pair *, f, r);
-	struct pair *more = reallocarray(*pairs, *count + 1, sizeof *more);
-	struct pair p = {0};
+	struct pair *p = first && (second || !to) ? ARRAY_ADD(*pairs, *COUNT_AT(f, r)) : NULL;
 
-	if (!more)
+	if (!p)
 		return -ENOMEM;
-	*pairs = more;
-	p.from = strndup(from, from_size);
-	p.to = to ? strdup(to) : NULL;
-	if (!p.from || (to && !p.to)) {
-		free(p.from);
-		free(p.to);
-		return -ENOMEM;
-	}
-	more[(*count)++] = p;
+	*p = (struct pair){TAKE_PTR(first), TAKE_PTR(second)};
 	return 0;
 }
 
@@ -238,9 +230,10 @@ static int choice_parse(const struct field *f, struct request *r, const char *te
 			*FIELD_AT(unsigned, f, r) = i;
 			return 0;
 		}
-		if (buffer_printf(&known, "%s%s", known.size ? ", " : "", f->choices[i]) < 0)
-			return error_memory(err);
+		buffer_printf(&known, "%s%s", known.size ? ", " : "", f->choices[i]);
 	}
+	if (buffer_check(&known, err) < 0)
+		return -ENOMEM;
 	return error_set(err, ERROR_USAGE, "%s '%s' is not one of %s", f->key,
 			 text_escape_into(shown, sizeof shown, text, strlen(text)), known.data);
 }
@@ -325,17 +318,10 @@ int field_copy(const struct field *f, struct request *to, const struct request *
 
 int field_from_option(const struct field *f, struct request *r, const char *value, struct error *err)
 {
-	char *text;
-
 	field_mark(f, r);
 	switch (f->kind) {
 	case FIELD_TEXT:
-		text = strdup(value);
-		if (!text)
-			return error_memory(err);
-		free(*FIELD_AT(char *, f, r));
-		*FIELD_AT(char *, f, r) = text;
-		return 0;
+		return text_set(FIELD_AT(char *, f, r), value) < 0 ? error_memory(err) : 0;
 	case FIELD_LIST:
 		return strv_append(FIELD_AT(char **, f, r), value) < 0 ? error_memory(err) : 0;
 	case FIELD_PATHS:

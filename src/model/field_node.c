@@ -109,14 +109,6 @@ int request_read(struct request *r, const struct node *map, const char *file, co
 	return k;
 }
 
-static int limit_by_name(const char *name)
-{
-	for (int i = 0; i < LIMIT_COUNT; i++)
-		if (strcmp(limit_table[i].name, name) == 0)
-			return i;
-	return -1;
-}
-
 int limits_read(struct limits *l, const struct node *map, const char *file, enum limit_origin origin,
 		struct error *err)
 {
@@ -160,9 +152,8 @@ static json_t *pair_to_json(const struct field *f, const struct pair *p)
 	const char *separator = f->kind == FIELD_QUERIES ? "=" : p->to || strchr(p->from, ':') ? ":" : "";
 	_cleanup_buffer_ struct buffer b = {0};
 
-	if (buffer_printf(&b, "%s%s%s", p->from, separator, p->to ? p->to : "") < 0)
-		return NULL;
-	return json_text(b.data);
+	return buffer_printf(&b, "%s%s%s", p->from, separator, p->to ? p->to : "") < 0 ? NULL
+										       : json_text(b.data);
 }
 
 static json_t *pairs_to_json(const struct field *f, const struct pair *pairs, size_t count)

@@ -38,6 +38,14 @@ const struct limit_info limit_table[LIMIT_COUNT] = {
 			      "open files of one process"},
 };
 
+int limit_by_name(const char *name)
+{
+	for (int i = 0; i < LIMIT_COUNT; i++)
+		if (strcmp(limit_table[i].name, name) == 0)
+			return i;
+	return -1;
+}
+
 struct unit {
 	const char *name;
 	uint64_t factor;

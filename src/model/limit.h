@@ -44,6 +44,7 @@ struct limit_info {
 };
 
 extern const struct limit_info limit_table[LIMIT_COUNT];
+int limit_by_name(const char *name); /* or -1 */
 
 struct limits {
 	uint64_t value[LIMIT_COUNT]; /* LIMIT_NONE or the limit; meaningless while UNSET */

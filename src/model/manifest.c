@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <string.h>
 
+#include "array.h"
 #include "member.h"
 #include "text.h"
 
@@ -38,40 +39,26 @@ void manifest_done(struct manifest *m)
 	*m = (struct manifest){0};
 }
 
-/* Room for one more of a list that grows by doubling: there may be a million. */
-static void *list_grow(void *list, size_t count, size_t size)
-{
-	if (count & (count - 1))
-		return list;
-	return reallocarray(list, count ? 2 * count : 1, size);
-}
-
 int manifest_add(struct manifest *m, const struct output *o)
 {
-	struct output *more = list_grow(m->outputs, m->n_outputs, sizeof *more);
+	_cleanup_free_ char *path = strdup(o->path);
+	struct output *added = path ? ARRAY_ADD(m->outputs, m->n_outputs) : NULL;
 
-	if (!more)
+	if (!added)
 		return -ENOMEM;
-	m->outputs = more;
-	more[m->n_outputs] = *o;
-	more[m->n_outputs].path = strdup(o->path);
-	if (!more[m->n_outputs].path)
-		return -ENOMEM;
-	m->n_outputs++;
+	*added = *o;
+	added->path = TAKE_PTR(path);
 	return 0;
 }
 
 int manifest_reject(struct manifest *m, const char *path, const char *reason)
 {
-	struct rejected_output *more = list_grow(m->rejected, m->n_rejected, sizeof *more);
+	_cleanup_free_ char *copy = strdup(path);
+	struct rejected_output *added = copy ? ARRAY_ADD(m->rejected, m->n_rejected) : NULL;
 
-	if (!more)
+	if (!added)
 		return -ENOMEM;
-	m->rejected = more;
-	more[m->n_rejected] = (struct rejected_output){.path = strdup(path), .reason = reason};
-	if (!more[m->n_rejected].path)
-		return -ENOMEM;
-	m->n_rejected++;
+	*added = (struct rejected_output){.path = TAKE_PTR(copy), .reason = reason};
 	return 0;
 }
 
@@ -119,20 +106,18 @@ void inputs_done(struct inputs *in)
 
 int inputs_add(struct inputs *in, const struct input *i)
 {
-	struct input *more = list_grow(in->list, in->count, sizeof *more);
-	struct input copy = *i;
+	_cleanup_free_ char *path = strdup(i->path), *source = i->source ? strdup(i->source) : NULL;
+	struct input *added = path && (source || !i->source) ? ARRAY_ADD(in->list, in->count) : NULL;
 
-	if (!more)
+	if (!added)
 		return -ENOMEM;
-	in->list = more;
-	copy.path = strdup(i->path);
-	copy.source = i->source ? strdup(i->source) : NULL;
-	if (!copy.path || (i->source && !copy.source) || lookup_add(&in->names, i->path, in->count) < 0) {
-		free(copy.path);
-		free(copy.source);
+	if (lookup_add(&in->names, i->path, in->count - 1) < 0) {
+		in->count--;
 		return -ENOMEM;
 	}
-	more[in->count++] = copy;
+	*added = *i;
+	added->path = TAKE_PTR(path);
+	added->source = TAKE_PTR(source);
 	return 0;
 }
 
@@ -194,19 +179,19 @@ json_t *output_to_json(const struct output *o, bool whole)
 	return json_incref(object);
 }
 
-static json_t *outputs_write(const struct manifest *m, bool whole)
+static json_t *whole_output_to_json(const struct output *o)
 {
-	json_auto_t *array = json_array();
+	return output_to_json(o, true);
+}
 
-	for (size_t i = 0; i < m->n_outputs; i++)
-		if (json_array_append_new(array, output_to_json(&m->outputs[i], whole)) < 0)
-			return NULL;
-	return json_incref(array);
+static json_t *shown_output_to_json(const struct output *o)
+{
+	return output_to_json(o, false);
 }
 
 json_t *manifest_outputs_to_json(const struct manifest *m)
 {
-	return outputs_write(m, false);
+	return JSON_LIST(m->outputs, m->n_outputs, shown_output_to_json);
 }
 
 json_t *rejected_to_json(const struct rejected_output *rejected)
@@ -221,32 +206,28 @@ json_t *rejected_to_json(const struct rejected_output *rejected)
 
 json_t *manifest_rejected_to_json(const struct manifest *m)
 {
-	json_auto_t *array = json_array();
-
-	for (size_t i = 0; i < m->n_rejected; i++)
-		if (json_array_append_new(array, rejected_to_json(&m->rejected[i])) < 0)
-			return NULL;
-	return json_incref(array);
+	return JSON_LIST(m->rejected, m->n_rejected, rejected_to_json);
 }
 
 json_t *manifest_head_to_json(const struct manifest *m)
 {
-	json_auto_t *object = json_object();
+	return members_to_json(manifest_members, ARRAY_SIZE(manifest_members), m);
+}
 
-	if (members_write(object, manifest_members, ARRAY_SIZE(manifest_members), m) < 0)
-		return NULL;
-	return json_incref(object);
+static json_t *whole_outputs_to_json(const struct manifest *m)
+{
+	return JSON_LIST(m->outputs, m->n_outputs, whole_output_to_json);
 }
 
 json_t *manifest_to_json(const struct manifest *m)
 {
-	json_auto_t *object = json_object();
+	json_auto_t *object = manifest_head_to_json(m);
+	const struct json_entry entries[] = {
+		{"outputs", whole_outputs_to_json(m)},
+		{"rejected", manifest_rejected_to_json(m)},
+	};
 
-	if (members_write(object, manifest_members, ARRAY_SIZE(manifest_members), m) < 0 ||
-	    json_object_set_new(object, "outputs", outputs_write(m, true)) < 0 ||
-	    json_object_set_new(object, "rejected", manifest_rejected_to_json(m)) < 0)
-		return NULL;
-	return json_incref(object);
+	return json_set_entries(object, entries, ARRAY_SIZE(entries)) < 0 ? NULL : json_incref(object);
 }
 
 int output_read(struct manifest *m, const json_t *json, struct error *err)
@@ -303,12 +284,7 @@ json_t *input_to_json(const struct input *in)
 
 json_t *inputs_to_json(const struct inputs *in)
 {
-	json_auto_t *array = json_array();
-
-	for (size_t i = 0; i < in->count; i++)
-		if (json_array_append_new(array, input_to_json(&in->list[i])) < 0)
-			return NULL;
-	return json_incref(array);
+	return JSON_LIST(in->list, in->count, input_to_json);
 }
 
 int input_read(struct inputs *in, const json_t *object, struct error *err)

@@ -10,12 +10,15 @@
 #include "digest.h"
 #include "text.h"
 
+const json_t json_absent;
+
 int json_set_entries(json_t *object, const struct json_entry *entries, size_t count)
 {
 	int r = 0;
 
 	for (size_t i = 0; i < count; i++)
-		if (json_object_set_new(object, entries[i].key, entries[i].value) < 0)
+		if (entries[i].value != JSON_ABSENT &&
+		    json_object_set_new(object, entries[i].key, entries[i].value) < 0)
 			r = -1;
 	return r;
 }
@@ -39,14 +42,14 @@ json_t *json_text(const char *text)
 	return b64 ? json_pack("{s:s}", "b64", b64) : NULL;
 }
 
+static json_t *text_at(char *const *text)
+{
+	return json_text(*text);
+}
+
 json_t *json_text_list(char *const *list)
 {
-	json_auto_t *array = json_array();
-
-	for (size_t i = 0; list && list[i]; i++)
-		if (json_array_append_new(array, json_text(list[i])) < 0)
-			return NULL;
-	return json_incref(array);
+	return JSON_LIST(list, strv_length(list), text_at);
 }
 
 json_t *json_shown(const char *text)
@@ -126,6 +129,13 @@ int members_write(json_t *object, const struct member *members, size_t count, co
 			return -1;
 	}
 	return 0;
+}
+
+json_t *members_to_json(const struct member *members, size_t count, const void *record)
+{
+	json_auto_t *object = json_object();
+
+	return members_write(object, members, count, record) < 0 ? NULL : json_incref(object);
 }
 
 static int list_read(const json_t *json, char ***list)

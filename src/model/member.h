@@ -42,18 +42,34 @@ struct member {
 
 /* Adds each member to object. -1 if memory is out. */
 int members_write(json_t *object, const struct member *members, size_t count, const void *record);
+/* An object of them: new reference, NULL if memory is out. */
+json_t *members_to_json(const struct member *members, size_t count, const void *record);
 /* what names the thing in errors: "usage". */
 int members_read(void *record, const struct member *members, size_t count, const json_t *object,
 		 const char *what, struct error *err);
 
 /* Keys with new references, which are taken even on failure (json_pack would leak them). -1 if a value or the object
- * is NULL: memory is out. */
+ * is NULL: memory is out, which need not be looked for before. JSON_ABSENT: the key is left out. */
+#define JSON_ABSENT ((json_t *)&json_absent)
+extern const json_t json_absent;
 struct json_entry {
 	const char *key;
 	json_t *value;
 };
 int json_set_entries(json_t *object, const struct json_entry *entries, size_t count);
 json_t *json_from_entries(const struct json_entry *entries, size_t count);
+
+/* An array of what `one` (NULL: memory is out) makes of each of a list: new reference, or NULL. */
+#define JSON_LIST(list, count, one)                                                \
+	({                                                                         \
+		json_t *array_ = json_array();                                     \
+		for (size_t i_ = 0; array_ && i_ < (size_t)(count); i_++)          \
+			if (json_array_append_new(array_, one(&(list)[i_])) < 0) { \
+				json_decref(array_);                               \
+				array_ = NULL;                                     \
+			}                                                          \
+		array_;                                                            \
+	})
 
 /* A string, or {"b64": …} where it is not UTF-8; NULL gives null. New reference. */
 json_t *json_text(const char *text);

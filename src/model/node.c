@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "array.h"
 #include "text.h"
 
 void node_done(struct node *n)
@@ -36,21 +37,19 @@ int node_error(const struct node *n, const char *file, struct error *err, const 
 
 int node_append(struct node *parent, struct node *key, struct node *item)
 {
-	struct node *items = reallocarray(parent->items, parent->count + 1, sizeof *items);
+	size_t n_keys = parent->count;
+	struct node *at = key ? ARRAY_ADD(parent->keys, n_keys) : NULL, *added;
 
-	if (!items)
+	if (key && !at)
 		return -ENOMEM;
-	parent->items = items;
+	added = ARRAY_ADD(parent->items, parent->count);
+	if (!added)
+		return -ENOMEM;
 	if (key) {
-		struct node *keys = reallocarray(parent->keys, parent->count + 1, sizeof *keys);
-
-		if (!keys)
-			return -ENOMEM;
-		parent->keys = keys;
-		keys[parent->count] = *key;
+		*at = *key;
 		*key = (struct node){0};
 	}
-	items[parent->count++] = *item;
+	*added = *item;
 	*item = (struct node){0};
 	return 0;
 }
@@ -120,6 +119,22 @@ int node_unknown_key(const struct node *key, const char *file, const char *where
 
 	return node_error(key, file, err, "unknown key '%s' in %s",
 			  text_escape_into(shown, sizeof shown, key->text, strlen(key->text)), where);
+}
+
+int node_read_keys(const struct node *map, const char *file, const char *name, const struct node_key *keys,
+		   void *to, struct error *err)
+{
+	int r = node_expect_map(map, file, name, err);
+
+	for (size_t i = 0; r == 0 && i < map->count; i++) {
+		const struct node_key *k = keys;
+
+		while (k->key && strcmp(k->key, map->keys[i].text) != 0)
+			k++;
+		r = k->key ? k->read(&map->items[i], file, k->key, (char *)to + k->offset, err)
+			   : node_unknown_key(&map->keys[i], file, name, err);
+	}
+	return r;
 }
 
 int node_expect_map(const struct node *n, const char *file, const char *name, struct error *err)

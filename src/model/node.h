@@ -40,6 +40,15 @@ enum scalar_type node_scalar_type(const struct node *n);
 int node_error(const struct node *n, const char *file, struct error *err, const char *format, ...)
 	PRINTF_LIKE(4, 5);
 int node_unknown_key(const struct node *key, const char *file, const char *where, struct error *err);
+/* One of the keys that a map may have: who reads it, and where what it reads lies in what the map is read into. */
+struct node_key {
+	const char *key; /* NULL ends a list */
+	int (*read)(const struct node *n, const char *file, const char *key, void *to, struct error *err);
+	size_t offset;
+};
+/* A map's keys, each by its row of keys; name is what the map is called. Others are errors. */
+int node_read_keys(const struct node *map, const char *file, const char *name, const struct node_key *keys,
+		   void *to, struct error *err);
 int node_expect_map(const struct node *n, const char *file, const char *name, struct error *err);
 
 /* Text: a quoted or plain scalar that is no number, truth value or null; or {b64: …} for bytes that are not UTF-8.

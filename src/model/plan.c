@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <string.h>
 
+#include "array.h"
 #include "member.h"
 
 static const struct member plan_members[] = {
@@ -91,31 +92,26 @@ void plan_free(const struct plan *p)
 struct mount *plan_add_mount(struct plan *p, enum mount_kind kind, const char *source, const char *target)
 {
 	_cleanup_free_ char *from = source ? strdup(source) : NULL, *to = strdup(target);
-	struct mount *more = reallocarray(p->mounts, p->n_mounts + 1, sizeof *more);
+	struct mount *m = to && (from || !source) ? ARRAY_ADD(p->mounts, p->n_mounts) : NULL;
 
-	if (more)
-		p->mounts = more;
-	if (!more || !to || (source && !from))
-		return NULL;
-	more += p->n_mounts++;
-	*more = (struct mount){.kind = kind, .source = TAKE_PTR(from), .target = TAKE_PTR(to)};
-	return more;
+	if (m)
+		*m = (struct mount){.kind = kind, .source = TAKE_PTR(from), .target = TAKE_PTR(to)};
+	return m;
 }
 
 int plan_add_stage(struct plan *p, const char *source, const char *as, uint64_t device, uint64_t inode)
 {
-	_cleanup_free_ char *from = strdup(source), *to = strdup(as);
-	struct stage *more = p->stages;
+	struct stage *s = ARRAY_ADD(p->stages, p->n_stages);
 
-	if ((p->n_stages & (p->n_stages - 1)) == 0)
-		more = reallocarray(p->stages, p->n_stages ? 2 * p->n_stages : 1, sizeof *more);
-	if (more)
-		p->stages = more;
-	if (!more || !from || !to || lookup_add(&p->stage_names, as, p->n_stages) < 0)
+	if (!s)
 		return -ENOMEM;
-	more[p->n_stages++] = (struct stage){
-		.source = TAKE_PTR(from), .as = TAKE_PTR(to), .device = device, .inode = inode};
-	return 0;
+	*s = (struct stage){.source = strdup(source), .as = strdup(as), .device = device, .inode = inode};
+	if (s->source && s->as && lookup_add(&p->stage_names, as, p->n_stages - 1) == 0)
+		return 0;
+	free(s->source);
+	free(s->as);
+	p->n_stages--;
+	return -ENOMEM;
 }
 
 struct wanted_stage {
@@ -152,53 +148,37 @@ static const char *mount_kind_name(enum mount_kind kind)
 /* Only what means something for its kind. */
 static json_t *mount_to_json(const struct mount *m)
 {
+	bool is_tmpfs = m->kind == MOUNT_TMPFS, is_file = m->kind == MOUNT_FILE;
+	bool is_own = is_tmpfs || is_file || m->kind == MOUNT_DIR;
 	const struct json_entry entries[] = {
 		{"kind", json_string(mount_kind_name(m->kind))},
 		{"target", json_text(m->target)},
+		{"source", m->source ? json_text(m->source) : JSON_ABSENT},
+		{"writable", is_tmpfs || m->kind == MOUNT_BIND ? json_boolean(m->writable) : JSON_ABSENT},
+		{"optional", m->optional ? json_true() : JSON_ABSENT},
+		{"mode", is_own ? json_integer(m->mode) : JSON_ABSENT},
+		{"size", is_file    ? json_integer((json_int_t)m->content_size)
+			 : is_tmpfs ? json_integer((json_int_t)m->size)
+				    : JSON_ABSENT},
+		{"inodes", is_tmpfs ? json_integer((json_int_t)m->inodes) : JSON_ABSENT},
 	};
-	json_auto_t *object = json_from_entries(entries, ARRAY_SIZE(entries));
-	bool is_own = m->kind == MOUNT_DIR || m->kind == MOUNT_FILE || m->kind == MOUNT_TMPFS;
-	int r = object ? 0 : -1;
 
-	if (r == 0 && m->source)
-		r = json_object_set_new(object, "source", json_text(m->source));
-	if (r == 0 && (m->kind == MOUNT_BIND || m->kind == MOUNT_TMPFS))
-		r = json_object_set_new(object, "writable", json_boolean(m->writable));
-	if (r == 0 && m->optional)
-		r = json_object_set_new(object, "optional", json_true());
-	if (r == 0 && is_own)
-		r = json_object_set_new(object, "mode", json_integer(m->mode));
-	if (r == 0 && m->kind == MOUNT_FILE)
-		r = json_object_set_new(object, "size", json_integer((json_int_t)m->content_size));
-	if (r == 0 && m->kind == MOUNT_TMPFS)
-		r = json_object_set_new(object, "size", json_integer((json_int_t)m->size));
-	if (r == 0 && m->kind == MOUNT_TMPFS)
-		r = json_object_set_new(object, "inodes", json_integer((json_int_t)m->inodes));
-	return r == 0 ? json_incref(object) : NULL;
+	return json_from_entries(entries, ARRAY_SIZE(entries));
 }
 
 static json_t *mounts_to_json(const struct plan *p)
 {
-	json_auto_t *array = json_array();
+	return JSON_LIST(p->mounts, p->n_mounts, mount_to_json);
+}
 
-	for (size_t i = 0; i < p->n_mounts; i++)
-		if (json_array_append_new(array, mount_to_json(&p->mounts[i])) < 0)
-			return NULL;
-	return json_incref(array);
+static json_t *stage_to_json(const struct stage *s)
+{
+	return members_to_json(stage_members, ARRAY_SIZE(stage_members), s);
 }
 
 static json_t *stages_to_json(const struct plan *p)
 {
-	json_auto_t *array = json_array();
-
-	for (size_t i = 0; i < p->n_stages; i++) {
-		json_auto_t *stage = json_object();
-
-		if (members_write(stage, stage_members, ARRAY_SIZE(stage_members), &p->stages[i]) < 0 ||
-		    json_array_append(array, stage) < 0)
-			return NULL;
-	}
-	return json_incref(array);
+	return JSON_LIST(p->stages, p->n_stages, stage_to_json);
 }
 
 /* As text for people, as a number in the table's unit for programs, and where it came from. */
@@ -228,17 +208,17 @@ static json_t *plan_limits_to_json(const struct limits *l)
 
 json_t *plan_to_json(const struct plan *p)
 {
-	json_auto_t *object = json_object();
+	json_auto_t *object = members_to_json(plan_members, ARRAY_SIZE(plan_members), p);
+	const struct json_entry entries[] = {
+		{"strength", json_string(strength_name(p->strength))},
+		{"keep", json_string(keep_name(p->keep))},
+		{"network", json_string(network_name(p->network))},
+		{"limits", plan_limits_to_json(&p->limits)},
+		{"stage", stages_to_json(p)},
+		{"mounts", mounts_to_json(p)},
+	};
 
-	if (members_write(object, plan_members, ARRAY_SIZE(plan_members), p) < 0 ||
-	    json_object_set_new(object, "strength", json_string(strength_name(p->strength))) < 0 ||
-	    json_object_set_new(object, "keep", json_string(keep_name(p->keep))) < 0 ||
-	    json_object_set_new(object, "network", json_string(network_name(p->network))) < 0 ||
-	    json_object_set_new(object, "limits", plan_limits_to_json(&p->limits)) < 0 ||
-	    json_object_set_new(object, "stage", stages_to_json(p)) < 0 ||
-	    json_object_set_new(object, "mounts", mounts_to_json(p)) < 0)
-		return NULL;
-	return json_incref(object);
+	return json_set_entries(object, entries, ARRAY_SIZE(entries)) < 0 ? NULL : json_incref(object);
 }
 
 static void recall_limits(struct limits *l, const json_t *json)

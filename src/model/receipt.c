@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "array.h"
 #include "member.h"
 #include "text.h"
 
@@ -36,15 +37,13 @@ void receipt_done(struct receipt *r)
 /* Takes what l owns, on failure too. */
 static int receipt_append(struct receipt *r, struct layer *l)
 {
-	struct layer *more =
-		l->name && l->detail ? reallocarray(r->layers, r->count + 1, sizeof *more) : NULL;
+	struct layer *added = l->name && l->detail ? ARRAY_ADD(r->layers, r->count) : NULL;
 
-	if (!more) {
+	if (!added) {
 		layer_done(l);
 		return -ENOMEM;
 	}
-	r->layers = more;
-	more[r->count++] = *l;
+	*added = *l;
 	return 0;
 }
 
@@ -69,28 +68,29 @@ int receipt_warn(struct receipt *r, const char *format, ...)
 	va_start(ap, format);
 	n = vasprintf(&text, format, ap);
 	va_end(ap);
-	if (n < 0) {
+	if (n < 0)
 		text = NULL;
-		return -ENOMEM;
-	}
-	return strv_append(&r->warnings, text);
+	return text ? strv_append(&r->warnings, text) : -ENOMEM;
+}
+
+static json_t *layer_to_json(const struct layer *l)
+{
+	return members_to_json(layer_members, ARRAY_SIZE(layer_members), l);
+}
+
+static json_t *layers_to_json(const struct receipt *r)
+{
+	return JSON_LIST(r->layers, r->count, layer_to_json);
 }
 
 json_t *receipt_to_json(const struct receipt *r)
 {
-	json_auto_t *object = json_object(), *layers = json_array();
+	const struct json_entry entries[] = {
+		{"layers", layers_to_json(r)},
+		{"warnings", json_text_list(r->warnings)},
+	};
 
-	for (size_t i = 0; i < r->count; i++) {
-		json_auto_t *layer = json_object();
-
-		if (members_write(layer, layer_members, ARRAY_SIZE(layer_members), &r->layers[i]) < 0 ||
-		    json_array_append(layers, layer) < 0)
-			return NULL;
-	}
-	if (json_object_set(object, "layers", layers) < 0 ||
-	    members_write(object, receipt_members, ARRAY_SIZE(receipt_members), r) < 0)
-		return NULL;
-	return json_incref(object);
+	return json_from_entries(entries, ARRAY_SIZE(entries));
 }
 
 int receipt_from_json(struct receipt *r, const json_t *json, struct error *err)

@@ -91,40 +91,47 @@ int request_inherit(struct request *r, const struct request *from)
 	return 0;
 }
 
+/* What is in the map, where r has nothing. */
+static int take_map(struct request *r, const struct node *map, const char *file, unsigned where,
+		    struct error *err)
+{
+	_cleanup_request_ struct request read = {0};
+	int k = request_read(&read, map, file, "a request", where, LIMIT_ASKED, err);
+
+	if (k < 0)
+		return k;
+	return request_inherit(r, &read) < 0 ? error_memory(err) : 0;
+}
+
+static int take_json(struct request *r, const json_t *json, const char *file, unsigned where,
+		     struct error *err)
+{
+	_cleanup_node_ struct node root = {0};
+	int k = document_from_json(json, file, &root, err);
+
+	return k < 0 ? k : take_map(r, &root, file, where, err);
+}
+
 int request_parse(struct request *r, const char *text, size_t size, const char *file, struct error *err)
 {
 	_cleanup_node_ struct node root = {0};
-	_cleanup_request_ struct request read = {0};
 	int k = document_parse(text, size, file, &root, err);
 
-	if (k == 0)
-		k = request_read(&read, &root, file, "a request", FIELD_IN_REQUEST, LIMIT_ASKED, err);
-	if (k == 0 && request_inherit(r, &read) < 0)
-		k = error_memory(err);
-	return k;
+	return k < 0 ? k : take_map(r, &root, file, FIELD_IN_REQUEST, err);
 }
 
 int request_parse_line(struct request *r, const char *text, size_t size, const char *file, unsigned line,
 		       struct error *err)
 {
-	_cleanup_node_ struct node root = {0};
-	_cleanup_request_ struct request read = {0};
-	json_auto_t *json = NULL;
 	json_error_t problem;
+	json_auto_t *json = json_loadb(text, size, JSON_REJECT_DUPLICATES, &problem);
 	char place[512];
-	int k;
 
-	json = json_loadb(text, size, JSON_REJECT_DUPLICATES, &problem);
 	if (!json)
 		return error_set(err, ERROR_USAGE, "%s:%u:%d: not one JSON object: %s", file, line,
 				 problem.column, problem.text);
 	snprintf(place, sizeof place, "%s:%u", file, line);
-	k = document_from_json(json, place, &root, err);
-	if (k == 0)
-		k = request_read(&read, &root, place, "a request", FIELD_IN_REQUEST, LIMIT_ASKED, err);
-	if (k == 0 && request_inherit(r, &read) < 0)
-		k = error_memory(err);
-	return k;
+	return take_json(r, json, place, FIELD_IN_REQUEST, err);
 }
 
 int request_retries(const struct request *r)
@@ -149,19 +156,11 @@ json_t *request_to_json(const struct request *r)
 
 int request_from_json(struct request *r, const json_t *json, struct error *err)
 {
-	_cleanup_node_ struct node root = {0};
-	_cleanup_request_ struct request read = {0};
-	int k = document_from_json(json, "request", &root, err);
-
-	if (k == 0)
-		k = request_read(&read, &root, "request", "a request", FIELD_IN_STORE, LIMIT_ASKED, err);
-	if (k == 0 && request_inherit(r, &read) < 0)
-		k = error_memory(err);
-	return k;
+	return take_json(r, json, "request", FIELD_IN_STORE, err);
 }
 
-/* Reads one word, without its quotes; returns where it ends. */
-static const char *word_scan(const char *p, struct buffer *word, int *ret)
+/* Reads one word, without its quotes; returns where it ends, NULL: a quote is not closed. */
+static const char *word_scan(const char *p, struct buffer *word)
 {
 	char quote = 0;
 
@@ -181,31 +180,28 @@ static const char *word_scan(const char *p, struct buffer *word, int *ret)
 		/* As in a shell: within "…" a backslash quotes only what would be special there. */
 		if (c == '\\' && quote != '\'' && p[1] && (!quote || p[1] == '"' || p[1] == '\\'))
 			c = *++p;
-		*ret = buffer_append(word, &c, 1);
-		if (*ret < 0)
-			return p;
+		buffer_append(word, &c, 1);
 	}
-	*ret = quote ? -EINVAL : buffer_append(word, "", 0);
-	return p;
+	return quote ? NULL : p;
 }
 
 int words_split(const char *text, char ***ret)
 {
 	_cleanup_strv_ char **words = calloc(1, sizeof *words);
-	int r = words ? 0 : -ENOMEM;
 
-	for (;;) {
+	if (!words)
+		return -ENOMEM;
+	for (text += strspn(text, " \t\n\r"); *text; text += strspn(text, " \t\n\r")) {
 		_cleanup_buffer_ struct buffer word = {0};
+		_cleanup_free_ char *made = NULL;
 
-		text += strspn(text, " \t\n\r");
-		if (r < 0 || !*text)
-			break;
-		text = word_scan(text, &word, &r);
-		if (r == 0)
-			r = strv_append(&words, word.data);
+		text = word_scan(text, &word);
+		if (!text)
+			return -EINVAL;
+		made = buffer_take(&word);
+		if (!made || strv_append(&words, made) < 0)
+			return -ENOMEM;
 	}
-	if (r < 0)
-		return r;
 	*ret = TAKE_PTR(words);
 	return 0;
 }

@@ -1,25 +1,16 @@
 #include "request.h"
 
+#include <errno.h>
 #include <stdio.h>
 #include <string.h>
+
+#include "file.h"
 
 enum { SHOWN_SIZE = 256 };
 
 static const char *shown(char out[SHOWN_SIZE], const char *text)
 {
 	return text_escape_into(out, SHOWN_SIZE, text, strlen(text));
-}
-
-static bool has_dot_dot(const char *path)
-{
-	for (const char *p = path; *p; p += strspn(p, "/")) {
-		size_t n = strcspn(p, "/");
-
-		if (n == 2 && memcmp(p, "..", 2) == 0)
-			return true;
-		p += n;
-	}
-	return false;
 }
 
 static bool is_name(const char *text, size_t size)
@@ -69,7 +60,7 @@ static int check_outputs(const char *what, char *const *globs, struct error *err
 	char text[SHOWN_SIZE];
 
 	for (size_t i = 0; globs && globs[i]; i++)
-		if (!globs[i][0] || globs[i][0] == '/' || has_dot_dot(globs[i]))
+		if (!globs[i][0] || globs[i][0] == '/' || path_has_dot_dot(globs[i]))
 			return error_set(
 				err, ERROR_USAGE,
 				"%s '%s' makes no sense: write a path below the workspace, without '..'",
@@ -81,7 +72,7 @@ static int check_ro(const struct pair *p, struct error *err)
 {
 	char text[SHOWN_SIZE];
 
-	if (!p->to || (p->to[0] == '/' && p->to[1] && !has_dot_dot(p->to) && !strchr(p->to, ':')))
+	if (!p->to || (p->to[0] == '/' && p->to[1] && !path_has_dot_dot(p->to) && !strchr(p->to, ':')))
 		return 0;
 	return error_set(err, ERROR_USAGE,
 			 "ro cannot appear at '%s': give an absolute path without '..' and ':'",
@@ -92,7 +83,7 @@ static int check_input(const struct pair *p, struct error *err)
 {
 	char text[SHOWN_SIZE];
 
-	if (!p->to || (p->to[0] != '/' && !has_dot_dot(p->to) && !strchr(p->to, ':')))
+	if (!p->to || (p->to[0] != '/' && !path_has_dot_dot(p->to) && !strchr(p->to, ':')))
 		return 0;
 	return error_set(
 		err, ERROR_USAGE,
@@ -161,25 +152,13 @@ static int check_after(const struct request *r, struct error *err)
 
 int request_check(const struct request *r, struct error *err)
 {
-	int k = r->id ? id_check(r->id, err) : 0;
-
-	if (k == 0)
-		k = check_command(r->command, err);
-	if (k == 0)
-		k = check_texts(r, err);
-	if (k == 0)
-		k = check_env(r->env, err);
-	if (k == 0)
-		k = check_outputs("output", r->outputs, err);
-	if (k == 0)
-		k = check_outputs("optional_output", r->optional_outputs, err);
-	if (k == 0)
-		k = check_pairs("ro", r->ro, r->n_ro, check_ro, err);
-	if (k == 0)
-		k = check_pairs("input", r->inputs, r->n_inputs, check_input, err);
-	if (k == 0)
-		k = check_pairs("query", r->queries, r->n_queries, check_query, err);
-	if (k == 0)
-		k = check_after(r, err);
-	return k;
+	if ((r->id && id_check(r->id, err) < 0) || check_command(r->command, err) < 0 ||
+	    check_texts(r, err) < 0 || check_env(r->env, err) < 0 ||
+	    check_outputs("output", r->outputs, err) < 0 ||
+	    check_outputs("optional_output", r->optional_outputs, err) < 0 ||
+	    check_pairs("ro", r->ro, r->n_ro, check_ro, err) < 0 ||
+	    check_pairs("input", r->inputs, r->n_inputs, check_input, err) < 0 ||
+	    check_pairs("query", r->queries, r->n_queries, check_query, err) < 0)
+		return -EINVAL;
+	return check_after(r, err);
 }

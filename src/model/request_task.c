@@ -15,11 +15,11 @@ static int text_set_task(char **text, const char *number)
 
 	if (!rest || !strstr(rest, mark))
 		return 0;
-	for (; (at = strstr(rest, mark)); rest = at + strlen(mark))
-		if (buffer_append(&b, rest, (size_t)(at - rest)) < 0 || buffer_puts(&b, number) < 0)
-			return -ENOMEM;
-	if (buffer_puts(&b, rest) < 0)
-		return -ENOMEM;
+	for (; (at = strstr(rest, mark)); rest = at + strlen(mark)) {
+		buffer_append(&b, rest, (size_t)(at - rest));
+		buffer_puts(&b, number);
+	}
+	buffer_puts(&b, rest);
 	made = buffer_take(&b);
 	if (!made)
 		return -ENOMEM;

@@ -266,26 +266,23 @@ int row_parse_line(const struct row_tables *t, const char *line, size_t size, st
 }
 
 /* Appends what `fill` means for this attempt. */
-static int expand(const char *fill, const char *id, int attempt, struct buffer *b)
+static void expand(const char *fill, const char *id, int attempt, struct buffer *b)
 {
-	int r = 0;
-
-	while (*fill && r == 0) {
+	while (*fill) {
 		size_t n = strcspn(fill, "{");
 
-		r = buffer_append(b, fill, n);
+		buffer_append(b, fill, n);
 		fill += n;
-		if (r == 0 && strncmp(fill, "{id}", 4) == 0) {
-			r = buffer_puts(b, id);
+		if (strncmp(fill, "{id}", 4) == 0) {
+			buffer_puts(b, id);
 			fill += 4;
-		} else if (r == 0 && strncmp(fill, "{attempt}", 9) == 0) {
-			r = buffer_printf(b, "%d", attempt);
+		} else if (strncmp(fill, "{attempt}", 9) == 0) {
+			buffer_printf(b, "%d", attempt);
 			fill += 9;
-		} else if (r == 0 && *fill) {
-			r = buffer_append(b, fill++, 1);
+		} else if (*fill) {
+			buffer_append(b, fill++, 1);
 		}
 	}
-	return r;
 }
 
 int row_fill(const struct row_table *t, const char *id, int attempt, struct cell cells[ROW_COLUMNS_MAX],
@@ -296,10 +293,12 @@ int row_fill(const struct row_table *t, const char *id, int attempt, struct cell
 	texts->size = 0;
 	for (size_t i = 0; i < t->n_columns; i++) {
 		at[i] = texts->size;
-		if (t->columns[i].fill && expand(t->columns[i].fill, id, attempt, texts) < 0)
-			return error_memory(err);
+		if (t->columns[i].fill)
+			expand(t->columns[i].fill, id, attempt, texts);
 		cells[i].size = texts->size - at[i];
 	}
+	if (buffer_check(texts, err) < 0)
+		return -ENOMEM;
 	for (size_t i = 0; i < t->n_columns; i++) {
 		const char *text = texts->data ? texts->data + at[i] : "";
 		size_t size = cells[i].size;

@@ -30,11 +30,7 @@ static const struct member sample_members[] = {
 
 json_t *usage_to_json(const struct usage *u)
 {
-	json_auto_t *object = json_object();
-
-	if (members_write(object, usage_members, ARRAY_SIZE(usage_members), u) < 0)
-		return NULL;
-	return json_incref(object);
+	return members_to_json(usage_members, ARRAY_SIZE(usage_members), u);
 }
 
 int usage_from_json(struct usage *u, const json_t *json, struct error *err)
@@ -71,18 +67,24 @@ void timeline_add(struct timeline *t, const struct sample *s)
 	t->samples[t->count++] = *s;
 }
 
+static json_t *sample_to_json(const struct sample *s)
+{
+	return members_to_json(sample_members, ARRAY_SIZE(sample_members), s);
+}
+
+static json_t *samples_to_json(const struct timeline *t)
+{
+	return JSON_LIST(t->samples, t->count, sample_to_json);
+}
+
 json_t *timeline_to_json(const struct timeline *t)
 {
-	json_auto_t *samples = json_array();
+	const struct json_entry entries[] = {
+		{"interval_ms", json_integer((json_int_t)t->interval_ms)},
+		{"samples", samples_to_json(t)},
+	};
 
-	for (int i = 0; i < t->count; i++) {
-		json_auto_t *sample = json_object();
-
-		if (members_write(sample, sample_members, ARRAY_SIZE(sample_members), &t->samples[i]) < 0 ||
-		    json_array_append(samples, sample) < 0)
-			return NULL;
-	}
-	return json_pack("{s:I, s:O}", "interval_ms", (json_int_t)t->interval_ms, "samples", samples);
+	return json_from_entries(entries, ARRAY_SIZE(entries));
 }
 
 int timeline_from_json(struct timeline *t, const json_t *json, struct error *err)

@@ -90,18 +90,16 @@ static json_t *pending_json(const struct subject *s)
 
 json_t *subject_own_json(const struct subject *s)
 {
-	json_t *json = json_object();
+	const struct json_entry entries[] = {
+		{"pending_attempt", pending_json(s)},
+		{"verdict", s->in_ledger ? JSON_ABSENT : json_null()},
+		{"owner", json_shown(subject_owner(s))},
+		{"state", json_string(subject_state(s))},
+		{"attempts", json_incref(s->attempts)},
+		{"queue", s->queue.found ? queue_view_json(&s->queue) : json_null()},
+	};
 
-	if (json && json_object_set_new(json, "pending_attempt", pending_json(s)) == 0 &&
-	    (s->in_ledger || json_object_set_new(json, "verdict", json_null()) == 0) &&
-	    json_object_set_new(json, "owner", json_shown(subject_owner(s))) == 0 &&
-	    json_object_set_new(json, "state", json_string(subject_state(s))) == 0 &&
-	    json_object_set(json, "attempts", s->attempts) == 0 &&
-	    json_object_set_new(json, "queue", s->queue.found ? queue_view_json(&s->queue) : json_null()) ==
-		    0)
-		return json;
-	json_decref(json);
-	return NULL;
+	return json_from_entries(entries, ARRAY_SIZE(entries));
 }
 
 json_t *subject_json(const struct subject *s)
