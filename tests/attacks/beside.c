@@ -61,7 +61,7 @@ static void share_key(const struct targets *t)
 			   KEY_SPEC_USER_KEYRING);
 	if (key > 0) {
 		syscall(SYS_keyctl, KEYCTL_SETPERM, key, 0x3f3f0000);
-		syscall(SYS_keyctl, KEYCTL_SET_TIMEOUT, key, 120);
+		syscall(SYS_keyctl, KEYCTL_SET_TIMEOUT, key, 600);
 	}
 }
 
