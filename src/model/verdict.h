@@ -49,6 +49,14 @@ struct evidence {
 	bool unwatched; /* we failed while it ran, and ended it */
 };
 
+/* What PID 1 tells of the command while that is watched. */
+struct command_report {
+	bool deadline; /* the wall clock ran out, SIGTERM was sent */
+	bool ended;
+	int status;			    /* wait status */
+	int64_t cpu_user_ns, cpu_system_ns; /* of it, and of what it waited for */
+};
+
 /* Inverse, for whoever decides later. */
 json_t *evidence_to_json(const struct evidence *e);
 int evidence_from_json(struct evidence *e, const json_t *json, struct error *err);

@@ -191,21 +191,9 @@ int box_start(struct box *b, struct error *err)
 
 /* ---- watched ---- */
 
-static int job_report(void *arg, struct supervise_report *ret)
+static int job_report(void *arg, struct command_report *ret)
 {
-	struct sandbox_report r;
-	int n = sandbox_read_report(((struct box *)arg)->sandbox, &r);
-
-	if (n == 1)
-		*ret = (struct supervise_report){
-			.deadline = r.deadline,
-			.ended = r.ended,
-			.status = r.status,
-			.cpu_user_ns = (int64_t)(r.cpu_user_us * NSEC_PER_USEC),
-			.cpu_system_ns = (int64_t)(r.cpu_system_us * NSEC_PER_USEC),
-			.maxrss_bytes = (int64_t)(r.maxrss_kib * 1024),
-		};
-	return n;
+	return sandbox_read_report(((struct box *)arg)->sandbox, ret);
 }
 
 static void job_terminate(void *arg)

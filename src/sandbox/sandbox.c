@@ -265,56 +265,69 @@ static int start_converse(struct sandbox *s, const struct plan *plan, const stru
 }
 
 /* One idmap for each distinct reader: the owner of an input's top directory, or who was given; as root. */
-static int idmaps_open(const struct plan *plan, const struct sandbox_options *o, int *index,
-		       int fds[IDMAP_MAX], struct error *err)
-{
+struct idmaps {
 	struct {
+		int fd;
 		uid_t uid;
 		gid_t gid;
 		enum reader_kind reader;
-	} owners[IDMAP_MAX];
-	int n = 0;
+	} list[IDMAP_MAX];
+	int count;
+	int *of_mount; /* which of them is a mount's; -1: none */
+};
 
+static void idmaps_done(struct idmaps *maps)
+{
+	while (maps->count > 0)
+		fd_close(maps->list[--maps->count].fd);
+	free(maps->of_mount);
+}
+
+static int idmaps_open(const struct plan *plan, const struct sandbox_options *o, struct idmaps *maps,
+		       struct error *err)
+{
+	maps->of_mount = calloc(plan->n_mounts + 1, sizeof *maps->of_mount);
+	if (!maps->of_mount)
+		return error_memory(err);
 	for (size_t i = 0; i < plan->n_mounts; i++) {
 		const struct mount *m = &plan->mounts[i];
 		struct stat st = {.st_uid = m->reader.uid, .st_gid = m->reader.gid};
 		int k;
 
-		index[i] = -1;
+		maps->of_mount[i] = -1;
 		if (plan->use_userns_first || m->kind != MOUNT_OVERLAY || m->reader.kind == READER_ANYBODY ||
 		    (m->reader.kind == READER_OWNER && stat(m->source, &st) < 0))
 			continue;
-		for (k = 0; k < n && (owners[k].uid != st.st_uid || owners[k].gid != st.st_gid ||
-				      owners[k].reader != m->reader.kind);
+		for (k = 0;
+		     k < maps->count && (maps->list[k].uid != st.st_uid || maps->list[k].gid != st.st_gid ||
+					 maps->list[k].reader != m->reader.kind);
 		     k++)
 			;
 		if (k == IDMAP_MAX)
 			continue;
-		if (k == n) {
-			fds[k] = idmap_open(st.st_uid, st.st_gid, o->host_uid, o->host_gid,
+		if (k == maps->count) {
+			int fd = idmap_open(st.st_uid, st.st_gid, o->host_uid, o->host_gid,
 					    m->reader.kind == READER_USER, err);
-			if (fds[k] < 0)
-				return fds[k];
-			owners[k].uid = st.st_uid;
-			owners[k].gid = st.st_gid;
-			owners[k].reader = m->reader.kind;
-			n++;
+
+			if (fd < 0)
+				return fd;
+			maps->list[k].fd = fd;
+			maps->list[k].uid = st.st_uid;
+			maps->list[k].gid = st.st_gid;
+			maps->list[k].reader = m->reader.kind;
+			maps->count++;
 		}
-		index[i] = k;
+		maps->of_mount[i] = k;
 	}
-	return n;
+	return 0;
 }
 
-static int start_with(struct sandbox *s, struct launch *l, const struct plan *plan,
-		      const struct sandbox_options *o, const struct sandbox_hooks *hooks,
-		      struct receipt *receipt, struct error *err)
+/* Init waits: it is put on record, and answered until the command runs. */
+static int raise_walls(struct sandbox *s, const struct plan *plan, const struct sandbox_options *o,
+		       const struct sandbox_hooks *hooks, struct receipt *receipt, struct error *err)
 {
-	int r = launch_clone(l, plan->use_userns_first, &s->init.pid, &s->pidfd, err);
+	int r;
 
-	if (r < 0)
-		return r;
-	l->source[INIT_FD_CONTROL] = fd_close(l->source[INIT_FD_CONTROL]);
-	l->source[INIT_FD_REPORT] = fd_close(l->source[INIT_FD_REPORT]);
 	if (process_identify(s->init.pid, &s->init) < 0)
 		return error_set(err, ERROR_SYSTEM, "init died at once");
 	r = hooks->on_init ? hooks->on_init(hooks->arg, &s->init, err) : 0;
@@ -327,67 +340,89 @@ static int start_with(struct sandbox *s, struct launch *l, const struct plan *pl
 	}
 	/* It is on record: now it may make what would outlive it. */
 	r = let_go(s, err);
-	if (r == 0)
-		r = start_converse(s, plan, o, hooks, receipt, err);
-	if (r == 0 &&
-	    (receipt_add(receipt, "seccomp", true, "an allow-list; everything else is refused") < 0 ||
-	     receipt_add(receipt, "no privileges", true, "no capabilities, no_new_privs") < 0))
-		r = error_memory(err);
-	return r;
+	if (r < 0)
+		return r;
+	r = start_converse(s, plan, o, hooks, receipt, err);
+	if (r < 0)
+		return r;
+	if (receipt_add(receipt, "seccomp", true, "an allow-list; everything else is refused") < 0 ||
+	    receipt_add(receipt, "no privileges", true, "no capabilities, no_new_privs") < 0)
+		return error_memory(err);
+	return 0;
+}
+
+/* A socket pair: the end that stays is the sandbox's own. */
+static int channel_open(int type, int *ret_ours, int *ret_inits, struct error *err)
+{
+	int pair[2];
+
+	if (socketpair(AF_UNIX, type | SOCK_CLOEXEC, 0, pair) < 0)
+		return error_system(err, errno, "cannot make a socket pair");
+	*ret_ours = pair[0];
+	*ret_inits = pair[1];
+	return 0;
+}
+
+static void launch_fill(struct launch *l, const struct sandbox_options *o, const struct idmaps *maps)
+{
+	for (int i = 0; i < INIT_FD_END; i++)
+		l->source[i] = i < 3 ? o->stdio[i] : -1;
+	l->source[INIT_FD_SLOT] = o->slot_fd;
+	for (int i = 0; i < o->n_join; i++)
+		l->source[INIT_FD_JOIN + i] = o->join_fds[i];
+	for (int i = 0; i < maps->count; i++)
+		l->source[INIT_FD_IDMAP + i] = maps->list[i].fd;
 }
 
 int sandbox_start(const struct plan *plan, const struct sandbox_options *o, const struct sandbox_hooks *hooks,
 		  struct receipt *receipt, struct sandbox **ret, struct error *err)
 {
 	_cleanup_sandbox_ struct sandbox *s = calloc(1, sizeof *s);
-	_cleanup_free_ int *idmaps = calloc(plan->n_mounts + 1, sizeof *idmaps);
+	_cleanup_(idmaps_done) struct idmaps maps = {0};
 	_cleanup_buffer_ struct buffer blob = {0};
-	_cleanup_close_ int init = -1, spec = -1, self = -1;
-	int idmap_fds[IDMAP_MAX], n_idmaps = 0, control_pipe[2] = {-1, -1}, report_pipe[2] = {-1, -1}, r;
+	_cleanup_close_ int init = -1, spec = -1, self = -1, control_end = -1, report_end = -1;
 	struct launch l = {0};
+	int r;
 
-	if (!s || !idmaps)
+	if (!s)
 		return error_memory(err);
 	s->pidfd = s->report_fd = s->control_fd = -1;
-	for (int i = 0; i < INIT_FD_END; i++)
-		l.source[i] = -1;
-	r = n_idmaps = idmaps_open(plan, o, idmaps, idmap_fds, err);
-	if (r >= 0)
-		r = spec_build(plan, o, idmaps, !plan->use_userns_first, &blob, err);
-	if (r >= 0)
-		r = spec = file_in_memory("fumehood-spec", blob.data, blob.size, false, err);
-	if (r >= 0)
-		r = init = file_in_memory("fumehood-init", embedded_init, embedded_init_size, true, err);
-	if (r >= 0 && (self = (int)syscall(SYS_pidfd_open, getpid(), 0)) < 0)
-		r = error_system(err, errno, "cannot open a descriptor of this process");
+	r = idmaps_open(plan, o, &maps, err);
+	if (r < 0)
+		return r;
+	r = spec_build(plan, o, maps.of_mount, !plan->use_userns_first, &blob, err);
+	if (r < 0)
+		return r;
+	spec = file_in_memory("fumehood-spec", blob.data, blob.size, false, err);
+	if (spec < 0)
+		return spec;
+	init = file_in_memory("fumehood-init", embedded_init, embedded_init_size, true, err);
+	if (init < 0)
+		return init;
+	self = (int)syscall(SYS_pidfd_open, getpid(), 0);
+	if (self < 0)
+		return error_system(err, errno, "cannot open a descriptor of this process");
 	/* Sockets: a descriptor may come through the second, which keeps messages apart as well; and writing to the first
 	 * when init is dead is no SIGPIPE for our caller. */
-	if (r >= 0 && (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, control_pipe) < 0 ||
-		       socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, report_pipe) < 0))
-		r = error_system(err, errno, "cannot make a socket pair");
-	s->control_fd = control_pipe[1];
-	s->report_fd = report_pipe[0];
-	if (r >= 0) {
-		l.init = init;
-		for (int i = 0; i < 3; i++)
-			l.source[i] = o->stdio[i];
-		l.source[INIT_FD_CONTROL] = control_pipe[0];
-		l.source[INIT_FD_REPORT] = report_pipe[1];
-		l.source[INIT_FD_SPEC] = spec;
-		l.source[INIT_FD_SUPERVISOR] = self;
-		l.source[INIT_FD_SLOT] = o->slot_fd;
-		for (int i = 0; i < o->n_join; i++)
-			l.source[INIT_FD_JOIN + i] = o->join_fds[i];
-		for (int i = 0; i < n_idmaps; i++)
-			l.source[INIT_FD_IDMAP + i] = idmap_fds[i];
-		r = start_with(s, &l, plan, o, hooks, receipt, err);
-		control_pipe[0] = l.source[INIT_FD_CONTROL];
-		report_pipe[1] = l.source[INIT_FD_REPORT];
-	}
-	fd_close(control_pipe[0]);
-	fd_close(report_pipe[1]);
-	for (int i = 0; i < n_idmaps; i++)
-		fd_close(idmap_fds[i]);
+	r = channel_open(SOCK_STREAM, &s->control_fd, &control_end, err);
+	if (r < 0)
+		return r;
+	r = channel_open(SOCK_SEQPACKET, &s->report_fd, &report_end, err);
+	if (r < 0)
+		return r;
+	launch_fill(&l, o, &maps);
+	l.init = init;
+	l.source[INIT_FD_CONTROL] = control_end;
+	l.source[INIT_FD_REPORT] = report_end;
+	l.source[INIT_FD_SPEC] = spec;
+	l.source[INIT_FD_SUPERVISOR] = self;
+	r = launch_clone(&l, plan->use_userns_first, &s->init.pid, &s->pidfd, err);
+	if (r < 0)
+		return r;
+	/* Only init has them now: its death is the end of what we read. */
+	control_end = fd_close(control_end);
+	report_end = fd_close(report_end);
+	r = raise_walls(s, plan, o, hooks, receipt, err);
 	if (r < 0)
 		return r;
 	fcntl(s->report_fd, F_SETFL, O_NONBLOCK);
@@ -428,7 +463,7 @@ void sandbox_free(struct sandbox *s)
 	free(s);
 }
 
-int sandbox_read_report(struct sandbox *s, struct sandbox_report *ret)
+int sandbox_read_report(struct sandbox *s, struct command_report *ret)
 {
 	struct report raw;
 	int fd, n = read_raw(s, &raw, &fd);
@@ -436,13 +471,12 @@ int sandbox_read_report(struct sandbox *s, struct sandbox_report *ret)
 	fd_close(fd);
 	if (n <= 0)
 		return n;
-	*ret = (struct sandbox_report){
+	*ret = (struct command_report){
 		.deadline = raw.kind == REPORT_DEADLINE,
 		.ended = raw.kind == REPORT_ENDED,
 		.status = raw.value,
-		.cpu_user_us = raw.cpu_user_us,
-		.cpu_system_us = raw.cpu_system_us,
-		.maxrss_kib = raw.maxrss_kib,
+		.cpu_user_ns = (int64_t)(raw.cpu_user_us * NSEC_PER_USEC),
+		.cpu_system_ns = (int64_t)(raw.cpu_system_us * NSEC_PER_USEC),
 	};
 	return 1;
 }

@@ -19,6 +19,7 @@
 #include "plan.h"
 #include "process.h"
 #include "receipt.h"
+#include "verdict.h"
 
 enum { SANDBOX_UID = 1000, SANDBOX_GID = 1000, SANDBOX_JOIN_MAX = 6 };
 
@@ -72,14 +73,8 @@ void sandbox_kill(struct sandbox *s);
 /* Reaps PID 1 if nobody has; call when the pidfd is readable. */
 void sandbox_reap(struct sandbox *s);
 
-struct sandbox_report {
-	bool deadline; /* the wall clock ran out */
-	bool ended;    /* the command itself has ended, with this wait status */
-	int status;
-	uint64_t cpu_user_us, cpu_system_us, maxrss_kib;
-};
-/* 1: a report; 0: nothing more (end of file); negative: nothing now (-EAGAIN) or -errno. */
-int sandbox_read_report(struct sandbox *s, struct sandbox_report *ret);
+/* 1: a report; 0: nothing more (end of file); negative: nothing now, or it cannot be read. */
+int sandbox_read_report(struct sandbox *s, struct command_report *ret);
 
 /* Landlock's ABI on this host, 0: none. */
 int sandbox_landlock_abi(void);

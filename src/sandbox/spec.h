@@ -9,6 +9,8 @@
 
 #include <stdint.h>
 
+#include "mount_kind.h"
+
 #define SPEC_MAGIC 0x66756d65686f6f64ULL
 
 /* Descriptors with which init starts. */
@@ -25,23 +27,10 @@ enum {
 
 enum { CONTROL_GO = 'g', CONTROL_NO = 'n', CONTROL_TERMINATE = 't' };
 
-enum spec_kind {
-	SPEC_DIR,
-	SPEC_FILE,
-	SPEC_LINK,
-	SPEC_TMPFS,
-	SPEC_PROC,
-	SPEC_DEVICE,
-	SPEC_BIND,
-	SPEC_OVERLAY,
-	SPEC_SAME,
-	SPEC_DISK
-};
-
 enum { SPEC_WRITABLE = 1, SPEC_OPTIONAL = 2 };
 
 struct spec_mount {
-	uint32_t kind, flags;
+	uint32_t kind, flags;	 /* enum mount_kind, SPEC_* */
 	uint32_t source, target; /* strings */
 	uint32_t content, content_size;
 	uint32_t mode;
@@ -95,7 +84,7 @@ struct report {
 	int32_t value;
 	int32_t errnum;
 	uint32_t pad;
-	uint64_t cpu_user_us, cpu_system_us, maxrss_kib; /* ENDED: of the command and what it waited for */
+	uint64_t cpu_user_us, cpu_system_us; /* ENDED: of the command and what it waited for */
 	char text[208];
 };
 

@@ -2,7 +2,8 @@
 #include "filter.h"
 #include "spec.h"
 
-#include <errno.h>
+#include <stdarg.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/resource.h>
 
@@ -10,69 +11,84 @@ static const char hostname[] = "hood";
 
 enum { PIDS_SLACK = 16, SIGNALS_MAX = 2048, QUEUES_MAX = 256 * 1024 };
 
-/* Appends bytes at an aligned place; its offset, or 0 if memory is out (offset 0 is the header's). */
-static uint32_t put(struct buffer *b, const void *data, size_t size)
-{
-	static const char zeros[8];
-	size_t pad = (8 - b->size % 8) % 8, at = b->size + pad;
+/* The blob as it grows. An append that fails marks it, and is seen once, when it is whole: offsets mean nothing then. */
+struct blob {
+	struct buffer *out;
+	bool failed;
+};
 
-	if (at + size > UINT32_MAX || buffer_append(b, zeros, pad) < 0 || buffer_append(b, data, size) < 0)
-		return 0;
+/* Appends bytes; their offset. */
+static uint32_t put(struct blob *b, const void *data, size_t size)
+{
+	size_t at = b->out->size;
+
+	b->failed |= at + size > UINT32_MAX || buffer_append(b->out, data, size) < 0;
 	return (uint32_t)at;
 }
 
-static uint32_t put_string(struct buffer *b, const char *text)
+/* The same at a place that is aligned for any number. */
+static uint32_t put_array(struct blob *b, const void *data, size_t size)
 {
-	size_t at = b->size;
+	static const char zeros[8];
 
-	return at < UINT32_MAX && buffer_append(b, text, strlen(text) + 1) == 0 ? (uint32_t)at : 0;
+	put(b, zeros, (8 - b->out->size % 8) % 8);
+	return put(b, data, size);
 }
 
-static int put_list(struct buffer *b, char *const *list, size_t count, uint32_t *ret)
+static uint32_t put_string(struct blob *b, const char *text)
+{
+	return put(b, text, strlen(text) + 1);
+}
+
+static uint32_t put_list(struct blob *b, char *const *list, size_t count)
 {
 	_cleanup_free_ uint32_t *offsets = calloc(count + 1, sizeof *offsets);
 
-	if (!offsets)
-		return -ENOMEM;
-	for (size_t i = 0; i < count; i++)
-		if ((offsets[i] = put_string(b, list[i])) == 0)
-			return -ENOMEM;
-	*ret = put(b, offsets, (count + 1) * sizeof *offsets);
-	return *ret ? 0 : -ENOMEM;
+	b->failed |= !offsets;
+	for (size_t i = 0; offsets && i < count; i++)
+		offsets[i] = put_string(b, list[i]);
+	return offsets ? put_array(b, offsets, (count + 1) * sizeof *offsets) : 0;
 }
 
-static uint32_t put_tmpfs_options(struct buffer *b, const struct mount *m, uid_t uid, gid_t gid)
+/* One of a list of mount options, which ends with an empty one. */
+static void put_option(struct blob *b, const char *format, ...) PRINTF_LIKE(2, 3);
+static void put_option(struct blob *b, const char *format, ...)
 {
-	_cleanup_buffer_ struct buffer options = {0};
+	char text[64];
+	va_list ap;
 
-	if (buffer_printf(&options, "mode=%o%cuid=%u%cgid=%u%c", m->mode, 0, uid, 0, gid, 0) < 0 ||
-	    (m->size && m->size != LIMIT_NONE &&
-	     buffer_printf(&options, "size=%llu%c", (unsigned long long)m->size, 0) < 0) ||
-	    (m->inodes && m->inodes != LIMIT_NONE &&
-	     buffer_printf(&options, "nr_inodes=%llu%c", (unsigned long long)m->inodes, 0) < 0) ||
-	    buffer_append(&options, "", 1) < 0)
-		return 0;
-	return put(b, options.data, options.size);
+	va_start(ap, format);
+	vsnprintf(text, sizeof text, format, ap);
+	va_end(ap);
+	put_string(b, text);
 }
 
-static uint32_t put_source_option(struct buffer *b, const char *device)
+static uint32_t put_tmpfs_options(struct blob *b, const struct mount *m, uid_t uid, gid_t gid)
 {
-	_cleanup_buffer_ struct buffer options = {0};
+	uint32_t at = (uint32_t)b->out->size;
 
-	if (buffer_printf(&options, "source=%s%c%c", device, 0, 0) < 0)
-		return 0;
-	return put(b, options.data, options.size);
+	put_option(b, "mode=%o", m->mode);
+	put_option(b, "uid=%u", uid);
+	put_option(b, "gid=%u", gid);
+	if (m->size && m->size != LIMIT_NONE)
+		put_option(b, "size=%llu", (unsigned long long)m->size);
+	if (m->inodes && m->inodes != LIMIT_NONE)
+		put_option(b, "nr_inodes=%llu", (unsigned long long)m->inodes);
+	put_string(b, "");
+	return at;
 }
 
-static const enum spec_kind kinds[] = {
-	[MOUNT_DIR] = SPEC_DIR,	    [MOUNT_FILE] = SPEC_FILE,	    [MOUNT_LINK] = SPEC_LINK,
-	[MOUNT_TMPFS] = SPEC_TMPFS, [MOUNT_PROC] = SPEC_PROC,	    [MOUNT_DEVICE] = SPEC_DEVICE,
-	[MOUNT_BIND] = SPEC_BIND,   [MOUNT_OVERLAY] = SPEC_OVERLAY, [MOUNT_SAME] = SPEC_SAME,
-	[MOUNT_DISK] = SPEC_DISK,
-};
+static uint32_t put_source_option(struct blob *b, const char *device)
+{
+	uint32_t at = (uint32_t)b->out->size;
 
-static int put_mount(struct buffer *b, const struct plan *plan, const struct sandbox_options *o,
-		     const struct mount *m, const struct mount_fact *fact, int idmap, struct spec_mount *s)
+	put_option(b, "source=%s", device);
+	put_string(b, "");
+	return at;
+}
+
+static void put_mount(struct blob *b, const struct plan *plan, const struct sandbox_options *o,
+		      const struct mount *m, const struct mount_fact *fact, int idmap, struct spec_mount *s)
 {
 	const char *source = fact->source ? fact->source : m->source;
 	/* A tmpfs is made by init: as root before it has entered the analysis's user namespace. */
@@ -80,45 +96,37 @@ static int put_mount(struct buffer *b, const struct plan *plan, const struct san
 	gid_t gid = plan->use_userns_first ? SANDBOX_GID : o->host_gid;
 
 	*s = (struct spec_mount){
-		.kind = kinds[m->kind],
+		.kind = m->kind,
 		.flags = (m->writable ? SPEC_WRITABLE : 0) | (m->optional ? SPEC_OPTIONAL : 0),
 		.mode = m->mode,
 		.idmap = idmap,
 		.device = fact->inode ? fact->device : m->device,
 		.inode = fact->inode ? fact->inode : m->inode,
+		.source = source ? put_string(b, source) : 0,
+		.target = put_string(b, m->target),
 	};
-	if (source && (s->source = put_string(b, source)) == 0)
-		return -ENOMEM;
-	if ((s->target = put_string(b, m->target)) == 0)
-		return -ENOMEM;
 	if (m->kind == MOUNT_FILE) {
 		s->content_size = (uint32_t)m->content_size;
-		if ((s->content = put(b, m->content ? m->content : "", m->content_size)) == 0)
-			return -ENOMEM;
+		s->content = put(b, m->content ? m->content : "", m->content_size);
 	}
-	if (m->kind == MOUNT_DISK && source && (s->data = put_source_option(b, source)) == 0)
-		return -ENOMEM;
-	if ((m->kind == MOUNT_TMPFS || (m->kind == MOUNT_DISK && !source)) &&
-	    (s->data = put_tmpfs_options(b, m, uid, gid)) == 0)
-		return -ENOMEM;
-	return 0;
+	if (m->kind == MOUNT_DISK && source)
+		s->data = put_source_option(b, source);
+	else if (m->kind == MOUNT_DISK || m->kind == MOUNT_TMPFS)
+		s->data = put_tmpfs_options(b, m, uid, gid);
 }
 
-static int put_mounts(struct buffer *b, const struct plan *plan, const struct sandbox_options *o,
-		      const int *idmaps, struct spec *spec)
+static void put_mounts(struct blob *b, const struct plan *plan, const struct sandbox_options *o,
+		       const int *idmaps, struct spec *spec)
 {
 	static const struct mount_fact nothing;
 	_cleanup_free_ struct spec_mount *list = calloc(plan->n_mounts + 1, sizeof *list);
 
-	if (!list)
-		return -ENOMEM;
-	for (size_t i = 0; i < plan->n_mounts; i++)
-		if (put_mount(b, plan, o, &plan->mounts[i], o->facts ? &o->facts[i] : &nothing, idmaps[i],
-			      &list[i]) < 0)
-			return -ENOMEM;
+	b->failed |= !list;
+	for (size_t i = 0; list && i < plan->n_mounts; i++)
+		put_mount(b, plan, o, &plan->mounts[i], o->facts ? &o->facts[i] : &nothing, idmaps[i],
+			  &list[i]);
 	spec->n_mounts = (uint32_t)plan->n_mounts;
-	spec->mounts = put(b, list, (plan->n_mounts + 1) * sizeof *list);
-	return spec->mounts ? 0 : -ENOMEM;
+	spec->mounts = list ? put_array(b, list, (plan->n_mounts + 1) * sizeof *list) : 0;
 }
 
 /* No one may raise a hard limit without a right that even root may lack: what is higher already is cut there. */
@@ -131,7 +139,7 @@ static uint64_t below_hard(int resource, uint64_t value)
 	return value < now.rlim_max ? value : now.rlim_max;
 }
 
-static int put_rlimits(struct buffer *b, const struct limits *limits, struct spec *spec)
+static void put_rlimits(struct blob *b, const struct limits *limits, struct spec *spec)
 {
 	/* 1, not 0: where the host pipes core dumps to a program, only 1 keeps that program from being started. */
 	struct spec_rlimit list[8] = {{.resource = RLIMIT_CORE, .value = 1},
@@ -161,12 +169,11 @@ static int put_rlimits(struct buffer *b, const struct limits *limits, struct spe
 			.resource = RLIMIT_NOFILE,
 			.value = below_hard(RLIMIT_NOFILE, limits->value[LIMIT_OPEN_FILES])};
 	spec->n_rlimits = n;
-	spec->rlimits = put(b, list, sizeof list);
-	return spec->rlimits ? 0 : -ENOMEM;
+	spec->rlimits = put_array(b, list, sizeof list);
 }
 
-static int fill(struct buffer *b, const struct plan *plan, const struct sandbox_options *o, const int *idmaps,
-		struct spec *spec)
+static void fill(struct blob *b, const struct plan *plan, const struct sandbox_options *o, const int *idmaps,
+		 struct spec *spec)
 {
 	char *writable[] = {plan->workspace, (char *)"/tmp", (char *)"/dev/shm"};
 
@@ -174,24 +181,19 @@ static int fill(struct buffer *b, const struct plan *plan, const struct sandbox_
 	spec->n_env = (uint32_t)strv_length(plan->env);
 	spec->n_writable = ARRAY_SIZE(writable);
 	spec->n_filter = filter_length;
-	if (put_list(b, plan->command, spec->n_argv, &spec->argv) < 0 ||
-	    put_list(b, plan->env, spec->n_env, &spec->env) < 0 ||
-	    put_list(b, writable, spec->n_writable, &spec->writable) < 0 ||
-	    put_mounts(b, plan, o, idmaps, spec) < 0 || put_rlimits(b, &plan->limits, spec) < 0)
-		return -ENOMEM;
+	spec->argv = put_list(b, plan->command, spec->n_argv);
+	spec->env = put_list(b, plan->env, spec->n_env);
+	spec->writable = put_list(b, writable, spec->n_writable);
+	put_mounts(b, plan, o, idmaps, spec);
+	put_rlimits(b, &plan->limits, spec);
 	spec->program = put_string(b, plan->program);
 	spec->directory = put_string(b, plan->workspace);
 	spec->hostname = put_string(b, hostname);
-	spec->filter = put(b, filter_code, filter_length * sizeof filter_code[0]);
-	if (!spec->program || !spec->directory || !spec->hostname || !spec->filter)
-		return -ENOMEM;
+	spec->filter = put_array(b, filter_code, filter_length * sizeof filter_code[0]);
 	if (o->cpus) {
 		spec->n_cpus = (uint32_t)o->n_cpus;
-		spec->cpus = put(b, o->cpus, o->n_cpus);
-		if (!spec->cpus)
-			return -ENOMEM;
+		spec->cpus = put_array(b, o->cpus, o->n_cpus);
 	}
-	return 0;
 }
 
 int spec_build(const struct plan *plan, const struct sandbox_options *o, const int *idmaps, bool own_userns,
@@ -210,8 +212,11 @@ int spec_build(const struct plan *plan, const struct sandbox_options *o, const i
 		.wall_ns = plan->limits.value[LIMIT_WALL],
 		.grace_ns = plan->limits.value[LIMIT_GRACE],
 	};
+	struct blob blob = {.out = ret};
 
-	if (buffer_append(ret, &spec, sizeof spec) < 0 || fill(ret, plan, o, idmaps, &spec) < 0)
+	put(&blob, &spec, sizeof spec);
+	fill(&blob, plan, o, idmaps, &spec);
+	if (blob.failed)
 		return error_memory(err);
 	spec.size = (uint32_t)ret->size;
 	memcpy(ret->data, &spec, sizeof spec);

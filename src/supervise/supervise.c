@@ -32,7 +32,7 @@ struct watch {
 	struct loop *loop;
 	struct source *out[STREAM_COUNT], *report, *sampler, *disk, *backstop, *cancel;
 	struct capture capture[STREAM_COUNT];
-	struct supervise_report last; /* what the command itself used, where there is no cgroup */
+	struct command_report last; /* what the command itself used, where there is no cgroup */
 	uint64_t progress_at;
 	uint64_t disk_bytes, disk_files, disk_wait; /* at the last look */
 	uint64_t disk_cost;			    /* of the look that is under way */
@@ -99,7 +99,7 @@ static bool has_cause(const struct evidence *e)
 static int read_reports(struct watch *w)
 {
 	struct evidence *e = &w->result->evidence;
-	struct supervise_report r;
+	struct command_report r;
 	int n;
 
 	while ((n = w->job->read_report(w->job->arg, &r)) == 1) {

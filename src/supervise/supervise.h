@@ -15,13 +15,6 @@
 #include "usage.h"
 #include "verdict.h"
 
-struct supervise_report {
-	bool deadline; /* the wall clock ran out, SIGTERM was sent */
-	bool ended;
-	int status; /* wait status */
-	int64_t cpu_user_ns, cpu_system_ns, maxrss_bytes;
-};
-
 struct supervise_job {
 	int pidfd;
 	int report_fd;
@@ -35,9 +28,9 @@ struct supervise_job {
 	uint64_t started;	     /* clock_now() */
 
 	void *arg;
-	int (*read_report)(void *arg, struct supervise_report *ret); /* 1, 0 at the end, -EAGAIN */
-	void (*terminate)(void *arg);				     /* SIGTERM, grace, then the end */
-	void (*kill)(void *arg);				     /* the end */
+	int (*read_report)(void *arg, struct command_report *ret); /* 1, 0 at the end, negative: none now */
+	void (*terminate)(void *arg);				   /* SIGTERM, grace, then the end */
+	void (*kill)(void *arg);				   /* the end */
 	/* Bytes and files in use, stopping early beyond the limits; NULL: not watched. 1: there is more that cannot be looked
 	 * into, which counts as over the limit; -EINPROGRESS: not done, to be called again soon; -ESTALE and other
 	 * failures: what was seen is not all. */

@@ -24,7 +24,7 @@ struct job {
 	uint64_t looked, shortest; /* the last look, and the shortest time between two */
 };
 
-static int read_report(void *arg, struct supervise_report *ret)
+static int read_report(void *arg, struct command_report *ret)
 {
 	struct job *j = arg;
 	ssize_t n = recv(j->report[0], ret, sizeof *ret, MSG_DONTWAIT);
@@ -58,7 +58,7 @@ static int measure(void *arg, uint64_t *ret_bytes, uint64_t *ret_files)
 	return 0;
 }
 
-static void report(int fd, struct supervise_report r)
+static void report(int fd, struct command_report r)
 {
 	if (send(fd, &r, sizeof r, 0) != sizeof r)
 		_exit(1);
@@ -137,13 +137,13 @@ static void sleeps(int fd)
 
 static void exits_3(int fd)
 {
-	report(fd, (struct supervise_report){.ended = true, .status = 3 << 8, .cpu_user_ns = 7000000});
+	report(fd, (struct command_report){.ended = true, .status = 3 << 8, .cpu_user_ns = 7000000});
 }
 
 static void meets_its_deadline(int fd)
 {
-	report(fd, (struct supervise_report){.deadline = true});
-	report(fd, (struct supervise_report){.ended = true, .status = SIGTERM});
+	report(fd, (struct command_report){.deadline = true});
+	report(fd, (struct command_report){.ended = true, .status = SIGTERM});
 }
 
 static void test_the_exit_status_is_what_pid_1_reported(void **state)

@@ -308,7 +308,7 @@ static enum reaped reap(int command)
 			struct {
 				int64_t seconds, micro;
 			} user, system;
-			int64_t maxrss, other[13];
+			int64_t other[14];
 		} usage;
 		int status;
 		long pid = SYS4(__NR_wait4, -1, &status, WNOHANG | __WALL, &usage);
@@ -321,7 +321,6 @@ static enum reaped reap(int command)
 		r.value = status;
 		r.cpu_user_us = (uint64_t)(usage.user.seconds * 1000000 + usage.user.micro);
 		r.cpu_system_us = (uint64_t)(usage.system.seconds * 1000000 + usage.system.micro);
-		r.maxrss_kib = (uint64_t)usage.maxrss;
 		report(&r);
 		return REAPED_COMMAND;
 	}

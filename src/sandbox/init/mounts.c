@@ -15,10 +15,6 @@
 #include <linux/openat2.h>
 #include <linux/stat.h>
 
-#define ENOENT_ 2L
-#define EEXIST_ 17L
-#define EROFS_	30L
-
 enum { MOUNTS_MAX = 900 }; /* a descriptor for each, and 1024 is what a process usually has */
 
 static int sources[MOUNTS_MAX];
@@ -67,10 +63,10 @@ static void sources_open(void)
 		long fd, r;
 
 		sources[i] = -1;
-		if (m[i].kind != SPEC_BIND && m[i].kind != SPEC_OVERLAY && m[i].kind != SPEC_DEVICE)
+		if (m[i].kind != MOUNT_BIND && m[i].kind != MOUNT_OVERLAY && m[i].kind != MOUNT_DEVICE)
 			continue;
 		fd = open_how(AT_FDCWD, source, O_PATH, RESOLVE_NO_SYMLINKS | RESOLVE_NO_MAGICLINKS);
-		if (fd == -ENOENT_ && m[i].flags & SPEC_OPTIONAL)
+		if (fd == -ENOENT && m[i].flags & SPEC_OPTIONAL)
 			continue;
 		if (fd < 0)
 			fail("open", source, fd);
@@ -81,7 +77,7 @@ static void sources_open(void)
 			fail_replaced(source);
 		sources[i] = (int)fd;
 		parents[i] =
-			m[i].kind == SPEC_OVERLAY && !is_directory((int)fd) ? parent_open(source, &st) : -1;
+			m[i].kind == MOUNT_OVERLAY && !is_directory((int)fd) ? parent_open(source, &st) : -1;
 	}
 }
 
@@ -131,7 +127,7 @@ static void proc_mask(const char *target)
 	for (size_t i = 0; i < sizeof masked / sizeof masked[0]; i++) {
 		long at = open_how((int)dir, masked[i], O_PATH, RESOLVE_NO_SYMLINKS), fd, r;
 
-		if (at == -ENOENT_)
+		if (at == -ENOENT)
 			continue;
 		if (at < 0)
 			fail("open in /proc", masked[i], at);
@@ -224,7 +220,7 @@ static void file_make(const struct spec_mount *m)
 	while (*target == '/')
 		target++;
 	fd = file_create(target, m->mode);
-	if (fd == -EEXIST_ || fd == -EROFS_) {
+	if (fd == -EEXIST || fd == -EROFS) {
 		covers = 1;
 		fd = file_create(".file", m->mode);
 	}
@@ -249,7 +245,7 @@ static void link_make(const struct spec_mount *m)
 	while (*target == '/')
 		target++;
 	r = SYS3(__NR_symlinkat, spec_string(m->source), root, target);
-	if (r < 0 && r != -EEXIST_)
+	if (r < 0 && r != -EEXIST)
 		fail("link", target, r);
 }
 
@@ -336,39 +332,39 @@ void mounts_make(void)
 	sources_open();
 	root_make();
 	for (uint32_t i = 0; i < spec->n_mounts; i++, m++) {
-		int host = m->kind == SPEC_BIND || m->kind == SPEC_OVERLAY || m->kind == SPEC_DEVICE;
+		int host = m->kind == MOUNT_BIND || m->kind == MOUNT_OVERLAY || m->kind == MOUNT_DEVICE;
 
 		if (host && sources[i] < 0)
 			continue;
 		switch (m->kind) {
-		case SPEC_DIR:
+		case MOUNT_DIR:
 			directory_make(m);
 			break;
-		case SPEC_FILE:
+		case MOUNT_FILE:
 			file_make(m);
 			break;
-		case SPEC_LINK:
+		case MOUNT_LINK:
 			link_make(m);
 			break;
-		case SPEC_TMPFS:
+		case MOUNT_TMPFS:
 			tmpfs_mount(m);
 			break;
-		case SPEC_PROC:
+		case MOUNT_PROC:
 			proc_mount(m);
 			break;
-		case SPEC_DEVICE:
+		case MOUNT_DEVICE:
 			device_mount(m, sources[i]);
 			break;
-		case SPEC_BIND:
+		case MOUNT_BIND:
 			bind_mount(m, sources[i]);
 			break;
-		case SPEC_OVERLAY:
+		case MOUNT_OVERLAY:
 			overlay_mount(m, i, sources[i], parents[i]);
 			break;
-		case SPEC_SAME:
+		case MOUNT_SAME:
 			same_mount(m);
 			break;
-		case SPEC_DISK:
+		case MOUNT_DISK:
 			disk_mount(m);
 			break;
 		}
@@ -377,7 +373,7 @@ void mounts_make(void)
 	}
 	m = spec_at(spec->mounts);
 	for (uint32_t i = 0; i < spec->n_mounts; i++, m++)
-		if (m->kind == SPEC_TMPFS && !(m->flags & SPEC_WRITABLE))
+		if (m->kind == MOUNT_TMPFS && !(m->flags & SPEC_WRITABLE))
 			tmpfs_seal(m);
 	root_enter();
 	layer(1, "mount namespace", "a root of its own, read-only");

@@ -78,7 +78,7 @@ static long overlay_make(int lower, int empty)
 /* The overlay over a directory, with its owner mapped to the analysis where that can be; -errno if there can be none. */
 static long overlay_over(int directory, int idmap, const char *target)
 {
-	long empty = open_inside("/mnt", O_PATH), lower, fd = -22;
+	long empty = open_inside("/mnt", O_PATH), lower, fd = -EINVAL;
 
 	if (empty < 0)
 		fail("open the empty layer", "/mnt", empty);
