@@ -35,7 +35,7 @@ static void format_message(struct error *err, enum error_kind kind, int errnum, 
 {
 	err->kind = kind;
 	err->errnum = errnum;
-	err->is_here = false;
+	err->is_here = err->is_damaged = false;
 	vsnprintf(err->message, sizeof err->message, format, ap);
 }
 
@@ -89,6 +89,25 @@ int error_here(struct error *err, int r)
 {
 	if (err)
 		err->is_here = true;
+	return r;
+}
+
+int error_refuse_here(struct error *err, const char *format, ...)
+{
+	va_list ap;
+
+	if (!err)
+		return -EINVAL;
+	va_start(ap, format);
+	format_message(err, ERROR_REFUSED, 0, format, ap);
+	va_end(ap);
+	return error_here(err, -EINVAL);
+}
+
+int error_damaged(struct error *err, int r)
+{
+	if (err)
+		err->is_damaged = true;
 	return r;
 }
 

@@ -35,6 +35,7 @@ struct error {
 	int errnum;	   /* 0 where no system call was involved */
 	const char *stage; /* a string constant, set by run: "plan", "workspace", "sandbox", … or NULL */
 	bool is_here;	   /* what is in the way is this host's: another one, or a later day, may do it */
+	bool is_damaged;   /* what was written down cannot be read, and no later try will read it */
 	char message[1024];
 };
 
@@ -62,6 +63,10 @@ int error_prefix(struct error *err, int r, const char *format, ...) PRINTF_LIKE(
 
 /* Marks what is there as an obstacle of this host, which its kind does not tell. Returns r. err may be NULL. */
 int error_here(struct error *err, int r);
+/* ERROR_REFUSED, marked so. */
+int error_refuse_here(struct error *err, const char *format, ...) PRINTF_LIKE(2, 3);
+/* Marks what is there as damage. Returns r. err may be NULL. */
+int error_damaged(struct error *err, int r);
 /* Is it of this moment or of this host: marked so, somebody else's now, a full disk, too many files, a ledger that does not
  * answer? Then it may be tried again, here or elsewhere, and says nothing about what was asked. */
 bool error_is_passing(const struct error *err);

@@ -145,6 +145,65 @@ char *path_real_trusted(const char *path)
 	return fd_path(fd);
 }
 
+int file_unlock(int dirfd, const char *name, int flags, mode_t mode)
+{
+	_cleanup_close_ int fd = file_open_beneath(dirfd, name, O_PATH | O_NOFOLLOW | flags, 0);
+	char self[64];
+
+	if (fd < 0)
+		return fd;
+	snprintf(self, sizeof self, "/proc/self/fd/%d", fd);
+	return chmod(self, mode) < 0 ? -errno : 0;
+}
+
+int file_open_parent(int top, const char *path, file_step_fn step_down, void *arg, const char **ret_name,
+		     struct error *err)
+{
+	_cleanup_close_ int at = top;
+	const char *slash;
+
+	for (; (slash = strchr(path, '/')); path = slash + 1) {
+		_cleanup_free_ char *name = strndup(path, (size_t)(slash - path));
+		int next = name ? step_down(arg, at, name, err) : error_memory(err);
+
+		if (next < 0)
+			return next;
+		fd_close(at);
+		at = next;
+	}
+	*ret_name = path;
+	return TAKE_FD(at);
+}
+
+int file_write_at(int fd, const void *data, size_t size, off_t at)
+{
+	const char *p = data;
+
+	while (size > 0) {
+		ssize_t n = pwrite(fd, p, size, at);
+
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n < 0)
+			return -errno;
+		p += n;
+		size -= (size_t)n;
+		at += n;
+	}
+	return 0;
+}
+
+ssize_t file_read_small(int dirfd, const char *path, char *out, size_t room)
+{
+	_cleanup_close_ int fd = openat(dirfd, path, O_RDONLY | O_CLOEXEC);
+	ssize_t n = fd < 0 ? -1 : read(fd, out, room - 1);
+
+	if (n < 0)
+		return -errno;
+	out[n] = 0;
+	return n;
+}
+
 int file_write_all(int fd, const void *data, size_t size)
 {
 	const char *p = data;
@@ -303,6 +362,27 @@ int file_open_own(int dirfd, const char *name, int flags)
 	return TAKE_FD(fd);
 }
 
+DIR *dir_list(int dirfd)
+{
+	_cleanup_close_ int fd = openat(dirfd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	DIR *dir = fd < 0 ? NULL : fdopendir(fd);
+
+	if (dir)
+		TAKE_FD(fd);
+	return dir;
+}
+
+void dir_unlist(DIR *dir)
+{
+	if (dir)
+		closedir(dir);
+}
+
+bool name_is_dots(const char *name)
+{
+	return strcmp(name, ".") == 0 || strcmp(name, "..") == 0;
+}
+
 int dir_make_private(const char *path, struct error *err)
 {
 	_cleanup_free_ char *copy = strdup(path);
@@ -346,6 +426,11 @@ char *path_join(const char *a, const char *b)
 	if (asprintf(&path, "%s%s%s", a, n && a[n - 1] == '/' ? "" : "/", b) < 0)
 		return NULL;
 	return path;
+}
+
+char *path_from(const char *directory, const char *path)
+{
+	return *path == '/' ? strdup(path) : path_join(directory, path);
 }
 
 bool path_is_below(const char *path, const char *base)

@@ -5,6 +5,7 @@
 #ifndef BASE_FILE_H
 #define BASE_FILE_H
 
+#include <dirent.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <sys/stat.h>
@@ -30,7 +31,20 @@ char *path_real_trusted(const char *path);
 /* openat2() beneath dirfd with RESOLVE_BENEATH | NO_MAGICLINKS: links and other mounts, as long as they stay there. -errno. */
 int file_open_within(int dirfd, const char *path, int flags);
 
-int file_write_all(int fd, const void *data, size_t size); /* -errno */
+/* What its owner has locked gets a mode, by its name beneath dirfd and without being opened. 0, -errno. */
+int file_unlock(int dirfd, const char *name, int flags, mode_t mode);
+
+/* One step down: the directory name in at, as a new descriptor; negative with err set. */
+typedef int (*file_step_fn)(void *arg, int at, const char *name, struct error *err);
+/* The directory that the last component of a relative path lies in, found by a step for each component before it. top is
+ * taken over, also on failure. *ret_name: that last component. */
+int file_open_parent(int top, const char *path, file_step_fn step, void *arg, const char **ret_name,
+		     struct error *err);
+
+int file_write_all(int fd, const void *data, size_t size);	    /* -errno */
+int file_write_at(int fd, const void *data, size_t size, off_t at); /* likewise */
+/* A small file of the kernel's in one read, NUL-terminated; its length or -errno. */
+ssize_t file_read_small(int dirfd, const char *path, char *out, size_t room);
 /* A sealed memory file with this content, close-on-exec, executable wherever the host lets memory be. A descriptor. */
 int file_in_memory(const char *name, const void *data, size_t size, bool executable, struct error *err);
 /* Exactly size bytes from where from stands to where to does, by the kernel. -ENODATA if there are fewer; -errno. */
@@ -56,6 +70,13 @@ int file_replace_with(int dirfd, const char *name, file_fill_fn fill, void *arg,
 int dir_make_own(int dirfd, const char *name, mode_t mode);
 int file_open_own(int dirfd, const char *name, int flags);
 
+/* The entries of a directory, by a description of its own; NULL with errno. */
+DIR *dir_list(int dirfd);
+void dir_unlist(DIR *dir); /* NULL is fine */
+DEFINE_CLEANUP(DIR *, dir_unlist);
+#define _cleanup_dir_ _cleanup_(dir_unlistp)
+bool name_is_dots(const char *name); /* "." and ".." */
+
 /* mkdir -p for our own directories (state, ledger): made 0700 whatever the umask; existing ones are kept. */
 int dir_make_private(const char *path, struct error *err);
 
@@ -64,6 +85,8 @@ char *fd_path(int fd);
 
 /* Text joined: "a" + "/" + "b"; NULL if memory is out. */
 char *path_join(const char *a, const char *b);
+/* A copy of path, which starts in directory unless it is absolute; NULL if memory is out. */
+char *path_from(const char *directory, const char *path);
 /* True if path is base or lies below it; both canonical and absolute. */
 bool path_is_below(const char *path, const char *base);
 bool path_has_dot_dot(const char *path); /* one of its parts is ".." */

@@ -16,7 +16,8 @@ static bool is_octal(char c)
 	return c >= '0' && c <= '7';
 }
 
-void mountinfo_unescape(char *text)
+/* The kernel writes space, tab, newline and backslash as a backslash with three octal digits. In place. */
+static void unescape(char *text)
 {
 	char *to = text;
 
@@ -33,7 +34,7 @@ void mountinfo_unescape(char *text)
 }
 
 /* "31 23 0:28 / /sys/fs/cgroup rw,relatime shared:9 - tmpfs tmpfs rw": the number of optional fields varies. */
-static bool line_parse(char *line, uint64_t *ret_id, char **ret_path, char **ret_type)
+bool mountinfo_parse_line(char *line, struct mountinfo_line *ret)
 {
 	char *fields[FIELDS_MAX], *rest = NULL;
 	int n = 0, dash = 0;
@@ -45,10 +46,14 @@ static bool line_parse(char *line, uint64_t *ret_id, char **ret_path, char **ret
 	}
 	if (!dash || dash + 1 >= n)
 		return false;
-	*ret_id = strtoull(fields[0], NULL, 10);
-	*ret_path = fields[4];
-	*ret_type = fields[dash + 1];
-	mountinfo_unescape(*ret_path);
+	*ret = (struct mountinfo_line){.id = strtoull(fields[0], NULL, 10),
+				       .root = fields[3],
+				       .point = fields[4],
+				       .options = fields[5],
+				       .type = fields[dash + 1],
+				       .super_options = dash + 3 < n ? fields[dash + 3] : (char *)""};
+	unescape(ret->root);
+	unescape(ret->point);
 	return true;
 }
 
@@ -66,16 +71,15 @@ int mountinfo_parse(char *text, struct mountinfo *ret)
 	char *rest = NULL;
 
 	for (char *line = strtok_r(text, "\n", &rest); line; line = strtok_r(NULL, "\n", &rest)) {
+		struct mountinfo_line l;
 		struct mount_point *p;
-		char *path, *type;
-		uint64_t id;
 
-		if (!line_parse(line, &id, &path, &type))
+		if (!mountinfo_parse_line(line, &l))
 			continue;
 		p = ARRAY_ADD(m.points, m.count);
 		if (!p)
 			return -ENOMEM;
-		*p = (struct mount_point){.path = strdup(path), .type = strdup(type), .id = id};
+		*p = (struct mount_point){.path = strdup(l.point), .type = strdup(l.type), .id = l.id};
 		if (!p->path || !p->type)
 			return -ENOMEM;
 	}

@@ -29,8 +29,13 @@ int mountinfo_parse(char *text, struct mountinfo *ret);
 void mountinfo_done(struct mountinfo *m);
 #define _cleanup_mountinfo_ _cleanup_(mountinfo_done)
 
-/* The kernel writes space, tab, newline and backslash as a backslash with three octal digits. In place. */
-void mountinfo_unescape(char *text);
+/* One line of it, cut to pieces; false: it is none. */
+struct mountinfo_line {
+	uint64_t id;
+	char *root, *point;		      /* as they are, unescaped */
+	char *options, *type, *super_options; /* the last one "" where there is none */
+};
+bool mountinfo_parse_line(char *line, struct mountinfo_line *ret);
 
 /* The next mount point strictly below path that is not hidden by another mount, from *at on (0 at first); NULL at the end.
  * One that we may not look at counts. */

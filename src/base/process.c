@@ -1,5 +1,6 @@
 #include "process.h"
 #include "digest.h"
+#include "file.h"
 #include "text.h"
 
 #include <errno.h>
@@ -12,28 +13,13 @@
 #include <sys/syscall.h>
 #include <sys/utsname.h>
 
-/* Reads a small file of the kernel's in one read; the length or -errno. */
-static ssize_t read_small(const char *path, char *out, size_t room)
-{
-	_cleanup_close_ int fd = open(path, O_RDONLY | O_CLOEXEC);
-	ssize_t n;
-
-	if (fd < 0)
-		return -errno;
-	n = read(fd, out, room - 1);
-	if (n < 0)
-		return -errno;
-	out[n] = 0;
-	return n;
-}
-
 int process_identify(pid_t pid, struct process_id *ret)
 {
 	char path[32], text[1024], *p, state;
 	unsigned long long start;
 
 	snprintf(path, sizeof path, "/proc/%d/stat", (int)pid);
-	if (read_small(path, text, sizeof text) < 0)
+	if (file_read_small(AT_FDCWD, path, text, sizeof text) < 0)
 		return -ESRCH;
 	/* The name in parentheses may contain anything: what counts begins after the last one. */
 	p = strrchr(text, ')');
@@ -61,6 +47,13 @@ int process_open(const struct process_id *id)
 	return TAKE_FD(fd);
 }
 
+bool process_is_gone(const struct process_id *id)
+{
+	_cleanup_close_ int fd = process_open(id);
+
+	return fd == -ESRCH;
+}
+
 int pidfd_kill(int pidfd, int signal)
 {
 	return syscall(SYS_pidfd_send_signal, pidfd, signal, NULL, 0) < 0 ? -errno : 0;
@@ -81,7 +74,7 @@ int pidfd_wait(int pidfd, int timeout_ms)
 
 void boot_id(char out[BOOT_ID_SIZE])
 {
-	if (read_small("/proc/sys/kernel/random/boot_id", out, BOOT_ID_SIZE) < 0)
+	if (file_read_small(AT_FDCWD, "/proc/sys/kernel/random/boot_id", out, BOOT_ID_SIZE) < 0)
 		out[0] = 0;
 	out[strcspn(out, "\n")] = 0;
 }
@@ -91,7 +84,7 @@ void machine_id(char out[MACHINE_ID_SIZE])
 	uint8_t hash[DIGEST_SIZE];
 	struct utsname u;
 
-	if (read_small("/etc/machine-id", out, MACHINE_ID_SIZE) == MACHINE_ID_SIZE - 1)
+	if (file_read_small(AT_FDCWD, "/etc/machine-id", out, MACHINE_ID_SIZE) == MACHINE_ID_SIZE - 1)
 		return;
 	uname(&u);
 	digest_bytes(u.nodename, strlen(u.nodename), hash);

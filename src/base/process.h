@@ -22,6 +22,8 @@ int process_identify(pid_t pid, struct process_id *ret); /* -ESRCH if it is gone
 /* A pidfd for exactly this process, or -ESRCH if it is gone or the pid belongs to another now; -errno. A zombie
  * counts as gone. */
 int process_open(const struct process_id *id);
+/* Is it? Not if that cannot be told. */
+bool process_is_gone(const struct process_id *id);
 int pidfd_kill(int pidfd, int signal); /* 0, -ESRCH, -errno */
 /* Waits until every process of it is gone; 0, -ETIMEDOUT, -errno. timeout_ms -1: for ever. */
 int pidfd_wait(int pidfd, int timeout_ms);

@@ -54,31 +54,15 @@ static int fail(struct error *err, int errnum, const char *doing, const char *na
 	return error_system(err, errnum, "cannot %s '%s'", doing, shown);
 }
 
-/* The directory of `path` beneath base, made where it is missing. No link on the way is followed. */
-static int open_parent(int base, const char *path, int *ret_fd, const char **ret_name, struct error *err)
+/* A directory on the way, made where it is missing. No link is followed. */
+static int step_down(void *path, int at, const char *name, struct error *err)
 {
-	_cleanup_close_ int fd = fcntl(base, F_DUPFD_CLOEXEC, 3);
-	_cleanup_free_ char *copy = strdup(path);
-	char *part = copy, *slash;
+	int fd;
 
-	if (fd < 0 || !copy)
-		return error_memory(err);
-	while ((slash = strchr(part, '/'))) {
-		int next;
-
-		*slash = 0;
-		if (mkdirat(fd, part, 0777) < 0 && errno != EEXIST)
-			return fail(err, errno, "create directory", path);
-		next = file_open_beneath(fd, part, O_RDONLY | O_DIRECTORY, 0);
-		if (next < 0)
-			return fail(err, -next, "open the directory of", path);
-		fd_close(fd);
-		fd = next;
-		part = slash + 1;
-	}
-	*ret_fd = TAKE_FD(fd);
-	*ret_name = path + (part - copy);
-	return 0;
+	if (mkdirat(at, name, 0777) < 0 && errno != EEXIST)
+		return fail(err, errno, "create directory", path);
+	fd = file_open_beneath(at, name, O_RDONLY | O_DIRECTORY, 0);
+	return fd < 0 ? fail(err, -fd, "open the directory of", path) : fd;
 }
 
 /* Writes name in dirfd through a sibling of its own, which nobody sees under the final name before it is whole. */
@@ -150,9 +134,10 @@ int extract_output(const struct extract *x, struct ledger *ledger, const struct 
 	file = x->to ? path_join(x->to, path) : strdup(path);
 	if (!file)
 		return error_memory(err);
-	r = open_parent(base, path, &fd, &name, err);
-	if (r == 0)
-		r = write_whole(fd, name, x->force, ledger, o, err);
+	fd = file_open_parent(TAKE_FD(base), path, step_down, (void *)path, &name, err);
+	if (fd < 0)
+		return fd;
+	r = write_whole(fd, name, x->force, ledger, o, err);
 	if (r == 0)
 		*ret_file = TAKE_PTR(file);
 	return r;

@@ -234,15 +234,8 @@ static int open_directory(int dirfd, const char *name)
 	int fd = file_open_beneath(dirfd, name, O_RDONLY | flags, 0);
 	struct stat st;
 
-	if (fd == -EACCES) {
-		_cleanup_close_ int locked = file_open_beneath(dirfd, name, O_PATH | flags, 0);
-		char self[64];
-
-		snprintf(self, sizeof self, "/proc/self/fd/%d", locked);
-		if (locked < 0 || chmod(self, 0700) < 0)
-			return -EACCES;
+	if (fd == -EACCES && file_unlock(dirfd, name, flags, 0700) == 0)
 		fd = file_open_beneath(dirfd, name, O_RDONLY | flags, 0);
-	}
 	/* Read, but not search: its entries are looked up as well. */
 	if (fd >= 0 && fstat(fd, &st) == 0 && (st.st_mode & 0500) != 0500)
 		(void)fchmod(fd, 0700);

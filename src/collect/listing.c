@@ -1,4 +1,6 @@
 #include "listing.h"
+#include "array.h"
+#include "file.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -41,9 +43,9 @@ static int compare(const void *a, const void *b, void *arg)
 
 static int add(struct listing *l, int fd, const struct dirent64 *e, size_t max)
 {
-	struct listed entry = {.at = (uint32_t)l->names.size, .type = DTTOIF(e->d_type)};
+	struct listed entry = {.at = (uint32_t)l->names.size, .type = DTTOIF(e->d_type)}, *added;
 
-	if (strcmp(e->d_name, ".") == 0 || strcmp(e->d_name, "..") == 0)
+	if (name_is_dots(e->d_name))
 		return 0;
 	if (listing_size(l) + sizeof entry + strlen(e->d_name) + 1 > max) {
 		l->cut = true;
@@ -56,16 +58,10 @@ static int add(struct listing *l, int fd, const struct dirent64 *e, size_t max)
 			return errno == ENOENT ? 0 : -errno;
 		entry.type = st.st_mode & S_IFMT;
 	}
-	if ((l->count & (l->count - 1)) == 0) {
-		struct listed *more = reallocarray(l->list, l->count ? 2 * l->count : 1, sizeof *more);
-
-		if (!more)
-			return -ENOMEM;
-		l->list = more;
-	}
-	if (buffer_append(&l->names, e->d_name, strlen(e->d_name) + 1) < 0)
+	if (buffer_append(&l->names, e->d_name, strlen(e->d_name) + 1) < 0 ||
+	    !(added = ARRAY_ADD(l->list, l->count)))
 		return -ENOMEM;
-	l->list[l->count++] = entry;
+	*added = entry;
 	return 0;
 }
 

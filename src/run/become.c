@@ -208,13 +208,11 @@ int become_start(const struct identity *who, become_fn fn, void *arg, struct chi
 	int pair[2], pidfd;
 
 	if (left_count(who->uid) >= LEFT_OF_USER_MAX)
-		return error_here(
+		return error_refuse_here(
 			err,
-			error_set(
-				err, ERROR_REFUSED,
-				"processes for the user '%s' (%u) hang in a file system that does not answer: "
-				"unmount it, or end what serves it",
-				who->name, who->uid));
+			"processes for the user '%s' (%u) hang in a file system that does not answer: "
+			"unmount it, or end what serves it",
+			who->name, who->uid);
 	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) < 0)
 		return error_system(err, errno, "cannot make a socket pair");
 	/* Our handlers are not the child's to run. */
@@ -256,61 +254,4 @@ void become_end(struct child *c)
 			waitpid(c->pid, NULL, 0);
 	}
 	c->pidfd = fd_close(c->pidfd);
-}
-
-union control {
-	char room[CMSG_SPACE(sizeof(int))];
-	struct cmsghdr align;
-};
-
-int message_send(int socket, const void *data, size_t size, int fd)
-{
-	union control control = {0};
-	struct iovec part = {(void *)(uintptr_t)data, size};
-	struct msghdr message = {.msg_iov = &part, .msg_iovlen = 1};
-	ssize_t n;
-
-	if (fd >= 0) {
-		struct cmsghdr *c;
-
-		message.msg_control = &control;
-		message.msg_controllen = sizeof control;
-		c = CMSG_FIRSTHDR(&message);
-		c->cmsg_level = SOL_SOCKET;
-		c->cmsg_type = SCM_RIGHTS;
-		c->cmsg_len = CMSG_LEN(sizeof fd);
-		memcpy(CMSG_DATA(c), &fd, sizeof fd);
-	}
-	do
-		n = sendmsg(socket, &message, MSG_NOSIGNAL);
-	while (n < 0 && errno == EINTR);
-	return n < 0 ? -errno : 0;
-}
-
-ssize_t message_receive(int socket, void *data, size_t room, int timeout_ms, int *ret_fd)
-{
-	struct pollfd p = {.fd = socket, .events = POLLIN};
-	union control control;
-	struct iovec part = {data, room};
-	struct msghdr message = {
-		.msg_iov = &part, .msg_iovlen = 1, .msg_control = &control, .msg_controllen = sizeof control};
-	struct cmsghdr *c;
-	ssize_t n;
-
-	*ret_fd = -1;
-	do
-		n = poll(&p, 1, timeout_ms);
-	while (n < 0 && errno == EINTR);
-	if (n <= 0)
-		return n == 0 ? -ETIMEDOUT : -errno;
-	do
-		n = recvmsg(socket, &message, MSG_CMSG_CLOEXEC);
-	while (n < 0 && errno == EINTR);
-	if (n < 0)
-		return errno == ECONNRESET ? 0 : -errno;
-	c = CMSG_FIRSTHDR(&message);
-	if (c && c->cmsg_level == SOL_SOCKET && c->cmsg_type == SCM_RIGHTS &&
-	    c->cmsg_len == CMSG_LEN(sizeof(int)))
-		memcpy(ret_fd, CMSG_DATA(c), sizeof(int));
-	return n;
 }

@@ -13,6 +13,7 @@
 #include <sys/types.h>
 
 #include "error.h"
+#include "message.h"
 
 struct identity {
 	char *name; /* "" where the host has none for it */
@@ -48,10 +49,5 @@ int become_start(const struct identity *who, become_fn fn, void *arg, struct chi
 void become_end(struct child *c);
 /* Of one whose socket is at its end: did somebody end it? Before become_end. */
 bool become_was_killed(const struct child *c);
-
-/* One message, with a descriptor or -1. */
-int message_send(int socket, const void *data, size_t size, int fd); /* -errno */
-/* Its size, 0: the other side has ended; -ETIMEDOUT, -errno. *ret_fd is the caller's, -1: none came along. */
-ssize_t message_receive(int socket, void *data, size_t room, int timeout_ms, int *ret_fd);
 
 #endif

@@ -58,17 +58,15 @@ static int make_cgroup(struct box *b, struct error *err)
 	struct workspace *w = b->order.place->workspace;
 	size_t kept = strv_length(w->record.cgroups);
 	_cleanup_strv_ char **foreseen = NULL;
-	int r = cgroup_foresee(b->order.cgroups, plan->token, &foreseen, err);
+	int r;
 
-	if (r == 0 && foreseen[0]) {
-		r = name_cgroups(&w->record, kept, foreseen, err);
-		if (r == 0)
-			r = workspace_save(w, err);
-	}
-	if (r == 0)
-		r = cgroup_create(b->order.cgroups, plan->token, &plan->limits, plan->allow_unlimited,
-				  b->order.receipt, &b->cgroup, err);
-	return r < 0 || !b->cgroup ? r : name_cgroups(&w->record, kept, cgroup_paths(b->cgroup), err);
+	if ((r = cgroup_foresee(b->order.cgroups, plan->token, &foreseen, err)) < 0 ||
+	    (foreseen[0] &&
+	     ((r = name_cgroups(&w->record, kept, foreseen, err)) < 0 || (r = workspace_save(w, err)) < 0)) ||
+	    (r = cgroup_create(b->order.cgroups, plan->token, &plan->limits, plan->allow_unlimited,
+			       b->order.receipt, &b->cgroup, err)) < 0)
+		return r;
+	return name_cgroups(&w->record, kept, cgroup_paths(b->cgroup), err);
 }
 
 bool box_counts_cpu_time(const struct box *b)
@@ -101,11 +99,12 @@ static int take_cpus(struct box *b, struct error *err)
 	int state = b->order.place->workspace->site->state;
 	int r = limit == LIMIT_NONE ? 0 : affinity_take(state, limit, &b->affinity, err);
 
-	if (r == 0 && b->affinity.count &&
-	    receipt_add(b->order.receipt, "cpu affinity", true, "%d of the CPUs, for it alone",
-			b->affinity.count) < 0)
-		r = error_memory(err);
-	return r;
+	if (r < 0)
+		return r;
+	if (b->affinity.count && receipt_add(b->order.receipt, "cpu affinity", true,
+					     "%d of the CPUs, for it alone", b->affinity.count) < 0)
+		return error_memory(err);
+	return 0;
 }
 
 int box_open(struct box *b, const struct box_order *order, struct error *err)
@@ -113,20 +112,11 @@ int box_open(struct box *b, const struct box_order *order, struct error *err)
 	int r;
 
 	b->order = *order;
-	r = open_streams(b, err);
-	if (r < 0)
+	if ((r = open_streams(b, err)) < 0 || (r = box_learn_mounts(b, err)) < 0 ||
+	    (order->plan->own_disk && (r = box_make_disk(b, err)) < 0) || (r = make_cgroup(b, err)) < 0 ||
+	    (r = check_cpu_time(b, err)) < 0)
 		return r;
-	r = box_learn_mounts(b, err);
-	if (r < 0)
-		return r;
-	r = order->plan->own_disk ? box_make_disk(b, err) : 0;
-	if (r < 0)
-		return r;
-	r = make_cgroup(b, err);
-	if (r < 0)
-		return r;
-	r = check_cpu_time(b, err);
-	return r < 0 ? r : take_cpus(b, err);
+	return take_cpus(b, err);
 }
 
 /* ---- started ---- */
@@ -146,9 +136,11 @@ static int on_init(void *arg, const struct process_id *init, struct error *err)
 
 	place->workspace->record.init = *init;
 	r = workspace_save(place->workspace, err);
-	if (r == 0 && place->slot.fd >= 0)
+	if (r < 0)
+		return r;
+	if (place->slot.fd >= 0)
 		slot_bind(&place->slot, init);
-	return r < 0 || !b->cgroup ? r : cgroup_adopt(b->cgroup, init->pid, err);
+	return cgroup_adopt(b->cgroup, init->pid, err);
 }
 
 /* The file system is mounted, in its namespace and nowhere else. */
@@ -175,8 +167,7 @@ int box_start(struct box *b, struct error *err)
 	};
 	int r;
 
-	if (b->cgroup)
-		o.n_join = cgroup_join_fds(b->cgroup, o.join_fds);
+	o.n_join = cgroup_join_fds(b->cgroup, o.join_fds);
 	if (b->affinity.count) {
 		o.cpus = &b->affinity.cpus;
 		o.n_cpus = sizeof b->affinity.cpus;

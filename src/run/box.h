@@ -93,7 +93,7 @@ int box_learn_mounts(struct box *b, struct error *err);
 int box_make_disk(struct box *b, struct error *err);
 int box_enter_disk(struct box *b, int fd, struct error *err); /* fd becomes the box's */
 /* supervise's measure; arg is the box. */
-int box_measure(void *arg, uint64_t *ret_bytes, uint64_t *ret_files);
+enum look box_measure(void *arg, uint64_t *ret_bytes, uint64_t *ret_files);
 /* At the most that was seen, with a last look now that nothing moves any more. */
 void box_measure_last(struct box *b);
 

@@ -74,17 +74,17 @@ int box_make_disk(struct box *b, struct error *err)
 }
 
 /* It holds the limit; what is left to see is how full it is, and whether it ever was. */
-static int disk_measure(struct box *b, uint64_t *ret_bytes, uint64_t *ret_files)
+static enum look disk_measure(struct box *b, uint64_t *ret_bytes, uint64_t *ret_files)
 {
 	struct statvfs st;
 
 	if (fstatvfs(b->disk.fd, &st) < 0)
-		return -errno;
+		return LOOK_MISSED;
 	*ret_bytes = (uint64_t)(st.f_blocks - st.f_bfree) * st.f_frsize - b->disk.empty.bytes;
 	*ret_files = st.f_files - st.f_ffree - b->disk.empty.files;
 	b->use.was_full |= st.f_blocks && st.f_bavail == 0;
 	b->use.files_were_up |= st.f_files && st.f_ffree == 0;
-	return 0;
+	return LOOK_WHOLE;
 }
 
 int box_enter_disk(struct box *b, int fd, struct error *err)
@@ -136,7 +136,7 @@ static int open_writable(const struct box *b, const struct mount *m)
 	return fd < 0 ? fd : tree_open_directory(fd, m->source + strlen(scratch) + 1);
 }
 
-enum { WRITABLE_MAX = 4 };
+enum { WRITABLE_MAX = 2 };
 
 /* All that it may write: the workspace and the private /tmp. */
 static int look_begin(struct box *b)
@@ -155,48 +155,50 @@ static int look_begin(struct box *b)
 			r = fds[n];
 		n++;
 	}
-	if (r == 0)
-		r = tree_look_open(fds, n, &most, &b->look);
+	r = r < 0 ? r : tree_look_open(fds, n, &most, &b->look);
 	while (n > 0)
 		fd_close(fds[--n]);
 	return r;
 }
 
 /* A slice of a look, so that whoever cancels is heard in between. */
-static int look_on(struct box *b, uint64_t until, struct tree_size *ret)
+static enum look look_on(struct box *b, uint64_t until, struct tree_size *ret)
 {
 	int r = b->look ? 0 : look_begin(b);
 
 	if (r == 0)
 		r = tree_look_on(b->look, until, ret);
 	if (r == 1)
-		return -EINPROGRESS;
+		return LOOK_GOES_ON;
 	tree_look_free(TAKE_PTR(b->look));
-	return r;
+	if (r < 0)
+		return r == -ENOMEM || r == -EMFILE || r == -ENFILE ? LOOK_STARVED : LOOK_MISSED;
+	return ret->hidden ? LOOK_HIDDEN : ret->lost ? LOOK_MISSED : LOOK_WHOLE;
 }
 
 /* ---- either ---- */
 
-int box_measure(void *arg, uint64_t *ret_bytes, uint64_t *ret_files)
+enum look box_measure(void *arg, uint64_t *ret_bytes, uint64_t *ret_files)
 {
 	struct box *b = arg;
 	struct tree_size size = {0};
-	int r;
+	enum look look;
 
 	if (b->order.plan->own_disk)
 		return disk_measure(b, ret_bytes, ret_files);
-	r = look_on(b, clock_now() + LOOK_SLICE_NS, &size);
+	look = look_on(b, clock_now() + LOOK_SLICE_NS, &size);
 	*ret_bytes = size.bytes;
 	*ret_files = size.files;
-	return r < 0 ? r : size.hidden ? 1 : size.lost ? -ESTALE : 0;
+	return look;
 }
 
 void box_measure_last(struct box *b)
 {
 	struct tree_size *most = &b->use.most, now = {0};
 	bool own = b->order.plan->own_disk;
+	enum look look = own ? disk_measure(b, &now.bytes, &now.files) : look_on(b, UINT64_MAX, &now);
 
-	if ((own ? disk_measure(b, &now.bytes, &now.files) : look_on(b, UINT64_MAX, &now)) < 0)
+	if (look == LOOK_STARVED || (look == LOOK_MISSED && !now.lost))
 		return;
 	if (own)
 		b->result.evidence.disk_hits = b->use.was_full || b->use.files_were_up;

@@ -136,11 +136,13 @@ static int trial_run(struct trial *t, struct error *err)
 			return error_system(err, errno, "cannot give '%s' to another uid", t->workspace);
 	}
 	r = sandbox_start(&t->plan, &o, &(struct sandbox_hooks){0}, &t->receipt, &s, err);
-	if (r == 0 && s->exec_errno)
-		r = error_system(err, s->exec_errno, "cannot execute '%s' under the hood", t->plan.program);
-	if (r == 0)
-		pidfd_wait(s->pidfd, 10000);
-	return r;
+	if (r < 0)
+		return r;
+	if (s->exec_errno)
+		return error_system(err, s->exec_errno, "cannot execute '%s' under the hood",
+				    t->plan.program);
+	pidfd_wait(s->pidfd, 10000);
+	return 0;
 }
 
 /* What the trial's receipt says. Landlock is a second lock on doors that are shut, and has been told of; without device
@@ -200,22 +202,18 @@ static void examine_places(struct examination *x)
 	struct error err = ERROR_INIT;
 	struct ledger *ledger;
 	struct site *site = NULL;
+	_cleanup_free_ char *url = ledger_url_redacted(x->hood->ledger_url);
+	char detail[256];
 	int r = hood_site(x->hood, &site, &err);
 
 	say(x, "state directory", true, r == 0, err.message, "%.200s", x->hood->state_dir);
 	err = (struct error)ERROR_INIT;
 	r = hood_ledger(x->hood, LEDGER_CREATE, &ledger, &err);
-	{
-		_cleanup_free_ char *url = ledger_url_redacted(x->hood->ledger_url);
-
-		say(x, "ledger", true, r == 0, err.message, "%.200s", url ? url : "");
-	}
-	if (r == 0) {
-		char detail[256];
-
-		r = ledger_store_describe(ledger, detail, sizeof detail, &err);
-		say(x, "object store", true, r == 0, err.message, "%s", detail);
-	}
+	say(x, "ledger", true, r == 0, err.message, "%.200s", url ? url : "");
+	if (r < 0)
+		return;
+	r = ledger_store_describe(ledger, detail, sizeof detail, &err);
+	say(x, "object store", true, r == 0, err.message, "%s", detail);
 }
 
 int hood_doctor(struct hood *h, doctor_fn fn, void *arg, UNUSED struct error *err)

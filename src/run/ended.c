@@ -85,22 +85,6 @@ static json_t *ended_to_json(const struct attempt *a, const struct ended *e)
 			 e->deferred, "owner", e->owner, "stored", stored);
 }
 
-static int write_at(int fd, const char *data, size_t size, off_t at)
-{
-	while (size > 0) {
-		ssize_t n = pwrite(fd, data, size, at);
-
-		if (n < 0 && errno == EINTR)
-			continue;
-		if (n < 0)
-			return -errno;
-		data += n;
-		size -= (size_t)n;
-		at += n;
-	}
-	return 0;
-}
-
 /* Into the room that was taken, which then gets its name: the line appears whole, or not at all. */
 int ended_save(struct workspace *w, const struct attempt *a, const struct ended *e, struct error *err)
 {
@@ -116,7 +100,7 @@ int ended_save(struct workspace *w, const struct attempt *a, const struct ended 
 	size = strlen(text);
 	text[size] = '\n'; /* in place of its 0: the length is known */
 	fd = file_open_own(w->run_fd, room_name, O_WRONLY);
-	r = fd < 0 ? fd : write_at(fd, text, size + 1, 0);
+	r = fd < 0 ? fd : file_write_at(fd, text, size + 1, 0);
 	if (r == 0 && renameat(w->run_fd, room_name, w->run_fd, ended_name) < 0)
 		r = -errno;
 	return r < 0 ? error_system(err, -r, "cannot write down how analysis '%s' ended", a->id) : 0;
@@ -161,9 +145,8 @@ int ended_set_pending(struct workspace *w, const struct pending *p, struct error
 	memset(line + size, ' ', sizeof line - size);
 	line[sizeof line - 1] = '\n';
 	r = fd < 0 ? -errno : first_line(fd, &text, &at);
-	if (r == 0)
-		r = at == 0 ? -EINVAL : write_at(fd, line, sizeof line, (off_t)at + 1);
-	if (r == 0 && (fsync(fd) < 0 || fsync(w->run_fd) < 0))
+	if (r == 0 && (r = at == 0 ? -EINVAL : file_write_at(fd, line, sizeof line, (off_t)at + 1)) == 0 &&
+	    (fsync(fd) < 0 || fsync(w->run_fd) < 0))
 		r = -errno;
 	return r < 0 ? error_system(err, -r, "cannot write down why analysis '%s' is pending", w->record.id)
 		     : 0;
@@ -212,14 +195,13 @@ static int copy_text(const json_t *json, const char *key, char **ret)
 static int ended_from_json(struct ended *e, const json_t *json, struct error *err)
 {
 	json_int_t uid = json_integer_value(json_object_get(json, "uid"));
-	int r = attempt_from_json(&e->attempt, json_object_get(json, "attempt"), err);
+	int r;
 
-	if (r == 0)
-		r = evidence_from_json(&e->evidence, json_object_get(json, "evidence"), err);
-	if (r == 0 && (uid < 0 || uid >= UINT32_MAX))
-		r = error_set(err, ERROR_SYSTEM, "cannot read how an attempt ended: its uid is not one");
-	if (r < 0)
+	if ((r = attempt_from_json(&e->attempt, json_object_get(json, "attempt"), err)) < 0 ||
+	    (r = evidence_from_json(&e->evidence, json_object_get(json, "evidence"), err)) < 0)
 		return r;
+	if (uid < 0 || uid >= UINT32_MAX)
+		return error_set(err, ERROR_SYSTEM, "cannot read how an attempt ended: its uid is not one");
 	e->uid = (uid_t)uid;
 	e->own_disk = json_is_true(json_object_get(json, "own_disk"));
 	e->disk.was_full = json_is_true(json_object_get(json, "disk_was_full"));
@@ -239,12 +221,11 @@ int ended_load(int run_fd, struct ended *ret, struct error *err)
 	json_t *json = NULL;
 	int r = line_load(run_fd, 1, &json, err);
 
-	if (r == 1) {
-		r = ended_from_json(ret, json, err);
-		r = r < 0 ? r : 1;
-	}
+	if (r <= 0)
+		return r;
+	r = ended_from_json(ret, json, err);
 	json_decref(json);
-	return r;
+	return r < 0 ? r : 1;
 }
 
 int pending_load(int run_fd, struct pending *ret, struct error *err)

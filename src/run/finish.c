@@ -13,14 +13,39 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <string.h>
+#include <sys/utsname.h>
 
 enum { TEXT_CHUNK = 64 * 1024 };
 
-static int attempt_content_open(void *arg, const struct output *o, struct error *err)
+int ledger_fetch_output(void *arg, const struct output *o, int fd, struct error *err)
 {
-	const struct content_source *source = arg;
+	return ledger_copy_output(arg, o, fd, err);
+}
 
-	return collect_open(source->workspace_fd, o, err);
+int ledger_fetch_input(void *arg, const struct input *i, int fd, struct error *err)
+{
+	struct output content = {.path = i->path, .size = i->size};
+
+	memcpy(content.sha256, i->sha256, sizeof content.sha256);
+	return ledger_copy_output(arg, &content, fd, err);
+}
+
+int ledger_take_object(void *arg, int fd, uint64_t size, uint8_t ret_sha256[DIGEST_SIZE], struct error *err)
+{
+	return ledger_put_object(arg, fd, size, ret_sha256, err);
+}
+
+char *host_name(void)
+{
+	struct utsname host;
+
+	uname(&host);
+	return strdup(host.nodename);
+}
+
+static int open_content(void *arg, const struct output *o, struct error *err)
+{
+	return collect_open(*(int *)arg, o, err);
 }
 
 /* The analysis has succeeded, its outputs are good; its rows are not. */
@@ -42,19 +67,18 @@ static int rows_refused(struct attempt *a, const struct error *why)
 int attempt_commit(struct ledger *l, struct attempt *a, int workspace_fd, struct spool *rows,
 		   struct error *err)
 {
-	struct content_source source = {workspace_fd};
 	struct row_source row_source;
 	int number = a->number, r;
 
 	if (rows)
 		row_source = spool_source(rows);
-	r = ledger_commit_rows(l, a, attempt_content_open, &source, rows ? &row_source : NULL, &number, err);
+	r = ledger_commit_rows(l, a, open_content, &workspace_fd, rows ? &row_source : NULL, &number, err);
 	/* Nothing was committed. Without its rows, in a transaction of its own, the attempt is. */
 	if (r < 0 && err->kind == ERROR_BAD_ROW) {
 		if (rows_refused(a, err) < 0)
 			return error_memory(err);
 		*err = (struct error){.stage = err->stage};
-		r = ledger_commit(l, a, attempt_content_open, &source, &number, err);
+		r = ledger_commit(l, a, open_content, &workspace_fd, &number, err);
 	}
 	if (r < 0)
 		return r;
@@ -165,8 +189,9 @@ int attempt_load_logs(struct workspace *w, struct attempt *a, struct error *err)
 
 static int damaged(struct error *err, const char *why)
 {
-	error_set(err, ERROR_SYSTEM, "the finished attempt's record '%s' is damaged: %s", FINISHED_NAME, why);
-	return -EBADMSG;
+	return error_damaged(err,
+			     error_set(err, ERROR_SYSTEM, "the finished attempt's record '%s' is damaged: %s",
+				       FINISHED_NAME, why));
 }
 
 static int take_line(struct attempt *a, struct attempt_lines *lines, const char *text, size_t size,
@@ -224,9 +249,9 @@ static int read_lines(int fd, struct attempt *a, struct error *err)
 		b.size += (size_t)n;
 		r = take_lines(a, &lines, &b, before, n == 0, err);
 	}
-	if (r == 0 && (b.size || !attempt_lines_are_whole(&lines)))
-		r = damaged(err, "its end is missing");
-	return r;
+	if (r < 0)
+		return r;
+	return b.size || !attempt_lines_are_whole(&lines) ? damaged(err, "its end is missing") : 0;
 }
 
 int finished_load(struct workspace *w, struct attempt *a, struct error *err)
@@ -239,10 +264,9 @@ int finished_load(struct workspace *w, struct attempt *a, struct error *err)
 		return 0;
 	if (fd < 0)
 		return error_system(err, errno, "cannot open '%s'", FINISHED_NAME);
-	r = read_lines(fd, a, err);
-	if (r == 0)
-		r = attempt_load_logs(w, a, err);
-	if (r < 0)
+	if ((r = read_lines(fd, a, err)) < 0 || (r = attempt_load_logs(w, a, err)) < 0) {
 		attempt_done(a);
-	return r < 0 ? r : 1;
+		return r;
+	}
+	return 1;
 }

@@ -12,28 +12,27 @@
 #include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/utsname.h>
 
 int hood_workspace_create(struct hood *h, const char *id, const struct process_id *owner, int64_t until,
 			  char **ret_path, struct error *err)
 {
 	struct site *site = NULL;
-	int r = id_check(id, err);
+	int r;
 
-	if (r == 0)
-		r = hood_site(h, &site, err);
-	return r < 0 ? r : workspace_hold(site, id, owner, until, ret_path, err);
+	if ((r = id_check(id, err)) < 0 || (r = hood_site(h, &site, err)) < 0)
+		return r;
+	return workspace_hold(site, id, owner, until, ret_path, err);
 }
 
 int hood_workspace_cleanup(struct hood *h, const char *id, struct error *err)
 {
 	struct recovery recovery = {.hood = h};
 	struct site *site = NULL;
-	int r = id_check(id, err);
+	int r;
 
-	if (r == 0)
-		r = hood_site(h, &site, err);
-	return r < 0 ? r : workspace_take(site, id, recover_workspace, &recovery, err);
+	if ((r = id_check(id, err)) < 0 || (r = hood_site(h, &site, err)) < 0)
+		return r;
+	return workspace_take(site, id, recover_workspace, &recovery, err);
 }
 
 struct holding {
@@ -43,51 +42,40 @@ struct holding {
 	struct attempt *attempt;
 };
 
-static int holding_put(void *arg, int fd, uint64_t size, uint8_t ret_sha256[DIGEST_SIZE], struct error *err)
-{
-	struct holding *c = arg;
-
-	return ledger_put_object(c->ledger, fd, size, ret_sha256, err);
-}
-
 static int holding_describe(struct holding *c, struct error *err)
 {
 	struct attempt *a = c->attempt;
-	struct utsname host;
-
-	uname(&host);
 	a->verdict = VERDICT_SUCCEEDED;
 	a->exit_code = 0;
 	a->started = a->ended = clock_utc();
-	a->host = strdup(host.nodename);
+	a->host = host_name();
 	a->reason = strdup("committed by its own platform");
 	a->request = json_pack("{s:s}", "id", a->id);
 	a->plan = json_object();
 	a->result = json_incref(c->order->result);
 	if (!a->host || !a->reason || !a->request || !a->plan ||
-	    attempt_event(a, "commit", "from a held workspace") < 0)
+	    attempt_event(a, "commit", "from a held workspace") < 0 ||
+	    receipt_add(&a->receipt, "hood", false, "ran inside the platform's own process") < 0)
 		return error_memory(err);
-	return receipt_add(&a->receipt, "hood", false, "ran inside the platform's own process") < 0
-		       ? error_memory(err)
-		       : 0;
+	return 0;
 }
 
 /* What lies in the workspace, with the analysis's owner: it is the platform itself, so any owner counts. */
 static int holding_collect(struct holding *c, int fd, struct error *err)
 {
+	static const char *const none[] = {NULL};
 	struct collect_rules rules = {
 		.outputs = c->order->outputs,
 		.inputs = &c->attempt->inputs,
+		.ignore = none,
 		.max_bytes = limit_table[LIMIT_OUTPUT_MAX].built_in,
 		.max_files = limit_table[LIMIT_FILES].built_in,
 		.object_min = ledger_object_min(c->ledger),
 		.content_max = ledger_content_max(c->ledger),
 		.owner = (uid_t)-1,
 	};
-	static const char *const none[] = {NULL};
 
-	rules.ignore = none;
-	return collect(fd, &rules, holding_put, c, &c->attempt->manifest, err);
+	return collect(fd, &rules, ledger_take_object, c->ledger, &c->attempt->manifest, err);
 }
 
 /* The platform's own function makes rows out of what was collected. */
@@ -98,31 +86,27 @@ static int holding_rows(struct holding *c, int fd, struct spool **ret, struct er
 	size_t size = 0;
 	int r = c->order->rows(c->order->arg, a, fd, &lines, &size, err);
 
-	if (r == 0 && size == 0) { /* none needs no table */
-		a->rows = 0;
-		return 0;
-	}
-	if (r == 0)
-		r = rows_gather(c->hood, -1, lines ? lines : "", size, ret, err);
-	if (r == 0)
-		a->rows = (int64_t)spool_rows(*ret);
-	return r;
+	/* None needs no table. */
+	if (r < 0 || (size && (r = rows_gather(c->hood, -1, lines ? lines : "", size, ret, err)) < 0))
+		return r;
+	a->rows = size ? (int64_t)spool_rows(*ret) : 0;
+	return 0;
 }
 
 static int holding_commit(struct holding *c, int fd, struct error *err)
 {
 	_cleanup_spool_ struct spool *rows = NULL;
 	struct attempt *a = c->attempt;
-	int r = holding_describe(c, err);
+	int r;
 
-	if (r == 0 && fd >= 0)
-		r = holding_collect(c, fd, err);
-	if (r == 0 && a->manifest.missing && a->manifest.missing[0])
+	if ((r = holding_describe(c, err)) < 0 || (fd >= 0 && (r = holding_collect(c, fd, err)) < 0))
+		return r;
+	if (a->manifest.missing && a->manifest.missing[0])
 		a->verdict = VERDICT_OUTPUT_MISSING;
 	a->status = a->verdict == VERDICT_SUCCEEDED ? 0 : 122;
-	if (r == 0 && c->order->rows && a->verdict == VERDICT_SUCCEEDED)
-		r = holding_rows(c, fd, &rows, err);
-	return r < 0 ? r : attempt_commit(c->ledger, a, fd, rows, err);
+	if (c->order->rows && a->verdict == VERDICT_SUCCEEDED && (r = holding_rows(c, fd, &rows, err)) < 0)
+		return r;
+	return attempt_commit(c->ledger, a, fd, rows, err);
 }
 
 int hood_commit(struct hood *h, const char *id, char *const *outputs, json_t *result, bool again,
@@ -148,14 +132,10 @@ int hood_commit_with(struct hood *h, const char *id, const struct commit_order *
 	if (r < 0)
 		return r;
 	snprintf(ret->id, sizeof ret->id, "%s", id);
-	r = token_make(ret->token, err);
-	if (r == 0)
-		r = hood_ledger(h, LEDGER_CREATE, &c.ledger, err);
-	if (r == 0)
-		r = ledger_store_ready(c.ledger, err);
-	if (r == 0)
-		r = ledger_analysis(c.ledger, id, &known, err);
-	if (r < 0)
+	if ((r = token_make(ret->token, err)) < 0 ||
+	    (r = hood_ledger(h, LEDGER_CREATE, &c.ledger, err)) < 0 ||
+	    (r = ledger_store_ready(c.ledger, err)) < 0 ||
+	    (r = ledger_analysis(c.ledger, id, &known, err)) < 0)
 		return r;
 	if (known.succeeded && !o->again)
 		return error_set(err, ERROR_REFUSED,

@@ -61,22 +61,23 @@ int holder_start(int fd, struct process_id *ret, struct error *err)
 	return 0;
 }
 
-int holder_open(const struct process_id *holder, struct error *err)
+int holder_open(const struct process_id *holder, int *ret_fd, struct error *err)
 {
 	_cleanup_close_ int pidfd = process_open(holder), fd = -1;
 	char path[64];
 
+	if (pidfd == -ESRCH)
+		return 0;
 	if (pidfd < 0)
-		return pidfd == -ESRCH
-			       ? -ESRCH
-			       : error_system(err, -pidfd, "cannot reach the holder of a disk, process %d",
-					      (int)holder->pid);
+		return error_system(err, -pidfd, "cannot reach the holder of a disk, process %d",
+				    (int)holder->pid);
 	snprintf(path, sizeof path, "/proc/%d/fd/%d", (int)holder->pid, HELD_FD);
 	fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	if (fd < 0)
 		return error_system(err, errno, "cannot open the disk that process %d holds",
 				    (int)holder->pid);
-	return TAKE_FD(fd);
+	*ret_fd = TAKE_FD(fd);
+	return 1;
 }
 
 void holder_end(const struct process_id *holder)

@@ -11,8 +11,8 @@
 
 /* fd: a directory; it stays the caller's. */
 int holder_start(int fd, struct process_id *ret, struct error *err);
-/* The directory. -ESRCH with no error set: the holder is gone, and all with it. */
-int holder_open(const struct process_id *holder, struct error *err);
+/* 1: the directory; 0: the holder is gone, and all with it. */
+int holder_open(const struct process_id *holder, int *ret_fd, struct error *err);
 void holder_end(const struct process_id *holder); /* pid 0 is fine */
 
 #endif

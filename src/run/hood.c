@@ -38,15 +38,14 @@ static int config_load(struct config *c, const char *path, bool required, bool i
 static int config_load_all(struct hood *h, const struct hood_options *o, struct error *err)
 {
 	_cleanup_free_ char *user = xdg_path("XDG_CONFIG_HOME", ".config", "fumehood/config.yaml");
-	int r = 0;
+	struct config *c = &h->config;
+	int r;
 
-	if (o->config_file)
-		r = config_load(&h->config, o->config_file, true, false, err);
-	if (r == 0 && user)
-		r = config_load(&h->config, user, false, false, err);
-	if (r == 0)
-		r = config_load(&h->config, site_config, false, geteuid() != 0, err);
-	return r < 0 ? r : config_finish(&h->config, err);
+	if ((o->config_file && (r = config_load(c, o->config_file, true, false, err)) < 0) ||
+	    (user && (r = config_load(c, user, false, false, err)) < 0) ||
+	    (r = config_load(c, site_config, false, geteuid() != 0, err)) < 0)
+		return r;
+	return config_finish(c, err);
 }
 
 /* A bare path means SQLite; relative ones start here and are made absolute, so that the record can name them. */
@@ -59,7 +58,7 @@ static char *ledger_normal(const char *url, const char *directory)
 		return strdup(url);
 	if (strncmp(url, "sqlite:", 7) == 0)
 		url += 7;
-	path = *url == '/' ? strdup(url) : path_join(directory, url);
+	path = path_from(directory, url);
 	return path && asprintf(&full, "sqlite:%s", path) >= 0 ? full : NULL;
 }
 
@@ -67,6 +66,7 @@ static int resolve_places(struct hood *h, const struct hood_options *o, struct e
 {
 	const char *env = getenv("FUMEHOOD_DB"), *url = o->ledger;
 	_cleanup_free_ char *fallback = NULL;
+	int r;
 
 	h->directory = getcwd(NULL, 0);
 	if (!h->directory)
@@ -80,8 +80,9 @@ static int resolve_places(struct hood *h, const struct hood_options *o, struct e
 	if (!url)
 		return error_set(err, ERROR_USAGE,
 				 "no ledger is named and HOME is not set: give --db sqlite:PATH");
-	if (ledger_url_check(url, err) < 0)
-		return -EINVAL;
+	r = ledger_url_check(url, err);
+	if (r < 0)
+		return r;
 	h->ledger_url = ledger_normal(url, h->directory);
 	h->state_dir = h->config.state_dir ? strdup(h->config.state_dir)
 					   : xdg_path("XDG_STATE_HOME", ".local/state", "fumehood");
@@ -99,10 +100,7 @@ int hood_open(const struct hood_options *options, struct hood **ret, struct erro
 	if (!h)
 		return error_memory(err);
 	config_init(&h->config);
-	r = config_load_all(h, options, err);
-	if (r == 0)
-		r = resolve_places(h, options, err);
-	if (r < 0)
+	if ((r = config_load_all(h, options, err)) < 0 || (r = resolve_places(h, options, err)) < 0)
 		return r;
 	*ret = TAKE_PTR(h);
 	return 0;
@@ -151,14 +149,12 @@ int hood_ledger(struct hood *h, unsigned flags, struct ledger **ret, struct erro
 
 int hood_site(struct hood *h, struct site **ret, struct error *err)
 {
-	int r;
-
 	if (!h->site_is_open) {
-		r = dir_make_private(h->state_dir, err);
-		if (r == 0)
-			r = site_open(&h->site, h->state_dir, h->config.workspace_root,
-				      h->config.workspace_prefix, err);
-		if (r < 0)
+		const struct config *c = &h->config;
+		int r;
+
+		if ((r = dir_make_private(h->state_dir, err)) < 0 ||
+		    (r = site_open(&h->site, h->state_dir, c->workspace_root, c->workspace_prefix, err)) < 0)
 			return r;
 		h->site_is_open = true;
 	}

@@ -15,7 +15,7 @@
 
 enum { SHOWN_SIZE = 512 };
 
-struct copying {
+struct into {
 	output_fetch_fn fetch;
 	void *arg;
 	const struct attempt *attempt;
@@ -93,14 +93,14 @@ int into_warn(const struct plan *p, struct attempt *a, struct error *err)
 
 /* ---- where ---- */
 
-static int fail(const struct copying *c, int errnum, const char *doing, const char *path)
+static int fail(const struct into *c, int errnum, const char *doing, const char *path)
 {
 	char name[SHOWN_SIZE];
 
 	return error_system(c->err, errnum, "cannot %s '%s'", doing, shown(name, path));
 }
 
-static int fail_exists(const struct copying *c, const char *path)
+static int fail_exists(const struct into *c, const char *path)
 {
 	char name[SHOWN_SIZE];
 
@@ -108,53 +108,54 @@ static int fail_exists(const struct copying *c, const char *path)
 			 shown(name, path));
 }
 
-/* The directory of path below DIR, made where it is missing unless we only look (then -ENOENT), and the name in it. */
-static int open_parent(const struct copying *c, const char *path, bool make, const char **ret_name)
+/* An output on its way: its directory below DIR, made where it is missing unless we only look. */
+struct way {
+	const struct into *copying;
+	const char *path;
+	bool make, missing;
+};
+
+static int step_down(void *arg, int at, const char *name, struct error *err UNUSED)
 {
-	_cleanup_close_ int at = fcntl(c->directory, F_DUPFD_CLOEXEC, 3);
-	const char *part = path, *slash;
+	struct way *way = arg;
+	const struct into *c = way->copying;
+	char whole[SHOWN_SIZE];
+	int fd;
+
+	if (way->make && mkdirat(at, name, 0777) < 0 && errno != EEXIST)
+		return fail(c, errno, "make the directory of", way->path);
+	fd = file_open_beneath(at, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW, 0);
+	way->missing = fd == -ENOENT && !way->make;
+	if (way->missing)
+		return fd;
+	if (fd == -ELOOP || fd == -ENOTDIR)
+		return error_set(c->err, ERROR_REFUSED,
+				 "the directory of '%s' there is a link or no directory",
+				 shown(whole, way->path));
+	return fd < 0 ? fail(c, -fd, "enter the directory of", way->path) : fd;
+}
+
+static int open_parent(struct way *way, const char **ret_name)
+{
+	const struct into *c = way->copying;
+	int at = fcntl(c->directory, F_DUPFD_CLOEXEC, 3);
 
 	if (at < 0)
-		return fail(c, errno, "open the directory of", path);
-	for (; (slash = strchr(part, '/')); part = slash + 1) {
-		_cleanup_free_ char *name = strndup(part, (size_t)(slash - part));
-		int next;
-
-		if (!name)
-			return error_memory(c->err);
-		if (make && mkdirat(at, name, 0777) < 0 && errno != EEXIST)
-			return fail(c, errno, "make the directory of", path);
-		next = file_open_beneath(at, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW, 0);
-		if (next == -ENOENT && !make)
-			return -ENOENT;
-		if (next == -ELOOP || next == -ENOTDIR) {
-			char whole[SHOWN_SIZE];
-
-			return error_set(c->err, ERROR_REFUSED,
-					 "the directory of '%s' there is a link or no directory",
-					 shown(whole, path));
-		}
-		if (next < 0)
-			return fail(c, -next, "enter the directory of", path);
-		fd_close(at);
-		at = next;
-	}
-	*ret_name = part;
-	return TAKE_FD(at);
+		return fail(c, errno, "open the directory of", way->path);
+	return file_open_parent(at, way->path, step_down, way, ret_name, c->err);
 }
 
 /* Before anything is copied: all or nothing, as far as one can see. */
-static int look(const struct copying *c, const char *path)
+static int look(const struct into *c, const char *path)
 {
+	struct way way = {.copying = c, .path = path};
 	_cleanup_close_ int parent = -1;
 	const char *name = NULL;
 	struct stat st;
 
-	parent = open_parent(c, path, false, &name);
-	if (parent == -ENOENT)
-		return 0;
+	parent = open_parent(&way, &name);
 	if (parent < 0)
-		return parent;
+		return way.missing ? 0 : parent;
 	if (fstatat(parent, name, &st, AT_SYMLINK_NOFOLLOW) < 0)
 		return errno == ENOENT ? 0 : fail(c, errno, "look at", path);
 	if (S_ISDIR(st.st_mode))
@@ -162,30 +163,29 @@ static int look(const struct copying *c, const char *path)
 	return c->plan->into_force ? 0 : fail_exists(c, path);
 }
 
-/* Where the file system cannot rename without replacing, a second name does the same. */
+/* Where the file system cannot rename without replacing, a second name does the same. As system calls return, with errno. */
 static int put_name(int parent, const char *temporary, const char *name, bool force)
 {
 	if (force)
-		return renameat(parent, temporary, parent, name) < 0 ? -errno : 0;
+		return renameat(parent, temporary, parent, name);
 	if (renameat2(parent, temporary, parent, name, RENAME_NOREPLACE) == 0)
 		return 0;
-	if (errno != EINVAL)
-		return -errno;
-	if (linkat(parent, temporary, parent, name, 0) < 0)
-		return -errno;
-	return unlinkat(parent, temporary, 0) < 0 ? -errno : 0;
+	if (errno != EINVAL || linkat(parent, temporary, parent, name, 0) < 0)
+		return -1;
+	return unlinkat(parent, temporary, 0);
 }
 
 /* Nobody sees it under its name before it is whole. */
-static int copy(const struct copying *c, const struct output *o)
+static int copy(const struct into *c, const struct output *o)
 {
+	struct way way = {.copying = c, .path = o->path, .make = true};
 	_cleanup_close_ int parent = -1, fd = -1;
 	const char *name = NULL;
 	char temporary[64];
 	uint64_t tag;
 	int r;
 
-	parent = open_parent(c, o->path, true, &name);
+	parent = open_parent(&way, &name);
 	if (parent < 0)
 		return parent;
 	if (random_bytes(&tag, sizeof tag) < 0)
@@ -195,13 +195,8 @@ static int copy(const struct copying *c, const struct output *o)
 	if (fd < 0)
 		return fail(c, errno, "make a file for", o->path);
 	r = c->fetch(c->arg, o, fd, c->err);
-	if (r == 0) {
-		r = put_name(parent, temporary, name, c->plan->into_force);
-		if (r == -EEXIST)
-			r = fail_exists(c, o->path);
-		else if (r < 0)
-			r = fail(c, -r, "write", o->path);
-	}
+	if (r == 0 && put_name(parent, temporary, name, c->plan->into_force) < 0)
+		r = errno == EEXIST ? fail_exists(c, o->path) : fail(c, errno, "write", o->path);
 	if (r < 0)
 		unlinkat(parent, temporary, 0);
 	return r;
@@ -233,18 +228,18 @@ static int open_directory(const char *path, struct error *err)
 	return fd < 0 ? error_system(err, found < 0 ? -found : errno, "cannot open it") : fd;
 }
 
-static int copy_all(struct copying *c)
+static int copy_all(struct into *c)
 {
 	const struct manifest *m = &c->attempt->manifest;
-	int r = 0;
+	int r;
 
-	for (size_t i = 0; r == 0 && i < m->n_outputs; i++)
-		if (!is_left_out(c->plan, m->outputs[i].path))
-			r = look(c, m->outputs[i].path);
-	for (size_t i = 0; r == 0 && i < m->n_outputs; i++)
-		if (!is_left_out(c->plan, m->outputs[i].path))
-			r = copy(c, &m->outputs[i]);
-	return r;
+	for (size_t i = 0; i < m->n_outputs; i++)
+		if (!is_left_out(c->plan, m->outputs[i].path) && (r = look(c, m->outputs[i].path)) < 0)
+			return r;
+	for (size_t i = 0; i < m->n_outputs; i++)
+		if (!is_left_out(c->plan, m->outputs[i].path) && (r = copy(c, &m->outputs[i])) < 0)
+			return r;
+	return 0;
 }
 
 int outputs_copy_into(const struct attempt *a, const struct plan *p, int directory, output_fetch_fn fetch,
@@ -252,7 +247,7 @@ int outputs_copy_into(const struct attempt *a, const struct plan *p, int directo
 {
 	_cleanup_close_ int fd =
 		directory >= 0 ? fcntl(directory, F_DUPFD_CLOEXEC, 3) : open_directory(p->into, err);
-	struct copying c = {.fetch = fetch, .arg = arg, .attempt = a, .plan = p, .directory = fd, .err = err};
+	struct into c = {.fetch = fetch, .arg = arg, .attempt = a, .plan = p, .directory = fd, .err = err};
 	int r = fd < 0 ? fd : copy_all(&c);
 
 	if (r == 0)

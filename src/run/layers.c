@@ -11,7 +11,7 @@
 enum { FILE_MAX = 4 * 1024 * 1024, COPIES_MAX = 16 * 1024 * 1024 };
 
 /* What is shown at the moment: who reads it decides what of it may be copied. */
-struct view {
+struct showing {
 	struct layers *layers;
 	struct reader reader;
 };
@@ -57,12 +57,13 @@ static const struct mount_point *first_below(const struct layers *l, const char 
 	return mountinfo_below(&l->mounts, path, &at);
 }
 
-static struct mount *add(const struct view *v, enum mount_kind kind, const char *source, const char *target)
+static struct mount *add(const struct showing *v, enum mount_kind kind, const char *source,
+			 const char *target)
 {
 	return plan_add_mount(v->layers->plan, kind, source, target);
 }
 
-static int add_overlay(const struct view *v, const char *source, const char *target, const struct stat *st,
+static int add_overlay(const struct showing *v, const char *source, const char *target, const struct stat *st,
 		       struct error *err)
 {
 	struct mount *m = add(v, MOUNT_OVERLAY, source, target);
@@ -76,7 +77,7 @@ static int add_overlay(const struct view *v, const char *source, const char *tar
 }
 
 /* As its owner, or a given user, is the analysis inside, or as everybody. */
-static bool may_read(const struct view *v, const struct stat *st)
+static bool may_read(const struct showing *v, const struct stat *st)
 {
 	if (st->st_mode & S_IROTH || v->reader.kind == READER_ANYBODY)
 		return st->st_mode & S_IROTH;
@@ -84,7 +85,7 @@ static bool may_read(const struct view *v, const struct stat *st)
 	       (st->st_gid == v->reader.gid && st->st_mode & S_IRGRP);
 }
 
-static int refuse_copy(const struct view *v, const char *source, const struct mount_point *beside,
+static int refuse_copy(const struct showing *v, const char *source, const struct mount_point *beside,
 		       struct error *err)
 {
 	char shown[512], point[512];
@@ -106,14 +107,14 @@ static int refuse_copy(const struct view *v, const char *source, const struct mo
 }
 
 /* The content, empty and closed to everybody if the analysis may not read it. */
-static int add_copy(const struct view *v, const char *source, const char *target,
+static int add_copy(const struct showing *v, const char *source, const char *target,
 		    const struct mount_point *beside, struct error *err)
 {
 	_cleanup_close_ int fd = file_open_nolinks(AT_FDCWD, source, O_RDONLY | O_NONBLOCK | O_NOCTTY);
 	_cleanup_buffer_ struct buffer content = {0};
 	struct mount *m;
 	struct stat st = {0};
-	bool readable;
+	bool readable, large = false;
 	int r = 0;
 
 	if (fd < 0 && fd != -EACCES && fd != -ENXIO)
@@ -121,9 +122,9 @@ static int add_copy(const struct view *v, const char *source, const char *target
 	if (fd >= 0 && fstat(fd, &st) < 0)
 		return error_system(err, errno, "cannot look at '%s'", source);
 	readable = fd >= 0 && S_ISREG(st.st_mode) && may_read(v, &st);
-	if (readable)
-		r = st.st_size > FILE_MAX ? -EFBIG : file_read_all(fd, &content, FILE_MAX);
-	if (r == -EFBIG || v->layers->copied + content.size > COPIES_MAX)
+	if (readable && !(large = st.st_size > FILE_MAX))
+		r = file_read_all(fd, &content, FILE_MAX);
+	if (large || r == -EFBIG || v->layers->copied + content.size > COPIES_MAX)
 		return refuse_copy(v, source, beside, err);
 	if (r < 0)
 		return error_system(err, -r, "cannot read '%s'", source);
@@ -139,7 +140,7 @@ static int add_copy(const struct view *v, const char *source, const char *target
 	return 0;
 }
 
-static int add_link(const struct view *v, const char *source, const char *target, struct error *err)
+static int add_link(const struct showing *v, const char *source, const char *target, struct error *err)
 {
 	char text[PATH_MAX];
 	ssize_t n = readlink(source, text, sizeof text - 1);
@@ -150,11 +151,11 @@ static int add_link(const struct view *v, const char *source, const char *target
 	return add(v, MOUNT_LINK, text, target) ? 0 : error_memory(err);
 }
 
-static int add_parts(const struct view *v, const char *source, const char *target, const struct stat *st,
+static int add_parts(const struct showing *v, const char *source, const char *target, const struct stat *st,
 		     enum mount_kind kind, struct error *err);
 
 /* One entry of a directory that has a mount somewhere below it. */
-static int add_part(const struct view *v, const char *source, const char *target,
+static int add_part(const struct showing *v, const char *source, const char *target,
 		    const struct mount_point *beside, struct error *err)
 {
 	struct stat st;
@@ -172,7 +173,7 @@ static int add_part(const struct view *v, const char *source, const char *target
 	return S_ISREG(st.st_mode) ? add_copy(v, source, target, beside, err) : 0;
 }
 
-static int each_part(const struct view *v, const char *source, const char *target, struct dirent **entries,
+static int each_part(const struct showing *v, const char *source, const char *target, struct dirent **entries,
 		     int n, struct error *err)
 {
 	const struct mount_point *beside = first_below(v->layers, source);
@@ -182,7 +183,7 @@ static int each_part(const struct view *v, const char *source, const char *targe
 		const char *name = entries[i]->d_name;
 		_cleanup_free_ char *from = path_join(source, name), *to = path_join(target, name);
 
-		if (strcmp(name, ".") == 0 || strcmp(name, "..") == 0)
+		if (name_is_dots(name))
 			continue;
 		r = from && to ? add_part(v, from, to, beside, err) : error_memory(err);
 	}
@@ -190,7 +191,7 @@ static int each_part(const struct view *v, const char *source, const char *targe
 }
 
 /* The directory itself is one of a small file system (the outermost), or of its parent's. */
-static int add_parts(const struct view *v, const char *source, const char *target, const struct stat *st,
+static int add_parts(const struct showing *v, const char *source, const char *target, const struct stat *st,
 		     enum mount_kind kind, struct error *err)
 {
 	struct mount *m = add(v, kind, NULL, target);
@@ -215,7 +216,7 @@ static int add_parts(const struct view *v, const char *source, const char *targe
 }
 
 /* One overlay over everything, then one over each mount below, which the first does not show. */
-static int add_whole(const struct view *v, const char *source, const char *target, const struct stat *st,
+static int add_whole(const struct showing *v, const char *source, const char *target, const struct stat *st,
 		     struct error *err)
 {
 	size_t at = 0, n = strlen(source);
@@ -237,7 +238,7 @@ static int add_whole(const struct view *v, const char *source, const char *targe
 }
 
 /* Through its directory, of which nothing else is shown; unless that one has mounts, or is not where the file is from. */
-static int add_file(const struct view *v, const char *source, const char *target, const struct stat *st,
+static int add_file(const struct showing *v, const char *source, const char *target, const struct stat *st,
 		    struct error *err)
 {
 	_cleanup_free_ char *directory = strdup(source);
@@ -255,7 +256,7 @@ static int add_file(const struct view *v, const char *source, const char *target
 int layers_show(struct layers *l, const char *source, const char *target, const struct reader *reader,
 		struct error *err)
 {
-	struct view v = {.layers = l, .reader = *reader};
+	struct showing v = {.layers = l, .reader = *reader};
 	struct stat st;
 
 	if (lstat(source, &st) < 0)

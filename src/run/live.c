@@ -44,9 +44,10 @@ static int live_fill_pending(int run_fd, struct live *l, struct error *err)
 
 	if (r < 0)
 		return r;
-	l->pending = r == 1 || (!l->held && !l->alive &&
-				(ended_exists(run_fd) ||
-				 faccessat(run_fd, "finished.json", F_OK, AT_SYMLINK_NOFOLLOW) == 0));
+	l->pending =
+		r == 1 ||
+		(!l->held && !l->alive &&
+		 (ended_exists(run_fd) || faccessat(run_fd, FINISHED_NAME, F_OK, AT_SYMLINK_NOFOLLOW) == 0));
 	l->alive = l->alive && !l->pending;
 	l->why = TAKE_PTR(p.message);
 	return 0;
@@ -99,11 +100,11 @@ static int live_load(int runs, const char *id, struct live *ret, struct error *e
 int hood_live(struct hood *h, const char *id, struct live *ret, struct error *err)
 {
 	struct site *site = NULL;
-	int r = id_check(id, err);
+	int r;
 
-	if (r == 0)
-		r = hood_site(h, &site, err);
-	return r < 0 ? r : live_load(site->runs, id, ret, err);
+	if ((r = id_check(id, err)) < 0 || (r = hood_site(h, &site, err)) < 0)
+		return r;
+	return live_load(site->runs, id, ret, err);
 }
 
 int hood_live_each(struct hood *h, int (*fn)(void *arg, const struct live *l), void *arg, struct error *err)
@@ -111,18 +112,14 @@ int hood_live_each(struct hood *h, int (*fn)(void *arg, const struct live *l), v
 	struct error ignored = ERROR_INIT;
 	struct dirent *e;
 	struct site *site = NULL;
-	DIR *dir;
-	int r = hood_site(h, &site, err), fd;
+	_cleanup_dir_ DIR *dir = NULL;
+	int r = hood_site(h, &site, err);
 
 	if (r < 0)
 		return r;
-	fd = openat(site->runs, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	dir = fd < 0 ? NULL : fdopendir(fd);
-	if (!dir) {
-		r = errno;
-		fd_close(fd);
-		return error_system(err, r, "cannot list the runs in '%s'", h->state_dir);
-	}
+	dir = dir_list(site->runs);
+	if (!dir)
+		return error_system(err, errno, "cannot list the runs in '%s'", h->state_dir);
 	while (r == 0 && (e = readdir(dir))) {
 		struct live live;
 
@@ -133,6 +130,5 @@ int hood_live_each(struct hood *h, int (*fn)(void *arg, const struct live *l), v
 		r = fn(arg, &live);
 		live_done(&live);
 	}
-	closedir(dir);
 	return r;
 }

@@ -8,36 +8,31 @@
 #include <stdio.h>
 #include <string.h>
 
-static int add_bind(struct plan *plan, const char *scratch, const char *name, const char *target,
-		    bool writable, struct error *err)
-{
-	_cleanup_free_ char *source = path_join(scratch, name);
-	struct mount *m = source ? plan_add_mount(plan, MOUNT_BIND, source, target) : NULL;
-
-	if (!m)
-		return error_memory(err);
-	m->writable = writable;
-	return 0;
-}
-
 int post_scene_plan(struct plan *plan, const char *scratch, struct error *err)
 {
-	int r = add_bind(plan, scratch, "tmp", "/tmp", true, err);
+	static const struct {
+		const char *name, *target;
+		bool writable;
+	} places[] = {{"tmp", "/tmp", true},
+		      {"work", POST_DIRECTORY, true},
+		      {"outputs", POST_DIRECTORY "/outputs", false},
+		      {"manifest.json", POST_DIRECTORY "/manifest.json", false}};
 
-	if (r == 0)
-		r = add_bind(plan, scratch, "work", POST_DIRECTORY, true, err);
-	if (r == 0)
-		r = add_bind(plan, scratch, "outputs", POST_DIRECTORY "/outputs", false, err);
-	if (r == 0)
-		r = add_bind(plan, scratch, "manifest.json", POST_DIRECTORY "/manifest.json", false, err);
-	return r;
+	for (size_t i = 0; i < ARRAY_SIZE(places); i++) {
+		_cleanup_free_ char *source = path_join(scratch, places[i].name);
+		struct mount *m = source ? plan_add_mount(plan, MOUNT_BIND, source, places[i].target) : NULL;
+
+		if (!m)
+			return error_memory(err);
+		m->writable = places[i].writable;
+	}
+	return 0;
 }
 
 /* A directory with exactly this mode, open. May it be there already? */
 static int make_directory(int dirfd, const char *name, mode_t mode, bool again, struct error *err)
 {
 	_cleanup_close_ int fd = -1;
-
 	int r = dir_make_own(dirfd, name, 0700);
 
 	if (r < 0 && (r != -EEXIST || !again))
@@ -57,43 +52,31 @@ static int make_writable(const struct post_job *job, int scratch, const char *na
 	return fd < 0 ? fd : TAKE_FD(fd);
 }
 
-/* The directories of an output's path, and its own name. */
-static int open_parent(int outputs, const char *path, const char **ret_name, struct error *err)
+/* A directory on the way to an output. */
+static int step_down(void *arg UNUSED, int at, const char *name, struct error *err)
 {
-	_cleanup_close_ int at = fcntl(outputs, F_DUPFD_CLOEXEC, 3);
-	const char *slash;
-
-	if (at < 0)
-		return error_system(err, errno, "cannot open the directory of outputs");
-	for (; (slash = strchr(path, '/')); path = slash + 1) {
-		_cleanup_free_ char *part = strndup(path, (size_t)(slash - path));
-		int next = part ? make_directory(at, part, 0755, true, err) : error_memory(err);
-
-		if (next < 0)
-			return next;
-		fd_close(at);
-		at = next;
-	}
-	*ret_name = path;
-	return TAKE_FD(at);
+	return make_directory(at, name, 0755, true, err);
 }
 
 static int place_output(const struct post_job *job, int outputs, const struct output *o, struct error *err)
 {
-	_cleanup_close_ int parent = -1, fd = -1;
+	_cleanup_close_ int parent = fcntl(outputs, F_DUPFD_CLOEXEC, 3), fd = -1;
 	const char *name = NULL;
 	int r;
 
-	parent = open_parent(outputs, o->path, &name, err);
+	if (parent < 0)
+		return error_system(err, errno, "cannot open the directory of outputs");
+	parent = file_open_parent(parent, o->path, step_down, NULL, &name, err);
 	if (parent < 0)
 		return parent;
 	fd = openat(parent, name, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
 	if (fd < 0)
 		return error_system(err, errno, "cannot make a copy of an output for the post-process");
 	r = job->fetch(job->arg, o, fd, err);
-	if (r == 0 && fchmod(fd, 0444) < 0)
-		r = error_system(err, errno, "cannot make a copy of an output readable");
-	return r;
+	if (r < 0)
+		return r;
+	return fchmod(fd, 0444) < 0 ? error_system(err, errno, "cannot make a copy of an output readable")
+				    : 0;
 }
 
 static int place_manifest(const struct post_job *job, int scratch, struct error *err)
@@ -113,19 +96,21 @@ static int place_stages(const struct post_job *job, int work, struct error *err)
 {
 	struct workspace place = {
 		.site = job->place->workspace->site, .fd = work, .run_fd = -1, .lock_fd = -1};
-	struct inputs inputs = {0};
-	int r = 0;
+	_cleanup_(inputs_done) struct inputs inputs = {0};
+	uint64_t max = job->plan->limits.value[LIMIT_DISK];
+	uid_t uid = job->place->uid;
+	gid_t gid = job->place->gid;
+	int r;
 
-	for (size_t i = 0; r == 0 && i < job->plan->n_stages; i++)
-		r = workspace_stage(&place, &job->plan->stages[i], job->plan->limits.value[LIMIT_DISK],
-				    job->place->uid, job->place->gid, &inputs, err);
-	for (size_t i = 0; r == 0 && job->stored && i < job->stored->count; i++)
-		if (job->stored->list[i].for_post)
-			r = workspace_stage_content(&place, &job->stored->list[i],
-						    job->plan->limits.value[LIMIT_DISK], job->place->uid,
-						    job->place->gid, job->fill, job->arg, &inputs, err);
-	inputs_done(&inputs);
-	return r;
+	for (size_t i = 0; i < job->plan->n_stages; i++)
+		if ((r = workspace_stage(&place, &job->plan->stages[i], max, uid, gid, &inputs, err)) < 0)
+			return r;
+	for (size_t i = 0; job->stored && i < job->stored->count; i++)
+		if (job->stored->list[i].for_post &&
+		    (r = workspace_stage_content(&place, &job->stored->list[i], max, uid, gid, job->fill,
+						 job->arg, &inputs, err)) < 0)
+			return r;
+	return 0;
 }
 
 int post_scene_make(const struct post_job *job, struct error *err)
@@ -150,9 +135,9 @@ int post_scene_make(const struct post_job *job, struct error *err)
 	outputs = work < 0 ? work : make_directory(scratch, "outputs", 0755, false, err);
 	if (outputs < 0)
 		return outputs;
-	for (size_t i = 0; r == 0 && i < m->n_outputs; i++)
-		r = place_output(job, outputs, &m->outputs[i], err);
-	if (r == 0)
-		r = place_manifest(job, scratch, err);
+	for (size_t i = 0; i < m->n_outputs; i++)
+		if ((r = place_output(job, outputs, &m->outputs[i], err)) < 0)
+			return r;
+	r = place_manifest(job, scratch, err);
 	return r < 0 ? r : place_stages(job, work, err);
 }

@@ -5,7 +5,7 @@
 #ifndef RUN_POST_SCENE_H
 #define RUN_POST_SCENE_H
 
-#include "post.h"
+#include "post_process.h"
 
 /* Where it finds itself. */
 #define POST_DIRECTORY "/post-process"

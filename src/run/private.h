@@ -31,7 +31,7 @@ int plan_resolve(struct hood *h, const struct request *r, struct rights *rights,
 		 struct error *err);
 /* Where programs are looked for. */
 const char *program_search(void);
-/* The same for a post-process (post.h), which sees less: no data, no docs, no workspace. */
+/* The same for a post-process (post_process.h), which sees less: no data, no docs, no workspace. */
 struct post_order {
 	const char *id;
 	int attempt;
@@ -46,6 +46,10 @@ int plan_resolve_post(struct hood *h, const struct post_order *o, struct plan *p
 /* scene.c: the array of mounts. */
 int plan_add_scene(struct hood *h, const struct request *r, const struct rights *rights, struct plan *plan,
 		   struct error *err);
+/* One text, split into words without a shell; ERROR_USAGE if there is none. */
+int command_split(const char *text, char ***ret, struct error *err);
+/* Nothing is staged because of --input. */
+void request_forget_inputs(struct request *r);
 /* staging.c: which files of the submitter are copied in. */
 int plan_add_stages(const struct request *r, struct plan *plan, struct error *err);
 
@@ -55,7 +59,7 @@ int input_check(const struct hood *h, const char *path, const char *option, stru
 /* ./data and ./docs are shown unasked only if they lie in the directory, not if they lead out of it. */
 int default_check(const char *directory, const char *name, const char *real, struct error *err);
 
-/* query.c: may there be queries? Then they are run, and their answers staged. */
+/* queries.c: may there be queries? Then they are run, and their answers staged. */
 int queries_check(const struct hood *h, const struct request *request, struct error *err);
 int queries_run(struct hood *h, struct ledger *l, const struct request *request, int run_fd,
 		struct attempt *a, struct error *err);
@@ -63,13 +67,16 @@ int queries_stage(struct workspace *w, uint64_t max, uid_t uid, gid_t gid, struc
 		  struct error *err);
 
 /* finish.c: what happens to an attempt whose command is dead, shared by story.c and recover.c. */
-struct content_source {
-	int workspace_fd;
-};
 /* rows: what the post-process printed, or NULL. Rows that the database does not take make it post_process_failed. */
 struct spool;
 int attempt_commit(struct ledger *l, struct attempt *a, int workspace_fd, struct spool *rows,
 		   struct error *err);
+/* The ledger as where contents come from and go to: as a fetch, a workspace_fill_fn, a collect_put_fn; arg is the ledger. */
+int ledger_fetch_output(void *arg, const struct output *o, int fd, struct error *err);
+int ledger_fetch_input(void *arg, const struct input *i, int fd, struct error *err);
+int ledger_take_object(void *arg, int fd, uint64_t size, uint8_t ret_sha256[DIGEST_SIZE], struct error *err);
+/* This host's name, allocated; NULL if memory is out. */
+char *host_name(void);
 /* story_say.c: a caller's own rows, checked and set aside. */
 int rows_gather(const struct hood *h, int run_fd, const char *lines, size_t size, struct spool **ret,
 		struct error *err);
@@ -77,7 +84,7 @@ int rows_gather(const struct hood *h, int run_fd, const char *lines, size_t size
 #define FINISHED_DAMAGED "finished.json.damaged"
 /* finished.json: written before the commit where there is room, so that whoever comes after a crash can commit it. */
 int finished_save(struct workspace *w, const struct attempt *a, bool sync, struct error *err);
-/* 1, 0: there is none, negative; -EBADMSG: it is damaged, and no later try will read it. */
+/* 1, 0: there is none, negative: err is marked if it is damaged. */
 int finished_load(struct workspace *w, struct attempt *a, struct error *err);
 /* The manifest.json of a post-process. 0, -errno. */
 int manifest_write(const struct attempt *a, int fd);

@@ -33,12 +33,10 @@ bool path_is_system(const char *path)
 static char *prefix_of(const char *path)
 {
 	const char *slash = strrchr(path, '/');
-	char *prefix;
 
 	if (!slash || slash - path < 5 || strncmp(slash - 4, "/bin", 4) != 0)
 		return NULL;
-	prefix = strndup(path, (size_t)(slash - 4 - path));
-	return prefix;
+	return strndup(path, (size_t)(slash - 4 - path));
 }
 
 static int prefix_add(struct program *p, const char *prefix, struct error *err);
@@ -104,11 +102,11 @@ static int user_site_add(struct program *p, const char *path, struct error *err)
 {
 	_cleanup_free_ char *prefix = prefix_of(path), *local = NULL;
 	const char *home = getenv("HOME");
-	int r = 0;
+	int r;
 
 	if (!prefix || !home || !(local = path_join(home, ".local")) || strcmp(prefix, local) != 0)
 		return 0;
-	for (int minor = 0; r >= 0 && minor < 40; minor++) {
+	for (int minor = 0; minor < 40; minor++) {
 		char packages[PATH_MAX + 64], real[PATH_MAX];
 
 		snprintf(packages, sizeof packages, "%s/lib/python3.%d/site-packages", prefix, minor);
@@ -117,13 +115,12 @@ static int user_site_add(struct program *p, const char *path, struct error *err)
 			continue;
 		if (input_check(p->hood, real, "the directory of packages", why_of(p)) < 0)
 			continue;
-		r = show(p, real, err);
-		if (r >= 0)
-			r = show(p, path, err);
-		if (r >= 0 && !p->user_base && !(p->user_base = strdup(prefix)))
-			r = error_memory(err);
+		if ((r = show(p, real, err)) < 0 || (r = show(p, path, err)) < 0)
+			return r;
+		if (!p->user_base && !(p->user_base = strdup(prefix)))
+			return error_memory(err);
 	}
-	return r < 0 ? r : 0;
+	return 0;
 }
 
 /* The prefixes that a program at this path needs: by its name as found, and by where its links lead. */
@@ -131,11 +128,13 @@ static int prefixes_for(struct program *p, const char *path, struct error *err)
 {
 	_cleanup_free_ char *prefix = prefix_of(path), *real_prefix = NULL;
 	char real[PATH_MAX];
-	int r = prefix ? prefix_add(p, prefix, err) : 0;
+	int r;
 
-	if (r == 0 && realpath(path, real) && (real_prefix = prefix_of(real)))
-		r = prefix_add(p, real_prefix, err);
-	return r < 0 ? r : user_site_add(p, path, err);
+	if ((prefix && (r = prefix_add(p, prefix, err)) < 0) ||
+	    (realpath(path, real) && (real_prefix = prefix_of(real)) &&
+	     (r = prefix_add(p, real_prefix, err)) < 0))
+		return r;
+	return user_site_add(p, path, err);
 }
 
 static bool is_program(const char *path)
@@ -146,7 +145,7 @@ static bool is_program(const char *path)
 }
 
 /* The version that pyenv would choose: its variable, the nearest .python-version, the global one. */
-static int pyenv_version(const char *root, const char *directory, char *out, size_t room)
+static bool pyenv_version(const char *root, const char *directory, char *out, size_t room)
 {
 	const char *chosen = getenv("PYENV_VERSION");
 	_cleanup_free_ char *at = strdup(directory), *global = path_join(root, "version");
@@ -154,7 +153,7 @@ static int pyenv_version(const char *root, const char *directory, char *out, siz
 	_cleanup_buffer_ struct buffer text = {0};
 
 	if (!at || !global)
-		return -ENOMEM;
+		return false;
 	if (chosen && *chosen) {
 		snprintf(out, room, "%s", chosen);
 	} else {
@@ -169,11 +168,18 @@ static int pyenv_version(const char *root, const char *directory, char *out, siz
 			*slash = 0;
 		}
 		if (text.size == 0 && file_load(AT_FDCWD, global, 4096, &text, &ignored) < 0)
-			return -ENOENT;
+			return false;
 		snprintf(out, room, "%s", text.data ? text.data : "");
 	}
 	out[strcspn(out, ": \t\r\n")] = 0; /* the first of several */
-	return *out && !strchr(out, '/') ? 0 : -ENOENT;
+	return *out && !strchr(out, '/');
+}
+
+static bool is_shim(const char *path)
+{
+	const char *name = strrchr(path, '/');
+
+	return name && name - path >= 7 && strncmp(name - 6, "/shims", 6) == 0;
 }
 
 /* "/root/.pyenv/shims/python3" is a script that looks up the real one: do as it does. NULL: not a shim, or "system". */
@@ -183,12 +189,12 @@ static char *pyenv_target(const char *path, const char *directory)
 	_cleanup_free_ char *root = NULL, *versions = NULL;
 	char version[64], *target = NULL;
 
-	if (!name || name - path < 7 || strncmp(name - 6, "/shims", 6) != 0)
+	if (!is_shim(path))
 		return NULL;
 	root = strndup(path, (size_t)(name - 6 - path));
 	versions = root ? path_join(root, "versions") : NULL;
 	if (!versions || access(versions, F_OK) < 0 ||
-	    pyenv_version(root, directory, version, sizeof version) < 0)
+	    !pyenv_version(root, directory, version, sizeof version))
 		return NULL;
 	if (asprintf(&target, "%s/versions/%s/bin%s", root, version, name) < 0)
 		return NULL;
@@ -196,13 +202,6 @@ static char *pyenv_target(const char *path, const char *directory)
 		return target;
 	free(target);
 	return NULL;
-}
-
-static bool is_shim(const char *path)
-{
-	const char *name = strrchr(path, '/');
-
-	return name && name - path >= 7 && strncmp(name - 6, "/shims", 6) == 0;
 }
 
 /* The first program of this name along a PATH; NULL if there is none. */
@@ -316,8 +315,8 @@ int program_find(const struct hood *h, const char *command, const char *director
 		path = strdup(ret->path);
 	if (!path)
 		return 0;
-	r = prefixes_for(ret, path, err);
-	if (r == 0 && ret->relative)
-		r = claim_by_prefix(ret, path, err);
-	return r < 0 ? r : follow_shebang(ret, path, directory, search, err);
+	if ((r = prefixes_for(ret, path, err)) < 0 ||
+	    (ret->relative && (r = claim_by_prefix(ret, path, err)) < 0))
+		return r;
+	return follow_shebang(ret, path, directory, search, err);
 }

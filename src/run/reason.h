@@ -15,7 +15,7 @@ struct end {
 };
 
 /* Half a sentence, "the limit is 2s"; nothing for a success, and for what the command itself cannot know (output_missing,
- * post_process_failed). 0, -ENOMEM. */
-int end_reason(const struct end *end, struct buffer *b);
+ * post_process_failed). */
+void end_reason(const struct end *end, struct buffer *b);
 
 #endif

@@ -11,10 +11,8 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <signal.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/utsname.h>
 
 int cgroups_remove(struct record *r, struct error *err)
 {
@@ -63,7 +61,6 @@ static int lost_describe(const struct workspace *w, struct attempt *a, struct er
 	const struct record *r = &w->record;
 	const json_t *extra = r->extra;
 	json_int_t log_max = json_integer_value(json_object_get(extra, "log_max"));
-	struct utsname host;
 
 	snprintf(a->id, sizeof a->id, "%s", r->id);
 	memcpy(a->token, r->token, sizeof a->token);
@@ -79,8 +76,7 @@ static int lost_describe(const struct workspace *w, struct attempt *a, struct er
 	a->plan = json_incref(json_object_get(extra, "plan"));
 	a->workspace = strdup(r->path);
 	a->reason = strdup("its supervisor ended without a verdict");
-	uname(&host);
-	a->host = strdup(host.nodename);
+	a->host = host_name();
 	if (a->number < 1)
 		a->number = 1;
 	for (int i = 0; i < STREAM_COUNT; i++) {
@@ -112,8 +108,7 @@ static int rows_recover(const struct workspace *w, struct attempt *a, struct spo
 	return a->reason ? 0 : error_memory(err);
 }
 
-/* Of what is committed, or never will be: a sweep cannot know that of a token that the ledger has not. */
-static void drop_pins(struct ledger *l, const struct workspace *w)
+void token_unpin(struct ledger *l, const struct workspace *w)
 {
 	struct attempt a;
 
@@ -157,20 +152,20 @@ static int damaged_recover(struct recovery *rec, struct workspace *w, struct err
 
 	attempt_init(&a);
 	r = lost_describe(w, &a, err);
-	if (r == 0) {
-		free(a.reason);
-		if (asprintf(&a.reason, "%.600s; it was set aside as '" FINISHED_DAMAGED "'", err->message) <
-		    0)
-			a.reason = NULL;
-		r = a.reason && attempt_event(&a, "lost", "%s", a.reason) == 0 ? 0 : error_memory(err);
-	}
-	if (r == 0)
-		r = recovery_ledger(rec, &w->record, &ledger, &owned, err);
-	if (r == 0)
-		r = attempt_commit(ledger, &a, w->fd, NULL, err);
+	if (r < 0)
+		return r;
+	free(a.reason);
+	if (asprintf(&a.reason, "%.600s; it was set aside as '" FINISHED_DAMAGED "'", err->message) < 0)
+		a.reason = NULL;
+	if (!a.reason || attempt_event(&a, "lost", "%s", a.reason) < 0)
+		return error_memory(err);
+	r = recovery_ledger(rec, &w->record, &ledger, &owned, err);
+	if (r < 0)
+		return r;
+	r = attempt_commit(ledger, &a, w->fd, NULL, err);
 	if (r < 0 && err->kind != ERROR_LEASE)
 		return r;
-	drop_pins(ledger, w);
+	token_unpin(ledger, w);
 	rec->report.lost += r == 0;
 	if (renameat(w->run_fd, FINISHED_NAME, w->run_fd, FINISHED_DAMAGED) < 0)
 		return error_system(err, errno, "cannot set '%s' aside", FINISHED_NAME);
@@ -193,29 +188,32 @@ static void say_why(struct workspace *w, struct remains *remains, const struct e
 	(void)ended_set_pending(w, &p, &ignored);
 }
 
-/* What the dead one had come to: 1 with a verdict, 0 without, and what is known of it then. -EBADMSG: its verdict was on disk,
- * cannot be read, and how it ended is not there either. */
+/* What the dead one had come to: 1 with a verdict, 0 without, and what is known of it then. Negative, err marked as damage: its
+ * verdict was on disk, cannot be read, and how it ended is not there either. */
 static int attempt_find(struct recovery *rec, struct ledger *ledger, struct workspace *w,
 			const struct remains *remains, struct attempt *a, struct spool **rows,
 			struct error *err)
 {
 	int r = remains->gone ? 0 : finished_load(w, a, err);
 	struct error damage = *err;
-	bool damaged = r == -EBADMSG;
+	bool damaged = r < 0 && err->is_damaged;
 
 	if (damaged) {
 		attempt_init(a);
 		*err = (struct error){.stage = damage.stage};
 	}
-	if (r == 1)
-		r = rows_recover(w, a, rows, err) < 0 ? -ENOMEM : 1;
-	else if (r == 0 || damaged)
-		r = story_resume(rec->hood, ledger, w, remains, a, rows, err);
-	if (r == 0 && damaged) {
-		*err = damage;
-		return -EBADMSG;
+	if (r == 1) {
+		r = rows_recover(w, a, rows, err);
+		return r < 0 ? r : 1;
 	}
-	return r != 0 ? r : lost_describe(w, a, err);
+	if (r == 0 || damaged)
+		r = story_resume(rec->hood, ledger, w, remains, a, rows, err);
+	if (r != 0)
+		return r;
+	if (!damaged)
+		return lost_describe(w, a, err);
+	*err = damage;
+	return -EINVAL;
 }
 
 static bool has_result(const struct workspace *w)
@@ -241,90 +239,9 @@ static int copy_into(struct recovery *rec, struct ledger *ledger, const struct w
 	r = plan_recall(&plan, a->plan, err);
 	if (r == 0 && !plan.into)
 		return 0;
-	if (r == 0)
-		r = ended_load(w->run_fd, &e, err);
-	if (r >= 0)
-		r = remains_rights(rec->hood, &e, a, &rights, err);
-	if (r == 0)
-		r = rights_copy_into(rec->hood, &rights, ledger, a, &plan, w->site->state, err);
-	return r < 0 ? 1 : 0;
-}
-
-/* ---- given up ---- */
-
-struct asked {
-	bool cancelling;
-};
-
-static int note_asked(void *arg, const struct queued *q, struct error *err UNUSED)
-{
-	((struct asked *)arg)->cancelling = q->state == JOB_RUNNING && q->cancelling;
-	return 0;
-}
-
-/* Has somebody cancelled it since its command ended? Who did so before has cancelled the command, not its result. */
-static int is_given_up(const struct recovery *rec, struct ledger *l, const struct workspace *w,
-		       const struct remains *remains, const struct ended *e, struct error *err)
-{
-	struct asked asked = {0};
-	int r;
-
-	if (rec->gives_up)
-		return 1;
-	if (!remains->is_pending || !e->attempt.queued || e->evidence.cancel_signal)
-		return 0;
-	r = ledger_queue_look(l, (char *[]){(char *)w->record.id, NULL}, note_asked, &asked, err);
-	return r < 0 ? r : asked.cancelling;
-}
-
-/* All that is known of it but its outputs and rows. */
-static int given_up_describe(struct workspace *w, struct ended *e, const struct remains *remains,
-			     struct attempt *a, struct error *err)
-{
-	const char *why = remains->pending.message ? remains->pending.message : "it was not finished yet";
-	int r;
-
-	attempt_done(a);
-	*a = e->attempt;
-	attempt_init(&e->attempt);
-	r = attempt_load_logs(w, a, err);
-	if (r < 0)
-		return r;
-	a->verdict = VERDICT_CANCELLED;
-	a->status = 128 + SIGTERM;
-	a->exit_code = e->evidence.exit_code;
-	a->signal = e->evidence.signal;
-	free(a->reason);
-	if (asprintf(&a->reason, "given up while it was pending, its outputs thrown away: %.600s", why) < 0)
-		a->reason = NULL;
-	return a->reason && attempt_event(a, "cancelled", "%s", a->reason) == 0 ? 0 : error_memory(err);
-}
-
-/* 1: it is, and nothing is left to do but to remove it. */
-static int give_up(struct recovery *rec, struct ledger *l, struct workspace *w, struct remains *remains,
-		   struct error *err)
-{
-	_cleanup_attempt_ struct attempt a;
-	_cleanup_ended_ struct ended e;
-	int r;
-
-	attempt_init(&a);
-	ended_init(&e);
-	r = ended_load(w->run_fd, &e, err);
-	if (r <= 0)
-		return r;
-	r = is_given_up(rec, l, w, remains, &e, err);
-	if (r <= 0)
-		return r;
-	r = given_up_describe(w, &e, remains, &a, err);
-	if (r == 0)
-		r = attempt_commit(l, &a, -1, NULL, err);
-	if (r < 0 && err->kind != ERROR_LEASE)
-		return r;
-	rec->report.given_up += r == 0;
-	*err = (struct error){.stage = err->stage};
-	drop_pins(l, w);
-	return 1;
+	return r < 0 || ended_load(w->run_fd, &e, err) < 0 ||
+	       remains_rights(rec->hood, &e, a, &rights, err) < 0 ||
+	       rights_copy_into(rec->hood, &rights, ledger, a, &plan, w->site->state, err) < 0;
 }
 
 /* A run that came to its end is finished and committed; one that had only started is recorded as lost; one that had not
@@ -344,31 +261,28 @@ static int attempt_recover(struct recovery *rec, struct workspace *w, struct rem
 	if (!has_result(w) && (w->record.init.pid == 0 || json_object_get(w->record.extra, "repeats")))
 		return job_give_back(rec, &w->record, err);
 	err->stage = "commit";
-	r = recovery_ledger(rec, &w->record, &ledger, &owned, err);
 	/* It may be only this that was left to do. */
-	if (r == 0)
-		r = ledger_has_token(ledger, w->record.token, &number, err);
+	if ((r = recovery_ledger(rec, &w->record, &ledger, &owned, err)) < 0 ||
+	    (r = ledger_has_token(ledger, w->record.token, &number, err)) < 0)
+		return r;
 	if (r == 1) {
-		drop_pins(ledger, w);
+		token_unpin(ledger, w);
 		return 0;
 	}
-	if (r == 0) {
-		r = give_up(rec, ledger, w, remains, err);
-		if (r != 0)
-			return r < 0 ? r : 0;
-		r = attempt_find(rec, ledger, w, remains, &a, &rows, err);
-		finished = r == 1;
-		if (r == -EBADMSG) {
-			r = damaged_recover(rec, w, err);
-			*ret_keep = r == 1;
-			return r < 0 ? r : 0;
-		}
+	r = pending_give_up(rec, ledger, w, remains, err);
+	if (r != 0)
+		return r < 0 ? r : 0;
+	r = attempt_find(rec, ledger, w, remains, &a, &rows, err);
+	finished = r == 1;
+	if (r < 0 && err->is_damaged) {
+		r = damaged_recover(rec, w, err);
+		*ret_keep = r == 1;
+		return r < 0 ? r : 0;
 	}
 	attempt_forget_error(&a);
-	if (r >= 0)
-		r = attempt_commit(ledger, &a, remains->fd, rows, err);
+	r = r < 0 ? r : attempt_commit(ledger, &a, remains->fd, rows, err);
 	if (r < 0 && err->kind == ERROR_LEASE) { /* another worker has it: this one never happened */
-		drop_pins(ledger, w);
+		token_unpin(ledger, w);
 		*err = (struct error){0};
 		return 0;
 	}
@@ -398,20 +312,17 @@ static int settle_attempt(struct recovery *rec, struct workspace *w, bool *ret_k
 {
 	_cleanup_remains_ struct remains remains = REMAINS_INIT;
 	bool keep = false;
-	int r = remains_find(w, &remains, err);
+	int r = remains_find(w, &remains, err), e = 0;
 
-	if (r == 0)
-		r = attempt_recover(rec, w, &remains, &keep, err);
-	if (r < 0)
+	r = r < 0 ? r : attempt_recover(rec, w, &remains, &keep, err);
+	if (r < 0) {
 		say_why(w, &remains, err);
-	if (r >= 0 && keep) {
-		int e = keep_remains(rec, w, &remains, r == 1 ? NULL : err);
-
-		r = e < 0 ? e : r;
+		return r;
 	}
-	*ret_kept = r >= 0 && keep;
-	if (r >= 0)
-		holder_end(&remains.pending.holder);
+	if (keep && (e = keep_remains(rec, w, &remains, r == 1 ? NULL : err)) < 0)
+		return e;
+	*ret_kept = keep;
+	holder_end(&remains.pending.holder);
 	return r;
 }
 
@@ -419,86 +330,14 @@ int recover_workspace(void *arg, struct workspace *w, struct error *err)
 {
 	struct recovery *rec = arg;
 	bool kept = false;
-	int settled = 0, r = cgroups_remove(&w->record, err);
+	int settled = 0, r;
 
-	if (r == 0 && w->record.owner == OWNER_SUPERVISOR)
-		r = settled = settle_attempt(rec, w, &kept, err);
-	if (r >= 0 && !kept)
-		r = workspace_remove(w, settled == 1 ? NULL : err);
-	if (r >= 0 && !kept)
-		rec->report.removed++;
-	return r < 0 ? r : settled == 1 ? -EIO : 0;
-}
-
-/* Nothing but what is pending, and meant for the ledger that was named: another one may know another analysis by this id. */
-static int give_up_workspace(void *arg, struct workspace *w, struct error *err)
-{
-	_cleanup_free_ char *url = w->record.ledger ? ledger_url_redacted(w->record.ledger) : NULL;
-	struct recovery *rec = arg;
-	int same = w->record.ledger ? ledger_url_same(w->record.ledger, rec->hood->ledger_url) : 1;
-
-	if (same < 0 || (w->record.ledger && !url))
-		return error_memory(err);
-	if (w->record.owner != OWNER_SUPERVISOR || !ended_exists(w->run_fd))
-		return 0;
-	if (same)
-		return recover_workspace(rec, w, err);
-	rec->is_elsewhere = true;
-	return error_set(
-		err, ERROR_NOT_FOUND,
-		"'%s' is pending here, but its result is for another ledger, '%s': to give it up, name that "
-		"with --db",
-		w->record.id, url);
-}
-
-static int give_up_here(struct hood *h, const char *id, bool queued, bool *ret_done, struct error *err)
-{
-	struct recovery rec = {.hood = h, .gives_up = true};
-	struct error none = ERROR_INIT;
-	struct site *site = NULL;
-	bool is_pending;
-	struct live live;
-	int r;
-
-	*ret_done = false;
-	if (hood_live(h, id, &live, &none) < 0)
-		return 0;
-	is_pending = live.pending;
-	live_done(&live);
-	if (!is_pending)
-		return 0;
-	r = hood_site(h, &site, err);
-	if (r == 0)
-		r = workspace_take(site, id, give_up_workspace, &rec, err);
-	*ret_done = r == 0;
-	/* Its worker is at it at this moment, and will find that it is cancelled; or it is none of this ledger's. */
-	return r < 0 && queued && (rec.is_elsewhere || err->kind == ERROR_BUSY) ? 0 : r;
-}
-
-int hood_cancel(struct hood *h, const char *id, const char **ret_was, struct error *err)
-{
-	struct error unknown = ERROR_INIT;
-	enum job_state before = JOB_FINISHED;
-	struct ledger *ledger;
-	bool done;
-	int queued, r = hood_ledger(h, LEDGER_CREATE, &ledger, err);
-
-	if (r < 0)
+	if ((r = cgroups_remove(&w->record, err)) < 0 ||
+	    (w->record.owner == OWNER_SUPERVISOR && (r = settled = settle_attempt(rec, w, &kept, err)) < 0) ||
+	    (!kept && (r = workspace_remove(w, settled == 1 ? NULL : err)) < 0))
 		return r;
-	queued = ledger_cancel(ledger, id, &before, &unknown);
-	if (queued < 0 && unknown.kind != ERROR_NOT_FOUND) {
-		*err = unknown;
-		return queued;
-	}
-	r = give_up_here(h, id, queued == 0, &done, err);
-	if (r < 0)
-		return r;
-	if (queued < 0 && !done) {
-		*err = unknown;
-		return queued;
-	}
-	*ret_was = done ? "pending" : job_state_name(before);
-	return 0;
+	rec->report.removed += !kept;
+	return settled == 1 ? -EIO : 0;
 }
 
 int hood_recover(struct hood *h, struct gc_report *ret, struct error *err)
@@ -506,11 +345,10 @@ int hood_recover(struct hood *h, struct gc_report *ret, struct error *err)
 	struct recovery rec = {.hood = h};
 	struct workspace_gc_counts counts = {0};
 	struct site *site = NULL;
-	int r = hood_site(h, &site, err);
+	int r;
 
-	if (r == 0)
-		r = workspace_each_dead(site, recover_workspace, &rec, &counts, err);
-	if (r < 0)
+	if ((r = hood_site(h, &site, err)) < 0 ||
+	    (r = workspace_each_dead(site, recover_workspace, &rec, &counts, err)) < 0)
 		return r;
 	*ret = rec.report;
 	ret->alive = counts.alive;

@@ -2,7 +2,7 @@
  * `post-process ID`: the post-process of an attempt that is committed, once more, from the ledger's outputs. It gets a
  * workspace of a made-up id for the time being; a crash leaves what gc removes.
  */
-#include "post.h"
+#include "post_process.h"
 #include "queue.h"
 #include "rights.h"
 
@@ -90,30 +90,14 @@ static int make_plan(struct repeat *p, const char *command, struct error *err)
 static int take_place(struct repeat *p, struct error *err)
 {
 	struct site *site = NULL;
-	int r = hood_site(p->hood, &site, err);
+	int r;
 
-	if (r == 0)
-		r = place_take(&p->place, err);
-	if (r == 0)
-		r = workspace_open(site, p->id, p->token, p->place.uid, p->place.gid, NULL, NULL,
-				   &p->workspace, err);
-	if (r < 0)
+	if ((r = hood_site(p->hood, &site, err)) < 0 || (r = place_take(&p->place, err)) < 0 ||
+	    (r = workspace_open(site, p->id, p->token, p->place.uid, p->place.gid, NULL, NULL, &p->workspace,
+				err)) < 0)
 		return r;
 	p->workspace.record.extra = json_pack("{s:s}", "repeats", p->attempt->id);
 	return p->workspace.record.extra ? workspace_save(&p->workspace, err) : error_memory(err);
-}
-
-static int fetch_output(void *arg, const struct output *o, int fd, struct error *err)
-{
-	return ledger_copy_output(((struct repeat *)arg)->ledger, o, fd, err);
-}
-
-static int fetch_input(void *arg, const struct input *i, int fd, struct error *err)
-{
-	struct output content = {.path = i->path, .size = i->size};
-
-	memcpy(content.sha256, i->sha256, sizeof content.sha256);
-	return ledger_copy_output(((struct repeat *)arg)->ledger, &content, fd, err);
 }
 
 static int run_it(struct repeat *p, int cancel_fd, struct post_result *result, struct error *err)
@@ -124,10 +108,10 @@ static int run_it(struct repeat *p, int cancel_fd, struct post_result *result, s
 		.place = &p->place,
 		.attempt = p->attempt,
 		.cancel_fd = cancel_fd,
-		.fetch = fetch_output,
+		.fetch = ledger_fetch_output,
 		.stored = p->is_stored ? &p->job.inputs : NULL,
-		.fill = fetch_input,
-		.arg = p,
+		.fill = ledger_fetch_input,
+		.arg = p->ledger,
 	};
 
 	return post_run(&job, result, err);
@@ -163,23 +147,16 @@ static void note_end(struct repeat *p, const struct post_result *result)
 
 static int whole(struct repeat *p, const char *command, int cancel_fd, bool *ret_posted, struct error *err)
 {
-	struct post_result result = {0};
-	int r = id_make(p->id, err);
+	_cleanup_(post_result_done) struct post_result result = {0};
+	int r;
 
-	if (r == 0)
-		r = token_make(p->token, err);
-	if (r == 0)
-		r = make_plan(p, command, err);
-	if (r == 0)
-		r = take_place(p, err);
-	if (r == 0)
-		r = run_it(p, cancel_fd, &result, err);
-	if (r == 0 && !result.reason)
-		r = commit_it(p, &result, ret_posted, err);
-	if (r == 0)
-		note_end(p, &result);
-	post_result_done(&result);
-	return r;
+	if ((r = id_make(p->id, err)) < 0 || (r = token_make(p->token, err)) < 0 ||
+	    (r = make_plan(p, command, err)) < 0 || (r = take_place(p, err)) < 0 ||
+	    (r = run_it(p, cancel_fd, &result, err)) < 0 ||
+	    (!result.reason && (r = commit_it(p, &result, ret_posted, err)) < 0))
+		return r;
+	note_end(p, &result);
+	return 0;
 }
 
 static bool has_objects(const struct attempt *a)
@@ -201,20 +178,15 @@ int hood_post_process(struct hood *h, const char *id, int number, const char *co
 	job_init(&p.job);
 	place_init(&p.place, &p.workspace);
 	plan_init(&p.plan);
-	r = hood_ledger(h, LEDGER_CREATE, &p.ledger, err);
-	if (r == 0)
-		r = ledger_load(p.ledger, id, number, ret, err);
-	if (r == 0)
-		r = check_attempt(ret, err);
-	if (r == 0 && has_objects(ret))
-		r = ledger_store_ready(p.ledger, err);
-	if (r == 0)
+	if ((r = hood_ledger(h, LEDGER_CREATE, &p.ledger, err)) == 0 &&
+	    (r = ledger_load(p.ledger, id, number, ret, err)) == 0 && (r = check_attempt(ret, err)) == 0 &&
+	    (!has_objects(ret) || (r = ledger_store_ready(p.ledger, err)) == 0))
 		r = whole(&p, command, cancel_fd, ret_posted, err);
 	if (p.workspace.run_fd >= 0) {
-		int e = cgroups_remove(&p.workspace.record, r < 0 ? NULL : err);
+		struct error *why = r < 0 ? NULL : err;
+		int e = cgroups_remove(&p.workspace.record, why);
 
-		if (e == 0)
-			e = workspace_remove(&p.workspace, r < 0 ? NULL : err);
+		e = e < 0 ? e : workspace_remove(&p.workspace, why);
 		r = r < 0 ? r : e;
 		workspace_close(&p.workspace);
 	}

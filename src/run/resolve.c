@@ -11,7 +11,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -109,8 +108,7 @@ static int resolve_directory(struct hood *h, const char *base, const char *asked
 
 	if (!asked && !fallback)
 		return 0;
-	path = (asked ? asked : fallback)[0] == '/' ? strdup(asked ? asked : fallback)
-						    : path_join(base, asked ? asked : fallback);
+	path = path_from(base, asked ? asked : fallback);
 	if (!path)
 		return error_memory(err);
 	real = path_real_trusted(path);
@@ -120,10 +118,8 @@ static int resolve_directory(struct hood *h, const char *base, const char *asked
 		return error_system(err, errno, "cannot look at %s '%s'", option, path);
 	if (!S_ISDIR(st.st_mode))
 		return asked ? error_set(err, ERROR_REFUSED, "%s '%s' is not a directory", option, path) : 0;
-	r = asked ? 0 : default_check(base, fallback, real, err);
-	if (r == 0)
-		r = input_check(h, real, option, err);
-	if (r < 0)
+	if ((!asked && (r = default_check(base, fallback, real, err)) < 0) ||
+	    (r = input_check(h, real, option, err)) < 0)
 		return r;
 	*ret = TAKE_PTR(real);
 	return 0;
@@ -167,19 +163,14 @@ static unsigned thread_count(const struct limits *l)
 	return n > 0 ? n : 1;
 }
 
-static int env_set(struct plan *plan, const char *name, const char *format, ...) PRINTF_LIKE(3, 4);
-static int env_set(struct plan *plan, const char *name, const char *format, ...)
+/* The last one of a name counts. 0, negative: out of memory. */
+static int env_set(struct plan *plan, const char *name, const char *value)
 {
-	_cleanup_free_ char *value = NULL, *entry = NULL;
+	_cleanup_free_ char *entry = NULL;
 	size_t n = strlen(name);
-	va_list ap;
-	int r;
 
-	va_start(ap, format);
-	r = vasprintf(&value, format, ap);
-	va_end(ap);
-	if (r < 0 || asprintf(&entry, "%s=%s", name, value) < 0)
-		return -ENOMEM;
+	if (asprintf(&entry, "%s=%s", name, value) < 0)
+		return -1;
 	for (size_t i = 0; plan->env && plan->env[i]; i++)
 		if (strncmp(plan->env[i], name, n) == 0 && plan->env[i][n] == '=') {
 			free(plan->env[i]);
@@ -205,50 +196,48 @@ static char *search_inside(const struct plan *plan)
 /* A small allow-list, then what was asked for. */
 static int resolve_env(const struct request *r, struct plan *plan, struct error *err)
 {
-	static const char *const threads[] = {"OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS",
-					      "NUMEXPR_NUM_THREADS"};
 	const char *lang = getenv("LANG"), *tz = getenv("TZ");
 	_cleanup_free_ char *search = search_inside(plan);
-	unsigned n = thread_count(&plan->limits);
-	int e = search ? 0 : -ENOMEM;
+	char threads[16], attempt[16];
+	const struct {
+		const char *name, *value;
+	} given[] = {
+		{"PATH", search},
+		{"HOME", plan->workspace},
+		{"TMPDIR", "/tmp"},
+		{"XDG_CACHE_HOME", "/tmp/.cache"},
+		{"MPLCONFIGDIR", "/tmp/.matplotlib"},
+		{"MPLBACKEND", "Agg"},
+		{"LANG", lang && *lang ? lang : "C.UTF-8"},
+		{"TZ", tz && *tz ? tz : NULL},
+		{"USER", "analysis"},
+		{"LOGNAME", "analysis"},
+		{"OMP_NUM_THREADS", threads},
+		{"OPENBLAS_NUM_THREADS", threads},
+		{"MKL_NUM_THREADS", threads},
+		{"NUMEXPR_NUM_THREADS", threads},
+		{"FUMEHOOD_ID", plan->id},
+		{"FUMEHOOD_ATTEMPT", attempt},
+	};
 
-	if (e == 0)
-		e = env_set(plan, "PATH", "%s", search);
-	if (e == 0)
-		e = env_set(plan, "HOME", "%s", plan->workspace);
-	if (e == 0)
-		e = env_set(plan, "TMPDIR", "/tmp");
-	if (e == 0)
-		e = env_set(plan, "XDG_CACHE_HOME", "/tmp/.cache");
-	if (e == 0)
-		e = env_set(plan, "MPLCONFIGDIR", "/tmp/.matplotlib");
-	if (e == 0)
-		e = env_set(plan, "MPLBACKEND", "Agg");
-	if (e == 0)
-		e = env_set(plan, "LANG", "%s", lang && *lang ? lang : "C.UTF-8");
-	if (e == 0 && tz && *tz)
-		e = env_set(plan, "TZ", "%s", tz);
-	if (e == 0)
-		e = env_set(plan, "USER", "analysis");
-	if (e == 0)
-		e = env_set(plan, "LOGNAME", "analysis");
-	for (size_t i = 0; e == 0 && i < ARRAY_SIZE(threads); i++)
-		e = env_set(plan, threads[i], "%u", n);
-	if (e == 0)
-		e = env_set(plan, "FUMEHOOD_ID", "%s", plan->id);
-	if (e == 0)
-		e = env_set(plan, "FUMEHOOD_ATTEMPT", "%d", plan->attempt);
-	for (size_t i = 0; e == 0 && r->env && r->env[i]; i++) {
+	if (!search)
+		return error_memory(err);
+	snprintf(threads, sizeof threads, "%u", thread_count(&plan->limits));
+	snprintf(attempt, sizeof attempt, "%d", plan->attempt);
+	for (size_t i = 0; i < ARRAY_SIZE(given); i++)
+		if (given[i].value && env_set(plan, given[i].name, given[i].value) < 0)
+			return error_memory(err);
+	for (size_t i = 0; r->env && r->env[i]; i++) {
 		_cleanup_free_ char *name = strndup(r->env[i], strcspn(r->env[i], "="));
 		const char *value = strchr(r->env[i], '=');
 
 		if (!name)
 			return error_memory(err);
 		value = value ? value + 1 : getenv(name);
-		if (value)
-			e = env_set(plan, name, "%s", value);
+		if (value && env_set(plan, name, value) < 0)
+			return error_memory(err);
 	}
-	return e < 0 ? error_memory(err) : 0;
+	return 0;
 }
 
 static bool is_shown(const struct plan *plan, const struct request *r, const char *path)
@@ -272,19 +261,15 @@ const char *program_search(void)
 	return search && *search ? search : default_search;
 }
 
-static int program_copy(const struct program *from, struct program *to)
+static int program_copy(const struct program *from, struct program *to, struct error *err)
 {
-	to->path = from->path ? strdup(from->path) : NULL;
-	to->relative = from->relative ? strdup(from->relative) : NULL;
-	to->prefixes = strv_copy(from->prefixes);
-	to->user_base = from->user_base ? strdup(from->user_base) : NULL;
-	to->note = from->note ? strdup(from->note) : NULL;
+	if ((from->path && !(to->path = strdup(from->path))) ||
+	    (from->relative && !(to->relative = strdup(from->relative))) ||
+	    (from->user_base && !(to->user_base = strdup(from->user_base))) ||
+	    (from->note && !(to->note = strdup(from->note))) || !(to->prefixes = strv_copy(from->prefixes)))
+		return error_memory(err);
 	to->why = from->why;
-	return (from->path && !to->path) || (from->relative && !to->relative) ||
-			       (from->user_base && !to->user_base) || (from->note && !to->note) ||
-			       !to->prefixes
-		       ? -ENOMEM
-		       : 0;
+	return 0;
 }
 
 /* What is executed, as a path inside. What is not found is left to the exec: 127 is the analysis's own failure. granted: as
@@ -293,14 +278,14 @@ static int resolve_program(const struct hood *h, const struct request *r,
 			   const struct granted_program *granted, struct plan *plan, struct error *err)
 {
 	_cleanup_program_ struct program p = {0};
-	int e = granted ? program_copy(&granted->found, &p)
+	int e = granted ? program_copy(&granted->found, &p, err)
 			: program_find(h, r->command[0], r->directory, program_search(), &p, err);
 
 	if (e < 0)
-		return granted ? error_memory(err) : e;
+		return e;
 	plan->prefixes = TAKE_PTR(p.prefixes);
 	plan->note = TAKE_PTR(p.note);
-	if (p.user_base && env_set(plan, "PYTHONUSERBASE", "%s", p.user_base) < 0)
+	if (p.user_base && env_set(plan, "PYTHONUSERBASE", p.user_base) < 0)
 		return error_memory(err);
 	plan->command = strv_copy(r->command);
 	if (p.path && !is_shown(plan, r, p.path) && (granted || access(p.path, F_OK) == 0)) {
@@ -339,8 +324,7 @@ static int resolve_program(const struct hood *h, const struct request *r,
 static int resolve_ro(struct hood *h, struct request *r, struct error *err)
 {
 	for (size_t i = 0; i < r->n_ro; i++) {
-		_cleanup_free_ char *path = r->ro[i].from[0] == '/' ? strdup(r->ro[i].from)
-								    : path_join(r->directory, r->ro[i].from);
+		_cleanup_free_ char *path = path_from(r->directory, r->ro[i].from);
 		_cleanup_free_ char *real = path ? path_real_trusted(path) : NULL;
 		int e;
 
@@ -367,15 +351,12 @@ static int resolve_ro(struct hood *h, struct request *r, struct error *err)
 static int resolve_identity(struct hood *h, const struct request *r, struct plan *plan, struct error *err)
 {
 	char scratch[NAME_MAX + 1];
-	int e = 0;
+	int e;
 
 	if (r->id)
 		snprintf(plan->id, sizeof plan->id, "%s", r->id);
-	else
-		e = id_make(plan->id, err);
-	if (e == 0 && !plan->token[0])
-		e = token_make(plan->token, err);
-	if (e < 0)
+	if ((!r->id && (e = id_make(plan->id, err)) < 0) ||
+	    (!plan->token[0] && (e = token_make(plan->token, err)) < 0))
 		return e;
 	workspace_scratch_name(h->config.workspace_prefix, plan->id, plan->token, scratch, sizeof scratch);
 	plan->scratch = path_join(h->config.workspace_root, scratch);
@@ -390,55 +371,49 @@ static int resolve_inputs(struct hood *h, struct request *r, const struct rights
 			  bool own_docs, bool own_ro, struct plan *plan, struct error *err)
 {
 	bool queued = rights && rights->is_queued, granted = rights && rights->is_bound;
-	int e = 0;
+	struct {
+		const char *asked, *fallback, *option;
+		bool is_granted;
+		char **to;
+	} directories[] = {{r->data, "data", "--data", granted && own_data, &plan->data},
+			   {r->docs, "docs", "--docs", granted && own_docs, &plan->docs}};
 
-	if (granted && own_data)
-		e = (plan->data = strdup(r->data)) ? 0 : error_memory(err);
-	else
-		e = resolve_directory(h, r->directory, r->data, queued ? NULL : "data", "--data", &plan->data,
-				      err);
-	if (e == 0 && granted && own_docs)
-		e = (plan->docs = strdup(r->docs)) ? 0 : error_memory(err);
-	else if (e == 0)
-		e = resolve_directory(h, r->directory, r->docs, queued ? NULL : "docs", "--docs", &plan->docs,
-				      err);
-	return e < 0 || (granted && own_ro) ? e : resolve_ro(h, r, err);
+	for (size_t i = 0; i < ARRAY_SIZE(directories); i++) {
+		const char *asked = directories[i].asked, *option = directories[i].option;
+		int e;
+
+		if (directories[i].is_granted)
+			e = (*directories[i].to = strdup(asked)) ? 0 : error_memory(err);
+		else
+			e = resolve_directory(h, r->directory, asked, queued ? NULL : directories[i].fallback,
+					      option, directories[i].to, err);
+		if (e < 0)
+			return e;
+	}
+	return granted && own_ro ? 0 : resolve_ro(h, r, err);
 }
 
 int plan_resolve(struct hood *h, const struct request *asked, struct rights *rights, struct plan *plan,
 		 struct error *err)
 {
 	bool own_data = asked->data, own_docs = asked->docs, own_ro = asked->n_ro > 0;
+	bool granted = rights && rights->is_bound;
 	_cleanup_request_ struct request r;
 	int e;
 
 	request_init(&r);
 	if (request_inherit(&r, asked) < 0)
 		return error_memory(err);
-	e = request_check(&r, err);
-	if (e == 0 && rights)
-		e = rights_apply(h, rights, &r, err);
-	if (e == 0 && request_inherit(&r, &h->config.defaults) < 0)
-		e = error_memory(err);
-	if (e == 0 && !r.directory)
-		r.directory = strdup(h->directory);
-	if (e == 0)
-		e = request_check(&r, err);
-	if (e == 0)
-		e = check_supported(&r, err);
-	if (e == 0)
-		e = resolve_identity(h, &r, plan, err);
-	if (e == 0)
-		e = resolve_limits(h, &r, plan, err);
-	if (e == 0)
-		e = resolve_inputs(h, &r, rights, own_data, own_docs, own_ro, plan, err);
-	if (e == 0)
-		e = resolve_program(h, &r, rights && rights->is_bound ? &rights->program : NULL, plan, err);
-	if (e == 0)
-		e = resolve_env(&r, plan, err);
-	if (e == 0)
-		e = plan_add_stages(&r, plan, err);
-	if (e < 0)
+	if ((e = request_check(&r, err)) < 0 || (rights && (e = rights_apply(h, rights, &r, err)) < 0))
+		return e;
+	if (request_inherit(&r, &h->config.defaults) < 0 ||
+	    (!r.directory && !(r.directory = strdup(h->directory))))
+		return error_memory(err);
+	if ((e = request_check(&r, err)) < 0 || (e = check_supported(&r, err)) < 0 ||
+	    (e = resolve_identity(h, &r, plan, err)) < 0 || (e = resolve_limits(h, &r, plan, err)) < 0 ||
+	    (e = resolve_inputs(h, &r, rights, own_data, own_docs, own_ro, plan, err)) < 0 ||
+	    (e = resolve_program(h, &r, granted ? &rights->program : NULL, plan, err)) < 0 ||
+	    (e = resolve_env(&r, plan, err)) < 0 || (e = plan_add_stages(&r, plan, err)) < 0)
 		return e;
 	plan->use_userns_first = geteuid() != 0;
 	plan->own_disk = wants_disk(&plan->limits);
@@ -450,7 +425,7 @@ int plan_resolve(struct hood *h, const struct request *asked, struct rights *rig
 	plan->keep = r.keep == KEEP_UNSET ? KEEP_NEVER : r.keep;
 	plan->outputs = strv_copy(r.outputs);
 	plan->optional_outputs = strv_copy(r.optional_outputs);
-	plan->into = r.into ? (r.into[0] == '/' ? strdup(r.into) : path_join(r.directory, r.into)) : NULL;
+	plan->into = r.into ? path_from(r.directory, r.into) : NULL;
 	plan->into_force = r.force;
 	plan->ledger = ledger_url_redacted(h->ledger_url);
 	plan->submitter_directory = strdup(r.directory);
@@ -460,23 +435,38 @@ int plan_resolve(struct hood *h, const struct request *asked, struct rights *rig
 	return plan_add_scene(h, &r, rights, plan, err);
 }
 
-/* Words without a shell. What the site's defaults show to every analysis it sees too; inputs are the analysis's own. */
-static int post_request(struct hood *h, const struct post_order *o, struct request *r, struct error *err)
+/* Words without a shell. */
+int command_split(const char *text, char ***ret, struct error *err)
 {
-	int e = words_split(o->command, &r->command);
+	int e = words_split(text, ret);
 
-	if (e == -EINVAL || (e == 0 && !r->command[0]))
+	if (e == -EINVAL || (e == 0 && !(*ret)[0]))
 		return error_set(err, ERROR_USAGE,
 				 "the command '%s' makes no sense: a quote is not closed, or it is empty",
-				 o->command);
-	r->directory = strdup(o->directory);
-	if (e < 0 || !r->directory || request_inherit(r, &h->config.defaults) < 0)
-		return error_memory(err);
+				 text);
+	return e < 0 ? error_memory(err) : 0;
+}
+
+void request_forget_inputs(struct request *r)
+{
 	for (size_t i = 0; i < r->n_inputs; i++) {
 		free(r->inputs[i].from);
 		free(r->inputs[i].to);
 	}
 	r->n_inputs = 0;
+}
+
+/* What the site's defaults show to every analysis it sees too; inputs are the analysis's own. */
+static int post_request(struct hood *h, const struct post_order *o, struct request *r, struct error *err)
+{
+	int e = command_split(o->command, &r->command, err);
+
+	if (e < 0)
+		return e;
+	r->directory = strdup(o->directory);
+	if (!r->directory || request_inherit(r, &h->config.defaults) < 0)
+		return error_memory(err);
+	request_forget_inputs(r);
 	r->no_stage = o->is_stored;
 	r->limits = h->config.post_process_limits;
 	return 0;
@@ -488,10 +478,7 @@ int plan_resolve_post(struct hood *h, const struct post_order *o, struct plan *p
 	int e;
 
 	request_init(&r);
-	e = post_request(h, o, &r, err);
-	if (e == 0)
-		e = token_make(plan->token, err);
-	if (e < 0)
+	if ((e = post_request(h, o, &r, err)) < 0 || (e = token_make(plan->token, err)) < 0)
 		return e;
 	snprintf(plan->id, sizeof plan->id, "%s", o->id);
 	plan->kind = PLAN_POST_PROCESS;
@@ -504,14 +491,9 @@ int plan_resolve_post(struct hood *h, const struct post_order *o, struct plan *p
 	plan->use_userns_first = geteuid() != 0;
 	plan->allow_unlimited = r.allow_unlimited;
 	plan->strength = r.strength;
-	e = resolve_limits(h, &r, plan, err);
-	if (e == 0)
-		e = resolve_ro(h, &r, err);
-	if (e == 0)
-		e = resolve_program(h, &r, o->rights ? &o->rights->post : NULL, plan, err);
-	if (e == 0)
-		e = resolve_env(&r, plan, err);
-	if (e == 0)
-		e = plan_add_stages(&r, plan, err);
-	return e < 0 ? e : plan_add_scene(h, &r, o->rights, plan, err);
+	if ((e = resolve_limits(h, &r, plan, err)) < 0 || (e = resolve_ro(h, &r, err)) < 0 ||
+	    (e = resolve_program(h, &r, o->rights ? &o->rights->post : NULL, plan, err)) < 0 ||
+	    (e = resolve_env(&r, plan, err)) < 0 || (e = plan_add_stages(&r, plan, err)) < 0)
+		return e;
+	return plan_add_scene(h, &r, o->rights, plan, err);
 }

@@ -14,11 +14,9 @@ int remains_find(const struct workspace *w, struct remains *ret, struct error *e
 		return r;
 	ret->is_pending = r == 1;
 	if (ret->pending.holder.pid > 0) {
-		int fd = holder_open(&ret->pending.holder, err);
-
-		ret->gone = fd == -ESRCH;
-		ret->fd = fd < 0 ? -1 : fd;
-		return fd < 0 && !ret->gone ? fd : 0;
+		r = holder_open(&ret->pending.holder, &ret->fd, err);
+		ret->gone = r == 0;
+		return r < 0 ? r : 0;
 	}
 	ret->fd = w->fd < 0 ? -1 : fcntl(w->fd, F_DUPFD_CLOEXEC, 3);
 	return w->fd >= 0 && ret->fd < 0 ? error_system(err, errno, "cannot open '%s'", w->record.path) : 0;
@@ -50,10 +48,10 @@ int remains_rights(struct hood *h, const struct ended *e, const struct attempt *
 	if (!a->queued)
 		return 0;
 	memcpy(job.id, a->id, sizeof job.id);
-	r = request_from_json(&request, a->request, err);
-	if (r == 0)
-		r = rights_find(h, &job, &request, ret, err);
-	return r < 0 ? r : rights_apply(h, ret, &request, err);
+	if ((r = request_from_json(&request, a->request, err)) < 0 ||
+	    (r = rights_find(h, &job, &request, ret, err)) < 0)
+		return r;
+	return rights_apply(h, ret, &request, err);
 }
 
 /* As it was asked for then, by the configuration of now: whoever has another one cannot do it. */
@@ -63,10 +61,8 @@ static int recall_post(struct story *s, const struct ended *e, struct error *err
 
 	if (!e->has_post || verdict_decide(&e->evidence) != VERDICT_SUCCEEDED)
 		return 0;
-	r = remains_rights(s->hood, e, s->attempt, &s->rights, err);
-	if (r == 0)
-		r = story_plan_post(s, err);
-	if (r < 0 || s->post_plan)
+	if ((r = remains_rights(s->hood, e, s->attempt, &s->rights, err)) < 0 ||
+	    (r = story_plan_post(s, err)) < 0 || s->post_plan)
 		return r;
 	return error_set(
 		err, ERROR_REFUSED,
@@ -92,11 +88,9 @@ static int recall_plan(struct story *s, struct error *err)
 
 static int recall(struct story *s, struct ended *e, struct request *request, struct error *err)
 {
-	int r = request_from_json(request, s->attempt->request, err);
+	int r;
 
-	if (r == 0)
-		r = recall_plan(s, err);
-	if (r < 0)
+	if ((r = request_from_json(request, s->attempt->request, err)) < 0 || (r = recall_plan(s, err)) < 0)
 		return r;
 	s->evidence = e->evidence;
 	s->owner = e->uid;
@@ -149,12 +143,8 @@ int story_resume(struct hood *h, struct ledger *l, struct workspace *w, const st
 	s->hooks = &hooks;
 	job.inputs = e.stored; /* lent */
 	s->attempt = a;
-	r = attempt_load_logs(w, a, err);
-	if (r == 0)
-		r = recall(s, &e, &request, err);
-	if (r == 0)
-		r = conclude(s, w, remains->fd, err);
-	if (r == 0)
+	if ((r = attempt_load_logs(w, a, err)) == 0 && (r = recall(s, &e, &request, err)) == 0 &&
+	    (r = conclude(s, w, remains->fd, err)) == 0)
 		*ret_rows = TAKE_PTR(s->post.rows);
 	place_release(&s->place);
 	story_free(s);

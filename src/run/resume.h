@@ -29,6 +29,13 @@ void remains_done(struct remains *r);
 int remains_rights(struct hood *h, const struct ended *e, const struct attempt *a, struct rights *ret,
 		   struct error *err);
 
+/* give_up.c: 1: somebody has cancelled it, it is recorded as that, and nothing is left to do but to remove it. */
+int pending_give_up(struct recovery *rec, struct ledger *l, struct workspace *w,
+		    const struct remains *remains, struct error *err);
+/* recover.c: no pins any more for what is committed, or never will be: a sweep cannot know that of a token that the ledger
+ * has not. */
+void token_unpin(struct ledger *l, const struct workspace *w);
+
 /* Collects, post-processes, judges and saves. 1: a and *ret_rows (NULL: none) are what it came to; 0: nobody can go on
  * from what is here. */
 int story_resume(struct hood *h, struct ledger *l, struct workspace *w, const struct remains *remains,

@@ -1,4 +1,5 @@
 #include "rights.h"
+#include "array.h"
 #include "file.h"
 #include "private.h"
 #include "text.h"
@@ -112,8 +113,10 @@ static int find_user(struct hood *h, const struct job *job, struct rights *ret, 
 	if (r < 0)
 		return r;
 	if (!url.is_postgres) {
-		r = owner_of_file(url.location, &uid, ret, err);
-		return r <= 0 ? r : (r = identity_of(uid, &ret->who, err)) < 0 ? r : 1;
+		if ((r = owner_of_file(url.location, &uid, ret, err)) <= 0 ||
+		    (r = identity_of(uid, &ret->who, err)) < 0)
+			return r;
+		return 1;
 	}
 	text_escape_into(shown, sizeof shown, job->owner ? job->owner : "",
 			 strlen(job->owner ? job->owner : ""));
@@ -241,18 +244,21 @@ static int find_listed(const struct hood *h, struct granted_place *p, struct err
 	return 0;
 }
 
+struct granted_place *rights_add_place(struct rights *rights, const char *option, const char *key)
+{
+	struct granted_place *p = ARRAY_ADD(rights->places, rights->n_places);
+
+	if (p)
+		*p = (struct granted_place){.option = option, .key = key, .fd = -1, .listed = -1};
+	return p;
+}
+
 static int ask_place(struct hood *h, struct rights *rights, const char *option, const char *key,
 		     const char *directory, const char *path, struct error *err)
 {
-	struct granted_place *more = reallocarray(rights->places, rights->n_places + 1, sizeof *more), *p;
+	struct granted_place *p = rights_add_place(rights, option, key);
 
-	if (!more)
-		return error_memory(err);
-	rights->places = more;
-	p = &more[rights->n_places++];
-	*p = (struct granted_place){.option = option, .key = key, .fd = -1, .listed = -1};
-	p->asked = path[0] == '/' ? strdup(path) : path_join(directory, path);
-	if (!p->asked)
+	if (!p || !(p->asked = path_from(directory, path)))
 		return error_memory(err);
 	return find_listed(h, p, err);
 }
@@ -319,10 +325,11 @@ static int choose_post(struct hood *h, struct rights *rights, const struct reque
 
 static int ask_places(struct hood *h, struct rights *rights, const struct request *r, struct error *err)
 {
-	int e = r->data ? ask_place(h, rights, "--data", "data", r->directory, r->data, err) : 0;
+	int e = 0;
 
-	if (e == 0 && r->docs)
-		e = ask_place(h, rights, "--docs", "docs", r->directory, r->docs, err);
+	if ((r->data && (e = ask_place(h, rights, "--data", "data", r->directory, r->data, err)) < 0) ||
+	    (r->docs && (e = ask_place(h, rights, "--docs", "docs", r->directory, r->docs, err)) < 0))
+		return e;
 	for (size_t i = 0; e == 0 && i < r->n_ro; i++)
 		e = ask_place(h, rights, "--ro", "ro", r->directory, r->ro[i].from, err);
 	return e;
@@ -339,10 +346,11 @@ static int take_path(char **field, const struct granted_place *p, struct error *
 static int take_places(const struct rights *rights, struct request *r, struct error *err)
 {
 	const struct granted_place *p = rights->places;
-	int e = r->data ? take_path(&r->data, p++, err) : 0;
+	int e = 0;
 
-	if (e == 0 && r->docs)
-		e = take_path(&r->docs, p++, err);
+	if ((r->data && (e = take_path(&r->data, p++, err)) < 0) ||
+	    (r->docs && (e = take_path(&r->docs, p++, err)) < 0))
+		return e;
 	for (size_t i = 0; e == 0 && i < r->n_ro; i++, p++) {
 		if (!r->ro[i].to && !(r->ro[i].to = strdup(p->asked)))
 			return error_memory(err);
@@ -357,27 +365,17 @@ static int apply_bound(struct hood *h, struct rights *rights, struct request *r,
 {
 	_cleanup_free_ char *into = NULL;
 	bool keeps = r->keep == KEEP_ON_FAILURE || r->keep == KEEP_ALWAYS;
-	int e = check_flag(h, rights, r->n_queries > 0, "--query", "query", err);
+	int e;
 
-	if (e == 0)
-		e = check_flag(h, rights, keeps, "--keep", "keep", err);
-	if (e == 0)
-		e = check_flag(h, rights, r->allow_unlimited, "--allow-unlimited", "allow_unlimited", err);
-	if (e == 0)
-		e = fill_env(h, rights, r, err);
-	if (e == 0)
-		e = ask_places(h, rights, r, err);
-	if (e < 0)
+	if ((e = check_flag(h, rights, r->n_queries > 0, "--query", "query", err)) < 0 ||
+	    (e = check_flag(h, rights, keeps, "--keep", "keep", err)) < 0 ||
+	    (e = check_flag(h, rights, r->allow_unlimited, "--allow-unlimited", "allow_unlimited", err)) <
+		    0 ||
+	    (e = fill_env(h, rights, r, err)) < 0 || (e = ask_places(h, rights, r, err)) < 0)
 		return e;
-	if (r->into) {
-		into = r->into[0] == '/' ? strdup(r->into) : path_join(r->directory, r->into);
-		if (!into)
-			return error_memory(err);
-	}
-	e = rights_resolve(h, rights, r, into, err);
-	if (e == 0)
-		e = take_places(rights, r, err);
-	if (e < 0)
+	if (r->into && !(into = path_from(r->directory, r->into)))
+		return error_memory(err);
+	if ((e = rights_resolve(h, rights, r, into, err)) < 0 || (e = take_places(rights, r, err)) < 0)
 		return e;
 	free(r->into);
 	r->into = TAKE_PTR(into);

@@ -71,6 +71,9 @@ bool rights_own_ledger(const struct hood *h);
 /* The granted place with this canonical path; NULL: the site's own. */
 const struct granted_place *rights_place(const struct rights *rights, const char *path);
 
+/* One more, of which nothing is known yet; NULL if memory is out. */
+struct granted_place *rights_add_place(struct rights *rights, const char *option, const char *key);
+
 /* rights_child.c: all that is asked of the file system, asked by who. */
 int rights_resolve(struct hood *h, struct rights *rights, const struct request *r, const char *into,
 		   struct error *err);

@@ -25,7 +25,7 @@ enum { ANSWER_TIMEOUT_MS = 30000, ALL_TIMEOUT_MS = 60000, PREFIXES_MAX = 64 };
 enum answer_kind { ANSWER_PLACE, ANSWER_PROGRAM, ANSWER_PREFIX, ANSWER_INTO, ANSWER_DONE };
 enum which_program { PROGRAM_ANALYSIS, PROGRAM_POST };
 
-struct answer {
+struct child_answer {
 	enum answer_kind kind;
 	size_t index; /* of a place, or which program */
 	bool by_user;
@@ -35,7 +35,7 @@ struct answer {
 	char path[PATH_MAX], relative[PATH_MAX], real[PATH_MAX], user_base[PATH_MAX], note[1024], why[1024];
 };
 
-struct task {
+struct child_task {
 	const struct hood *hood;
 	struct rights *rights;
 	const struct request *request;
@@ -46,7 +46,7 @@ struct task {
 /* ---- in the child ---- */
 
 /* Readable by us, and a thing that can be shown: 0, or an errno. */
-static int check_place(int fd, struct answer *a)
+static int check_place(int fd, struct child_answer *a)
 {
 	struct statfs fs;
 	struct stat st;
@@ -80,7 +80,7 @@ static int open_by(const struct granted_place *p, bool by_user, int listed)
 	return fd < 0 ? -errno : fd;
 }
 
-static int open_place(const struct granted_place *p, bool by_user, int listed, struct answer *a)
+static int open_place(const struct granted_place *p, bool by_user, int listed, struct child_answer *a)
 {
 	_cleanup_close_ int fd = open_by(p, by_user, listed);
 
@@ -91,10 +91,10 @@ static int open_place(const struct granted_place *p, bool by_user, int listed, s
 }
 
 /* With the user's own rights first; what he may not and the site lists, beneath what it lists. */
-static int answer_place(const struct task *t, size_t i, int listed, int socket)
+static int answer_place(const struct child_task *t, size_t i, int listed, int socket)
 {
 	const struct granted_place *p = &t->rights->places[i];
-	struct answer a = {.kind = ANSWER_PLACE, .index = i, .errnum = EACCES};
+	struct child_answer a = {.kind = ANSWER_PLACE, .index = i, .errnum = EACCES};
 	_cleanup_close_ int fd = -1;
 
 	if (t->rights->has_user)
@@ -104,7 +104,7 @@ static int answer_place(const struct task *t, size_t i, int listed, int socket)
 	return message_send(socket, &a, sizeof a, fd);
 }
 
-static int answer_places(const struct task *t, int socket)
+static int answer_places(const struct child_task *t, int socket)
 {
 	for (size_t i = 0; i < t->rights->n_places; i++) {
 		_cleanup_close_ int listed = -1;
@@ -122,7 +122,7 @@ static int answer_places(const struct task *t, int socket)
 
 static int answer_prefix(const char *prefix, size_t which, int socket)
 {
-	struct answer a = {.kind = ANSWER_PREFIX, .index = which};
+	struct child_answer a = {.kind = ANSWER_PREFIX, .index = which};
 	_cleanup_close_ int fd = open(prefix, O_PATH | O_CLOEXEC);
 
 	/* Not his to read: then it is not there for him. */
@@ -137,10 +137,10 @@ static int put(char *out, size_t room, const char *text)
 	return snprintf(out, room, "%s", text ? text : "") < (int)room ? 0 : -ENAMETOOLONG;
 }
 
-static int answer_program(const struct task *t, const char *command, size_t which, int socket)
+static int answer_program(const struct child_task *t, const char *command, size_t which, int socket)
 {
 	_cleanup_program_ struct program p = {0};
-	struct answer a = {.kind = ANSWER_PROGRAM, .index = which};
+	struct child_answer a = {.kind = ANSWER_PROGRAM, .index = which};
 	struct error why = ERROR_INIT;
 	int r;
 
@@ -183,31 +183,26 @@ static int check_into(const char *into)
 
 static void child_main(void *arg, int socket)
 {
-	const struct task *t = arg;
+	const struct child_task *t = arg;
 	const struct rights *rights = t->rights;
-	struct answer done = {.kind = ANSWER_DONE};
-	int r;
+	struct child_answer into = {.kind = ANSWER_INTO}, done = {.kind = ANSWER_DONE};
 
-	if (setenv("HOME", rights->who.home, 1) < 0)
+	if (setenv("HOME", rights->who.home, 1) < 0 || answer_places(t, socket) < 0 ||
+	    (rights->has_user && answer_program(t, t->request->command[0], PROGRAM_ANALYSIS, socket) < 0) ||
+	    (t->post_command && answer_program(t, t->post_command, PROGRAM_POST, socket) < 0))
 		return;
-	r = answer_places(t, socket);
-	if (r == 0 && rights->has_user)
-		r = answer_program(t, t->request->command[0], PROGRAM_ANALYSIS, socket);
-	if (r == 0 && t->post_command)
-		r = answer_program(t, t->post_command, PROGRAM_POST, socket);
-	if (r == 0 && t->into && rights->has_user) {
-		struct answer a = {.kind = ANSWER_INTO, .errnum = check_into(t->into)};
-
-		r = message_send(socket, &a, sizeof a, -1);
+	if (t->into && rights->has_user) {
+		into.errnum = check_into(t->into);
+		if (message_send(socket, &into, sizeof into, -1) < 0)
+			return;
 	}
-	if (r == 0)
-		(void)message_send(socket, &done, sizeof done, -1);
+	(void)message_send(socket, &done, sizeof done, -1);
 }
 
 /* ---- in the parent ---- */
 
-static int take_place(struct hood *h, struct rights *rights, struct granted_place *p, const struct answer *a,
-		      int fd, struct error *err)
+static int take_place(struct hood *h, struct rights *rights, struct granted_place *p,
+		      const struct child_answer *a, int fd, struct error *err)
 {
 	char reason[128];
 	struct stat st;
@@ -235,7 +230,7 @@ static int take_place(struct hood *h, struct rights *rights, struct granted_plac
 	return input_check(h, p->path, p->option, err);
 }
 
-static int take_program(struct granted_program *p, const struct answer *a, struct error *err)
+static int take_program(struct granted_program *p, const struct child_answer *a, struct error *err)
 {
 	if ((a->path[0] && !(p->found.path = strdup(a->path))) ||
 	    (a->relative[0] && !(p->found.relative = strdup(a->relative))) ||
@@ -250,30 +245,25 @@ static int take_program(struct granted_program *p, const struct answer *a, struc
 
 /* A prefix is shown like anything else that he may read. */
 static int take_prefix(struct hood *h, struct rights *rights, struct granted_program *p,
-		       const struct answer *a, int fd, struct error *err)
+		       const struct child_answer *a, int fd, struct error *err)
 {
-	struct answer place = {.kind = ANSWER_PLACE, .by_user = true};
+	struct child_answer place = {.kind = ANSWER_PLACE, .by_user = true};
 	struct granted_place *more;
 	int r;
 
 	if (strv_length(p->found.prefixes) >= PREFIXES_MAX || fd < 0 || a->errnum)
 		return error_set(err, ERROR_SYSTEM, "a program has more prefixes than can be shown");
-	more = reallocarray(rights->places, rights->n_places + 1, sizeof *more);
-	if (!more)
-		return error_memory(err);
-	rights->places = more;
-	more += rights->n_places++;
-	*more = (struct granted_place){.option = "the program's prefix", .key = "ro", .fd = -1, .listed = -1};
-	more->asked = fd_path(fd);
-	if (!more->asked)
+	more = rights_add_place(rights, "the program's prefix", "ro");
+	if (!more || !(more->asked = fd_path(fd)))
 		return error_memory(err);
 	r = take_place(h, rights, more, &place, fd, err);
-	if (r == 0 && strv_append(&p->found.prefixes, more->path) < 0)
-		r = error_memory(err);
-	return r;
+	if (r < 0)
+		return r;
+	return strv_append(&p->found.prefixes, more->path) < 0 ? error_memory(err) : 0;
 }
 
-static int take_answer(struct hood *h, struct task *t, const struct answer *a, int fd, struct error *err)
+static int take_answer(struct hood *h, struct child_task *t, const struct child_answer *a, int fd,
+		       struct error *err)
 {
 	struct rights *rights = t->rights;
 	struct granted_program *program = a->index == PROGRAM_POST ? &rights->post : &rights->program;
@@ -300,7 +290,7 @@ static int take_answer(struct hood *h, struct task *t, const struct answer *a, i
  * itself would be the same anywhere. */
 static int no_answer(const struct rights *rights, const struct child *child, ssize_t n, struct error *err)
 {
-	bool is_late = n == -ETIMEDOUT;
+	bool is_late = n == MESSAGE_LATE;
 	int r = error_set(
 		err, ERROR_REFUSED,
 		"what '%s' has submitted could not be looked at as its user %u ('%s'): the process that did so %s",
@@ -310,7 +300,7 @@ static int no_answer(const struct rights *rights, const struct child *child, ssi
 	return is_late || become_was_killed(child) ? error_here(err, r) : r;
 }
 
-static int converse(struct hood *h, struct task *t, const struct child *child, struct error *err)
+static int converse(struct hood *h, struct child_task *t, const struct child *child, struct error *err)
 {
 	const struct rights *rights = t->rights;
 	uint64_t end = clock_now() + ALL_TIMEOUT_MS * NSEC_PER_MSEC;
@@ -324,11 +314,11 @@ static int converse(struct hood *h, struct task *t, const struct child *child, s
 				    rights->who.name);
 	for (;;) {
 		_cleanup_close_ int fd = -1;
-		struct answer a;
+		struct child_answer a;
 		/* Each in time, and all of them. */
 		ssize_t n = clock_now() < end
 				    ? message_receive(child->socket, &a, sizeof a, ANSWER_TIMEOUT_MS, &fd)
-				    : -ETIMEDOUT;
+				    : MESSAGE_LATE;
 
 		if (n != sizeof a)
 			return no_answer(rights, child, n, err);
@@ -373,7 +363,7 @@ static int check_into_listed(struct hood *h, struct rights *rights, const char *
 			     rights->has_user ? "this user may not write there" : NULL, err);
 }
 
-static int ask(struct hood *h, struct task *t, struct error *err)
+static int ask(struct hood *h, struct child_task *t, struct error *err)
 {
 	struct child child;
 	int r = become_start(&t->rights->who, child_main, t, &child, err);
@@ -388,7 +378,7 @@ static int ask(struct hood *h, struct task *t, struct error *err)
 int rights_resolve(struct hood *h, struct rights *rights, const struct request *request, const char *into,
 		   struct error *err)
 {
-	struct task t = {.hood = h, .rights = rights, .request = request, .into = into};
+	struct child_task t = {.hood = h, .rights = rights, .request = request, .into = into};
 	_cleanup_strv_ char **words = NULL;
 	int r = 0;
 
@@ -404,9 +394,8 @@ int rights_resolve(struct hood *h, struct rights *rights, const struct request *
 			return error_memory(err);
 		t.post_command = words[0];
 	}
-	if (!rights->has_user)
-		r = find_unowned(h, request->command[0], &rights->program, err);
-	if (r == 0 && (rights->has_user || rights->n_places > 0))
-		r = ask(h, &t, err);
-	return r == 0 && into ? check_into_listed(h, rights, into, request->force, err) : r;
+	if ((!rights->has_user && (r = find_unowned(h, request->command[0], &rights->program, err)) < 0) ||
+	    ((rights->has_user || rights->n_places > 0) && (r = ask(h, &t, err)) < 0))
+		return r;
+	return into ? check_into_listed(h, rights, into, request->force, err) : 0;
 }

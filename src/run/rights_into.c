@@ -31,11 +31,6 @@ struct delivery {
 	int socket; /* the child's */
 };
 
-static int fetch_from_ledger(void *arg, const struct output *o, int fd, struct error *err)
-{
-	return ledger_copy_output(arg, o, fd, err);
-}
-
 /* ---- in the child ---- */
 
 static int pour(int from, int to, uint64_t size, int socket, struct error *err)
@@ -125,7 +120,7 @@ static int serve(const struct delivery *d, struct ledger *l, int state, int sock
 			return error_set(
 				err, ERROR_SYSTEM,
 				"its outputs are in the ledger, but cannot be copied into '%s': the process of its user %s",
-				d->plan->into, n == -ETIMEDOUT ? "has not answered in time" : "was ended");
+				d->plan->into, n == MESSAGE_LATE ? "has not answered in time" : "was ended");
 		if (m.word == WORD_WANT)
 			r = deliver_one(d, m.index, l, state, socket, err);
 		if (r < 0 || m.word == WORD_DONE)
@@ -191,7 +186,7 @@ static int copy_listed(const struct hood *h, struct ledger *l, const struct atte
 		listed = file_open_nolinks(AT_FDCWD, real, O_RDONLY | O_DIRECTORY);
 		fd = listed < 0 ? listed : open_beneath(listed, rest);
 		if (fd >= 0)
-			return outputs_copy_into(a, p, fd, fetch_from_ledger, l, err);
+			return outputs_copy_into(a, p, fd, ledger_fetch_output, l, err);
 		r = fd;
 	}
 	return error_system(err, -r, "its outputs are in the ledger, but cannot be copied into '%s'",
@@ -202,7 +197,7 @@ int rights_copy_into(const struct hood *h, const struct rights *rights, struct l
 		     const struct attempt *a, const struct plan *p, int state, struct error *err)
 {
 	if (!rights->is_bound || rights->into == INTO_NOT_ASKED)
-		return outputs_copy_into(a, p, -1, fetch_from_ledger, l, err);
+		return outputs_copy_into(a, p, -1, ledger_fetch_output, l, err);
 	if (rights->into == INTO_BY_USER)
 		return copy_as_user(rights, l, a, p, state, err);
 	return copy_listed(h, l, a, p, err);

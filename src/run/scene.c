@@ -19,16 +19,6 @@
 
 enum { COPY_MAX = 4 * 1024 * 1024 };
 
-static int add_directory(struct plan *p, const char *target, unsigned mode, struct error *err)
-{
-	struct mount *m = plan_add_mount(p, MOUNT_DIR, NULL, target);
-
-	if (!m)
-		return error_memory(err);
-	m->mode = mode;
-	return 0;
-}
-
 static int add_link(struct plan *p, const char *text, const char *target, struct error *err)
 {
 	return plan_add_mount(p, MOUNT_LINK, text, target) ? 0 : error_memory(err);
@@ -44,11 +34,6 @@ static int add_file(struct plan *p, const char *target, const char *content, siz
 	m->content_size = size;
 	m->mode = 0644;
 	return 0;
-}
-
-static int add_text(struct plan *p, const char *target, const char *text, struct error *err)
-{
-	return add_file(p, target, text, strlen(text), err);
 }
 
 /* Not there, or not for us: an analysis does without it. Any other failure would change its results in silence. */
@@ -203,12 +188,12 @@ static int add_system_directories(struct layers *l, struct error *err)
 		"/etc/papersize",    "/etc/magic",	     "/etc/os-release", "/etc/debian_version",
 		"/etc/locale.alias", "/etc/ssl/openssl.cnf",
 	};
-	int r = 0;
+	int r;
 
-	for (size_t i = 0; r == 0 && i < ARRAY_SIZE(directories); i++)
-		r = add_system(l, directories[i], err);
-	if (r == 0)
-		r = add_versioned(l, err);
+	for (size_t i = 0; i < ARRAY_SIZE(directories); i++)
+		if ((r = add_system(l, directories[i], err)) < 0)
+			return r;
+	r = add_versioned(l, err);
 	for (size_t i = 0; r == 0 && i < ARRAY_SIZE(copies); i++)
 		r = add_copy(l->plan, copies[i], err);
 	return r;
@@ -217,6 +202,14 @@ static int add_system_directories(struct layers *l, struct error *err)
 /* Who is who, the same on every host. */
 static int add_identity_files(struct plan *p, struct error *err)
 {
+	static const char *const files[][2] = {
+		{"/etc/group", "root:x:0:\nanalysis:x:1000:\nnogroup:x:65534:\n"},
+		{"/etc/nsswitch.conf",
+		 "passwd: files\ngroup: files\nshadow: files\nhosts: files\nnetworks: files\nprotocols: files\nservices: files\n"},
+		{"/etc/hosts", "127.0.0.1 localhost hood\n::1 localhost ip6-localhost hood\n"},
+		{"/etc/hostname", "hood\n"},
+		{"/etc/resolv.conf", ""},
+	};
 	_cleanup_free_ char *passwd = NULL;
 	int r;
 
@@ -226,21 +219,9 @@ static int add_identity_files(struct plan *p, struct error *err)
 		     "nobody:x:65534:65534:nobody:/nonexistent:/usr/sbin/nologin\n",
 		     p->workspace) < 0)
 		return error_memory(err);
-	r = add_text(p, "/etc/passwd", passwd, err);
-	if (r == 0)
-		r = add_text(p, "/etc/group", "root:x:0:\nanalysis:x:1000:\nnogroup:x:65534:\n", err);
-	if (r == 0)
-		r = add_text(
-			p, "/etc/nsswitch.conf",
-			"passwd: files\ngroup: files\nshadow: files\nhosts: files\nnetworks: files\nprotocols: files\nservices: files\n",
-			err);
-	if (r == 0)
-		r = add_text(p, "/etc/hosts", "127.0.0.1 localhost hood\n::1 localhost ip6-localhost hood\n",
-			     err);
-	if (r == 0)
-		r = add_text(p, "/etc/hostname", "hood\n", err);
-	if (r == 0)
-		r = add_text(p, "/etc/resolv.conf", "", err);
+	r = add_file(p, "/etc/passwd", passwd, strlen(passwd), err);
+	for (size_t i = 0; r == 0 && i < ARRAY_SIZE(files); i++)
+		r = add_file(p, files[i][0], files[i][1], strlen(files[i][1]), err);
 	return r;
 }
 
@@ -248,34 +229,28 @@ static int add_devices(struct plan *p, struct error *err)
 {
 	static char *const every[] = {(char *)"/dev/null",   (char *)"/dev/zero",    (char *)"/dev/full",
 				      (char *)"/dev/random", (char *)"/dev/urandom", NULL};
-	uint64_t memory = p->limits.value[LIMIT_MEMORY];
-	struct mount *m;
-	int r = add_directory(p, "/dev", 0755, err);
+	static const char *const links[][2] = {{"/proc/self/fd", "/dev/fd"},
+					       {"/proc/self/fd/0", "/dev/stdin"},
+					       {"/proc/self/fd/1", "/dev/stdout"},
+					       {"/proc/self/fd/2", "/dev/stderr"}};
+	struct mount *m = plan_add_mount(p, MOUNT_DIR, NULL, "/dev");
 
-	if (r < 0)
-		return r;
 	p->devices = strv_copy(every);
-	if (!p->devices)
+	if (!m || !p->devices)
 		return error_memory(err);
-	for (size_t i = 0; r == 0 && p->devices[i]; i++)
+	m->mode = 0755;
+	for (size_t i = 0; p->devices[i]; i++)
 		if (!plan_add_mount(p, MOUNT_DEVICE, p->devices[i], p->devices[i]))
-			r = error_memory(err);
-	if (r == 0)
-		r = add_link(p, "/proc/self/fd", "/dev/fd", err);
-	if (r == 0)
-		r = add_link(p, "/proc/self/fd/0", "/dev/stdin", err);
-	if (r == 0)
-		r = add_link(p, "/proc/self/fd/1", "/dev/stdout", err);
-	if (r == 0)
-		r = add_link(p, "/proc/self/fd/2", "/dev/stderr", err);
-	if (r < 0)
-		return r;
+			return error_memory(err);
+	for (size_t i = 0; i < ARRAY_SIZE(links); i++)
+		if (!plan_add_mount(p, MOUNT_LINK, links[i][0], links[i][1]))
+			return error_memory(err);
 	/* As large as the memory limit: memory is what holds it, and multiprocessing wants room. */
 	m = plan_add_mount(p, MOUNT_TMPFS, NULL, "/dev/shm");
 	if (!m)
 		return error_memory(err);
 	m->mode = 01777;
-	m->size = memory;
+	m->size = p->limits.value[LIMIT_MEMORY];
 	m->writable = true;
 	return 0;
 }
@@ -296,34 +271,35 @@ static int add_sys(struct plan *p, struct error *err)
 	return 0;
 }
 
+static bool plan_add_writable(struct plan *p, const char *source, const char *target)
+{
+	struct mount *m = plan_add_mount(p, MOUNT_BIND, source, target);
+
+	if (m)
+		m->writable = true;
+	return m;
+}
+
 /* Scratch and workspace exist only when the story has made them: their identity is noted there. */
 static int add_workspace(struct plan *p, struct error *err)
 {
-	_cleanup_free_ char *tmp = path_join(p->scratch, SCRATCH_TMP);
-	struct mount *scratch, *workspace;
+	_cleanup_free_ char *tmp = NULL;
+	struct mount *m;
 
-	if (!tmp)
-		return error_memory(err);
 	if (p->own_disk) {
-		struct mount *disk = plan_add_mount(p, MOUNT_DISK, NULL, p->workspace);
-
-		if (!disk)
+		m = plan_add_mount(p, MOUNT_DISK, NULL, p->workspace);
+		if (!m)
 			return error_memory(err);
-		disk->size = p->limits.value[LIMIT_DISK];
-		disk->inodes = p->limits.value[LIMIT_FILES];
-		disk->mode = 0755;
-		disk->writable = true;
+		m->size = p->limits.value[LIMIT_DISK];
+		m->inodes = p->limits.value[LIMIT_FILES];
+		m->mode = 0755;
+		m->writable = true;
 		return 0;
 	}
-	scratch = plan_add_mount(p, MOUNT_BIND, tmp, "/tmp");
-	if (!scratch)
-		return error_memory(err);
-	scratch->writable = true;
-	workspace = plan_add_mount(p, MOUNT_BIND, p->workspace, p->workspace);
-	if (!workspace)
-		return error_memory(err);
-	workspace->writable = true;
-	return 0;
+	tmp = path_join(p->scratch, SCRATCH_TMP);
+	return tmp && plan_add_writable(p, tmp, "/tmp") && plan_add_writable(p, p->workspace, p->workspace)
+		       ? 0
+		       : error_memory(err);
 }
 
 struct view {
@@ -367,12 +343,13 @@ static int add_view(struct layers *l, const struct view *v, const struct rights 
 	struct reader reader = {.kind = v->unmapped ? READER_ANYBODY : READER_OWNER};
 	size_t before = l->plan->n_mounts;
 	struct mount *m;
-	int r = place ? hold_to(rights, place, &reader, err) : 0;
+	int r;
 
-	if (r == 0)
-		r = layers_show(l, v->source, v->target, &reader, err);
-	if (r < 0 || !place || l->plan->n_mounts == before || !l->plan->mounts[before].inode)
+	if ((place && (r = hold_to(rights, place, &reader, err)) < 0) ||
+	    (r = layers_show(l, v->source, v->target, &reader, err)) < 0)
 		return r;
+	if (!place || l->plan->n_mounts == before || !l->plan->mounts[before].inode)
+		return 0;
 	m = &l->plan->mounts[before];
 	if (m->kind == MOUNT_FILE && (m->device != place->device || m->inode != place->inode))
 		return refuse_replaced(place, err);
@@ -398,7 +375,7 @@ static int add_inputs(const struct request *r, const struct rights *rights, stru
 	const struct plan *p = l->plan;
 	size_t n = 0, room = 2 + r->n_ro + strv_length(p->prefixes);
 	_cleanup_free_ struct view *views = calloc(room, sizeof *views);
-	int e = 0;
+	int e;
 
 	if (!views)
 		return error_memory(err);
@@ -412,16 +389,16 @@ static int add_inputs(const struct request *r, const struct rights *rights, stru
 		if (!is_shown_by(views, n, p->prefixes[i]))
 			views[n++] = (struct view){p->prefixes[i], p->prefixes[i], .unmapped = true};
 	qsort(views, n, sizeof *views, view_compare);
-	for (size_t i = 0; e == 0 && i < n; i++) {
-		if (i > 0 && strcmp(views[i].target, views[i - 1].target) == 0) {
-			if (strcmp(views[i].source, views[i - 1].source) != 0)
-				e = error_set(err, ERROR_USAGE, "two inputs want the same place '%s'",
-					      views[i].target);
-			continue;
-		}
-		e = add_view(l, &views[i], rights, err);
+	for (size_t i = 0; i < n; i++) {
+		bool again = i > 0 && strcmp(views[i].target, views[i - 1].target) == 0;
+
+		if (again && strcmp(views[i].source, views[i - 1].source) != 0)
+			return error_set(err, ERROR_USAGE, "two inputs want the same place '%s'",
+					 views[i].target);
+		if (!again && (e = add_view(l, &views[i], rights, err)) < 0)
+			return e;
 	}
-	return e;
+	return 0;
 }
 
 /* data/ and docs/ in the working directory: the same overlay a second time. */
@@ -439,28 +416,18 @@ int plan_add_scene(UNUSED struct hood *h, const struct request *r, const struct 
 		   struct plan *p, struct error *err)
 {
 	_cleanup_layers_ struct layers layers;
-	int e = layers_init(&layers, p, err);
+	bool is_post = p->kind == PLAN_POST_PROCESS;
+	int e;
 
-	if (e == 0)
-		e = add_system_directories(&layers, err);
-	if (e == 0)
-		e = add_identity_files(p, err);
-	if (e == 0)
-		e = add_devices(p, err);
-	if (e == 0 && !plan_add_mount(p, MOUNT_PROC, NULL, "/proc"))
-		e = error_memory(err);
-	if (e == 0)
-		e = add_sys(p, err);
-	if (e == 0)
-		e = p->kind == PLAN_POST_PROCESS ? post_scene_plan(p, p->scratch, err)
-						 : add_workspace(p, err);
-	if (e == 0)
-		e = add_inputs(r, rights, &layers, err);
-	if (e == 0)
-		e = add_again(p, p->data, "data", err);
-	if (e == 0)
-		e = add_again(p, p->docs, "docs", err);
-	if (e == 0)
-		e = add_link(p, "/tmp", "/var/tmp", err);
-	return e;
+	if ((e = layers_init(&layers, p, err)) < 0 || (e = add_system_directories(&layers, err)) < 0 ||
+	    (e = add_identity_files(p, err)) < 0 || (e = add_devices(p, err)) < 0)
+		return e;
+	if (!plan_add_mount(p, MOUNT_PROC, NULL, "/proc"))
+		return error_memory(err);
+	if ((e = add_sys(p, err)) < 0 ||
+	    (e = is_post ? post_scene_plan(p, p->scratch, err) : add_workspace(p, err)) < 0 ||
+	    (e = add_inputs(r, rights, &layers, err)) < 0 || (e = add_again(p, p->data, "data", err)) < 0 ||
+	    (e = add_again(p, p->docs, "docs", err)) < 0)
+		return e;
+	return add_link(p, "/tmp", "/var/tmp", err);
 }

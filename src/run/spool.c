@@ -13,7 +13,7 @@ enum { WRITE_CHUNK = 256 * 1024, READ_ROOM = 2 * ROW_LINE_MAX, TABLES_JSON_MAX =
 static const char spool_name[] = "rows";
 
 /* Before each row, and, with table TABLES, before the tables. */
-struct record {
+struct spooled {
 	uint32_t table;
 	uint32_t size;
 	uint64_t line;
@@ -69,12 +69,11 @@ static int fail(struct spool *s, int r)
 
 static int put(struct spool *s, uint32_t table, uint64_t line, const char *data, size_t size)
 {
-	struct record record = {.table = table, .size = (uint32_t)size, .line = line};
-	int r = buffer_append(&s->out, &record, sizeof record);
+	struct spooled header = {.table = table, .size = (uint32_t)size, .line = line};
+	int r;
 
-	if (r == 0)
-		r = buffer_append(&s->out, data, size);
-	if (r < 0)
+	buffer_append(&s->out, &header, sizeof header);
+	if (buffer_append(&s->out, data, size) < 0)
 		return fail(s, error_memory(&s->why));
 	if (s->out.size < WRITE_CHUNK)
 		return 0;
@@ -99,7 +98,7 @@ int spool_make(int run_fd, const json_t *tables, uint64_t max_bytes, struct spoo
 			   : file_open_own(run_fd, spool_name, O_RDWR | O_TRUNC);
 	if (s->fd < 0)
 		return error_system(err, run_fd < 0 ? errno : -s->fd, "cannot create the file of rows");
-	s->start = sizeof(struct record) + strlen(text);
+	s->start = sizeof(struct spooled) + strlen(text);
 	if (put(s, TABLES, 0, text, strlen(text)) < 0) {
 		*err = s->why;
 		return -EIO;
@@ -229,7 +228,7 @@ static int rewind_rows(void *arg, struct error *err)
 }
 
 /* The next record, whichever table's. */
-static int next_record(struct spool *s, struct record *ret, const char **ret_data, struct error *err)
+static int next_record(struct spool *s, struct spooled *ret, const char **ret_data, struct error *err)
 {
 	int r = refill(s, sizeof *ret, err);
 
@@ -249,7 +248,7 @@ static int next_record(struct spool *s, struct record *ret, const char **ret_dat
 static int next_row(void *arg, size_t table, struct row_text *ret, struct error *err)
 {
 	struct spool *s = arg;
-	struct record record;
+	struct spooled record;
 	const char *data;
 	int r;
 
@@ -265,7 +264,7 @@ static int next_row(void *arg, size_t table, struct row_text *ret, struct error 
 static int load(struct spool *s, struct error *err)
 {
 	_cleanup_buffer_ struct buffer text = {0};
-	struct record record;
+	struct spooled record;
 	const char *data;
 	json_t *json;
 	int r;
@@ -278,12 +277,10 @@ static int load(struct spool *s, struct error *err)
 	r = json ? row_tables_read(&s->tables, json, err) : damaged(err);
 	json_decref(json);
 	s->start = sizeof record + record.size;
-	if (r == 0)
-		r = rewind_rows(s, err);
-	while (r == 0 && (r = next_record(s, &record, &data, err)) == 1) {
+	if (r < 0 || (r = rewind_rows(s, err)) < 0)
+		return r;
+	while ((r = next_record(s, &record, &data, err)) == 1)
 		s->counts[record.table]++;
-		r = 0;
-	}
 	return r;
 }
 

@@ -80,27 +80,22 @@ static int add_entry(struct plan *plan, int dirfd, const char *name, const char 
 static int add_tree(struct plan *plan, int fd, const char *source, const char *as, int depth,
 		    struct error *err)
 {
-	int list = openat(fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	DIR *dir = list < 0 ? NULL : fdopendir(list);
+	_cleanup_dir_ DIR *dir = dir_list(fd);
 	struct dirent *e;
 	int r = 0;
 
-	if (!dir) {
-		r = error_system(err, errno, "cannot list --input '%s'", source);
-		fd_close(list);
-		return r;
-	}
+	if (!dir)
+		return error_system(err, errno, "cannot list --input '%s'", source);
 	while (r == 0 && (e = readdir(dir))) {
 		_cleanup_free_ char *path = NULL, *name = NULL;
 
-		if (strcmp(e->d_name, ".") == 0 || strcmp(e->d_name, "..") == 0)
+		if (name_is_dots(e->d_name))
 			continue;
 		path = path_join(source, e->d_name);
 		name = path_join(as, e->d_name);
-		r = path && name ? add_entry(plan, list, e->d_name, path, name, depth, err)
+		r = path && name ? add_entry(plan, dirfd(dir), e->d_name, path, name, depth, err)
 				 : error_memory(err);
 	}
-	closedir(dir);
 	return r;
 }
 
@@ -137,9 +132,7 @@ static int source_find(const char *path, struct stat *st, char **ret_real)
 
 static int add_input(const struct request *r, struct plan *plan, const struct pair *input, struct error *err)
 {
-	_cleanup_free_ char *path = input->from[0] == '/' ? strdup(input->from)
-							  : path_join(r->directory, input->from),
-			    *real = NULL;
+	_cleanup_free_ char *path = path_from(r->directory, input->from), *real = NULL;
 	const char *slash = strrchr(input->from, '/'), *base = slash && slash[1] ? slash + 1 : input->from;
 	const char *wanted = input->to ? input->to : input->from[0] == '/' ? base : input->from;
 	_cleanup_close_ int fd = -1;
@@ -198,12 +191,14 @@ static int add_argument(const struct request *r, struct plan *plan, const char *
 
 int plan_add_stages(const struct request *r, struct plan *plan, struct error *err)
 {
-	int e = 0;
+	int e;
 
-	for (size_t i = 0; e == 0 && i < r->n_inputs; i++)
-		e = add_input(r, plan, &r->inputs[i], err);
-	for (size_t i = 0; e == 0 && !r->no_stage && r->command[i]; i++)
-		if (i > 0 || path_is_below(plan->program, plan->workspace))
-			e = add_argument(r, plan, r->command[i], err);
-	return e;
+	for (size_t i = 0; i < r->n_inputs; i++)
+		if ((e = add_input(r, plan, &r->inputs[i], err)) < 0)
+			return e;
+	for (size_t i = 0; !r->no_stage && r->command[i]; i++)
+		if ((i > 0 || path_is_below(plan->program, plan->workspace)) &&
+		    (e = add_argument(r, plan, r->command[i], err)) < 0)
+			return e;
+	return 0;
 }

@@ -26,6 +26,7 @@ void story_tell(const struct story *s, const char *stage)
 	if (s->hooks->progress && s->hooks->progress_interval_ms)
 		s->hooks->progress(s->hooks->arg, &p);
 }
+
 /* ---- clean up ---- */
 
 /* What stays of a story whose processes are dead. */
@@ -127,7 +128,6 @@ int story_note_end(struct story *s, struct error *err)
 	if (s->hooks->job)
 		e.stored = s->hooks->job->inputs;
 	r = ended_save(&s->workspace, s->attempt, &e, err);
-
 	s->has_ended = r == 0;
 	return r;
 }
@@ -138,10 +138,7 @@ static int to_the_end(struct story *s, struct error *err)
 	int r;
 
 	err->stage = "supervise";
-	r = story_watch(s, err);
-	if (r == 0)
-		r = story_check_handed_back(s, err);
-	if (r < 0)
+	if ((r = story_watch(s, err)) < 0 || (r = story_check_handed_back(s, err)) < 0)
 		return r;
 	(void)story_note_end(s, &ignored); /* tried again if it is needed */
 	return 0;
@@ -204,14 +201,9 @@ static int story_begin(struct hood *h, const struct request *request, const stru
 		return error_memory(err);
 	story_init(s, h, request, hooks, ret);
 	s->deferred = deferred;
-	r = to_the_start(s, err);
-	if (r == 0)
-		r = to_the_end(s, err);
-	if (r == 0) {
-		r = story_conclude(s, err);
-		if (r < 0 && err->kind != ERROR_LEASE)
-			return give_up(s, err, ret_story);
-	}
+	if ((r = to_the_start(s, err)) == 0 && (r = to_the_end(s, err)) == 0 &&
+	    (r = story_conclude(s, err)) < 0 && err->kind != ERROR_LEASE)
+		return give_up(s, err, ret_story);
 	if (r < 0) {
 		/* Nothing is recorded: the caller hears why, and all that was made is unmade. */
 		clean_up(s, ENDING_DROPPED, &later);

@@ -8,7 +8,7 @@
 #include "box.h"
 #include "buffer.h"
 #include "ended.h"
-#include "post.h"
+#include "post_process.h"
 #include "private.h"
 #include "rights.h"
 
@@ -77,6 +77,6 @@ int story_commit(struct story *s, struct error *err);
 void story_leave(struct story *s, const struct error *why);
 
 /* story_reason.c: one line of evidence for people. */
-int story_reason(const struct story *s, struct buffer *b);
+void story_reason(const struct story *s, struct buffer *b);
 
 #endif

@@ -9,19 +9,12 @@
 #include "file.h"
 #include "holder.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <sys/utsname.h>
 
 /* ---- collect ---- */
-
-static int put_object(void *arg, int fd, uint64_t size, uint8_t ret_sha256[DIGEST_SIZE], struct error *err)
-{
-	struct story *s = arg;
-
-	return ledger_put_object(s->ledger, fd, size, ret_sha256, err);
-}
 
 static int stage_collect(struct story *s, struct error *err)
 {
@@ -48,7 +41,7 @@ static int stage_collect(struct story *s, struct error *err)
 	/* Whatever mode the analysis gave it: from here on nobody else changes what lies there. */
 	if (fchmod(s->workspace.fd, 0700) < 0)
 		return error_system(err, errno, "cannot make '%s' private", s->plan->workspace);
-	r = collect(s->workspace.fd, &rules, put_object, s, &s->attempt->manifest, err);
+	r = collect(s->workspace.fd, &rules, ledger_take_object, s->ledger, &s->attempt->manifest, err);
 	if (r < 0) {
 		/* The object store may be full. What there is can be told without it, and the commit puts it there. */
 		struct error without = {.stage = err->stage};
@@ -128,18 +121,16 @@ static int stage_finish(struct story *s, struct error *err)
 	_cleanup_buffer_ struct buffer text = {0};
 	struct attempt *a = s->attempt;
 	struct error ignored = ERROR_INIT;
-	struct utsname host;
 
 	a->verdict = verdict_decide(&s->evidence);
 	a->status = verdict_exit_status(a->verdict, &s->evidence);
 	a->exit_code = s->evidence.exit_code;
 	a->signal = s->evidence.signal;
-	uname(&host);
-	a->host = strdup(host.nodename);
-	if (!a->host || story_reason(s, &text) < 0)
+	a->host = host_name();
+	story_reason(s, &text);
+	if (!a->host || buffer_check(&text, err) < 0 ||
+	    (a->verdict == VERDICT_SUCCEEDED && into_warn(s->plan, a, err) < 0))
 		return error_memory(err);
-	if (a->verdict == VERDICT_SUCCEEDED && into_warn(s->plan, a, err) < 0)
-		return -ENOMEM;
 	free(a->reason);
 	a->reason = text.size ? buffer_take(&text) : NULL;
 	if (attempt_event(a, "finished", "%s%s%s", verdict_name(a->verdict), a->reason ? ": " : "",
@@ -162,10 +153,7 @@ int story_conclude(struct story *s, struct error *err)
 	if (r < 0)
 		return r;
 	err->stage = "post-process";
-	r = stage_post(s, err);
-	if (r == 0)
-		r = story_check_handed_back(s, err);
-	if (r < 0)
+	if ((r = stage_post(s, err)) < 0 || (r = story_check_handed_back(s, err)) < 0)
 		return r;
 	err->stage = "finish";
 	return stage_finish(s, err);
@@ -177,6 +165,7 @@ int story_commit(struct story *s, struct error *err)
 {
 	int r;
 
+	assert(s->concluded);
 	story_tell(s, "committing");
 	r = attempt_commit(s->ledger, s->attempt, s->workspace.fd, s->post.rows, err);
 	if (r < 0 || !s->plan->into || s->attempt->verdict != VERDICT_SUCCEEDED)
@@ -195,30 +184,32 @@ int story_commit(struct story *s, struct error *err)
 /* The outputs into the object store, so that the verdict on disk is a finished attempt. */
 static int save_outputs(struct story *s, struct error *err)
 {
-	int r = 0;
-
-	for (size_t i = 0; r == 0 && i < s->attempt->manifest.n_outputs; i++) {
+	for (size_t i = 0; i < s->attempt->manifest.n_outputs; i++) {
 		struct output *o = &s->attempt->manifest.outputs[i];
 		_cleanup_close_ int fd = -1;
+		int r;
 
 		if (o->is_object)
 			continue;
 		fd = collect_open(s->workspace.fd, o, err);
-		r = fd < 0 ? fd : ledger_put_object(s->ledger, fd, o->size, o->sha256, err);
-		o->is_object = r == 0;
+		if (fd < 0)
+			return fd;
+		r = ledger_put_object(s->ledger, fd, o->size, o->sha256, err);
+		if (r < 0)
+			return r;
+		o->is_object = true;
 	}
-	return r;
+	return 0;
 }
 
 static int copy_out(struct story *s, struct error *err)
 {
 	struct error ignored = ERROR_INIT;
-	int r = tree_copy(s->workspace.fd, s->box.disk.host_workspace, err);
+	int to = s->box.disk.host_workspace, r;
 
-	if (r == 0 && geteuid() == 0)
-		r = tree_chown(s->box.disk.host_workspace, s->owner, (gid_t)-1, err);
-	if (r < 0)
-		(void)tree_empty(s->box.disk.host_workspace, &ignored);
+	if ((r = tree_copy(s->workspace.fd, to, err)) < 0 ||
+	    (geteuid() == 0 && (r = tree_chown(to, s->owner, (gid_t)-1, err)) < 0))
+		(void)tree_empty(to, &ignored);
 	return r;
 }
 

@@ -1,6 +1,7 @@
 /*
  * The story's plan: which attempt it is, what it may, what it sees; and the same for its post-process. Made once, then const.
  */
+#include "file.h"
 #include "queue.h"
 #include "story.h"
 
@@ -27,12 +28,10 @@ static int next_attempt(struct story *s, int *ret, struct error *err)
 	*ret = s->hooks->job ? s->hooks->job->attempt : 1; /* the queue has decided that */
 	if (!s->request->id || s->hooks->job)
 		return 0;
-	r = ledger_analysis(s->ledger, s->request->id, &known, err);
-	if (r == 0)
-		r = ledger_queue_look(s->ledger, (char *[]){s->request->id, NULL}, refuse_queued, NULL, err);
-	if (r == 0)
-		r = ledger_refuse_array(s->ledger, s->request->id, err);
-	if (r < 0)
+	if ((r = ledger_analysis(s->ledger, s->request->id, &known, err)) < 0 ||
+	    (r = ledger_queue_look(s->ledger, (char *[]){s->request->id, NULL}, refuse_queued, NULL, err)) <
+		    0 ||
+	    (r = ledger_refuse_array(s->ledger, s->request->id, err)) < 0)
 		return r;
 	if (known.succeeded && !s->request->again)
 		return error_set(
@@ -64,7 +63,7 @@ int story_plan_post(struct story *s, struct error *err)
 	int r;
 
 	if (rights->post_is_sites) {
-		order.directory = beside = config_directory(s->hood, site);
+		order.directory = beside = path_from(s->hood->directory, site);
 		if (!beside)
 			return error_memory(err);
 	}
@@ -136,27 +135,17 @@ static int begin_attempt(struct story *s, struct error *err)
 
 int story_plan(struct story *s, struct error *err)
 {
-	int attempt, r = hood_ledger(s->hood, LEDGER_CREATE, &s->ledger, err);
+	const struct job *job = s->hooks->job;
+	const char *id = s->request->id;
+	int attempt, r;
 
-	if (r == 0 && s->request->id)
-		r = id_check(s->request->id, err);
-	if (r < 0)
+	if ((r = hood_ledger(s->hood, LEDGER_CREATE, &s->ledger, err)) < 0 ||
+	    (id && (r = id_check(id, err)) < 0) ||
+	    (r = ledger_may_commit(s->ledger, id ? id : "it", err)) < 0 ||
+	    (r = ledger_store_ready(s->ledger, err)) < 0 || (r = next_attempt(s, &attempt, err)) < 0 ||
+	    (r = rights_find(s->hood, job, s->request, &s->rights, err)) < 0 ||
+	    (r = make_plans(s, attempt, job ? job->token : NULL, err)) < 0 ||
+	    (r = queries_check(s->hood, s->request, err)) < 0)
 		return r;
-	r = ledger_may_commit(s->ledger, s->request->id ? s->request->id : "it", err);
-	if (r < 0)
-		return r;
-	r = ledger_store_ready(s->ledger, err);
-	if (r < 0)
-		return r;
-	r = next_attempt(s, &attempt, err);
-	if (r < 0)
-		return r;
-	r = rights_find(s->hood, s->hooks->job, s->request, &s->rights, err);
-	if (r < 0)
-		return r;
-	r = make_plans(s, attempt, s->hooks->job ? s->hooks->job->token : NULL, err);
-	if (r < 0)
-		return r;
-	r = queries_check(s->hood, s->request, err);
-	return r < 0 ? r : begin_attempt(s, err);
+	return begin_attempt(s, err);
 }

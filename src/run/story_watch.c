@@ -73,26 +73,25 @@ void story_on_progress(void *arg, const struct sample *now, int64_t files)
 /* ---- its end ---- */
 
 /* What the watch over plain directories can and cannot hold is part of the receipt. */
-static int note_watched_limits(struct story *s)
+static void note_watched_limits(struct story *s)
 {
 	const struct limits *l = &s->plan->limits;
+	struct receipt *receipt = &s->attempt->receipt;
 	char text[LIMIT_TEXT_SIZE], seen[LIMIT_TEXT_SIZE];
-	int r = 0;
 
 	if (l->value[LIMIT_WALL] != LIMIT_NONE)
-		r = receipt_add(&s->attempt->receipt, "limit wall", true, "%s, kept by PID 1",
-				limit_format(LIMIT_WALL, l->value[LIMIT_WALL], text));
-	if (r == 0 && l->value[LIMIT_CPU_TIME] != LIMIT_NONE)
-		r = receipt_add(&s->attempt->receipt, "limit cpu_time", box_counts_cpu_time(&s->box),
-				"%s, sampled", limit_format(LIMIT_CPU_TIME, l->value[LIMIT_CPU_TIME], text));
-	if (r == 0 && l->value[LIMIT_DISK] != LIMIT_NONE && !s->plan->own_disk)
-		r = receipt_add(
-			&s->attempt->receipt, "limit disk", true,
+		(void)receipt_add(receipt, "limit wall", true, "%s, kept by PID 1",
+				  limit_format(LIMIT_WALL, l->value[LIMIT_WALL], text));
+	if (l->value[LIMIT_CPU_TIME] != LIMIT_NONE)
+		(void)receipt_add(receipt, "limit cpu_time", box_counts_cpu_time(&s->box), "%s, sampled",
+				  limit_format(LIMIT_CPU_TIME, l->value[LIMIT_CPU_TIME], text));
+	if (l->value[LIMIT_DISK] != LIMIT_NONE && !s->plan->own_disk)
+		(void)receipt_add(
+			receipt, "limit disk", true,
 			"%s, watched: what is written between two looks (0.2 to 5 s apart) may exceed it, files without a name are not seen; "
 			"%s was seen",
 			limit_format(LIMIT_DISK, l->value[LIMIT_DISK], text),
 			limit_format(LIMIT_DISK, s->disk.most.bytes, seen));
-	return r;
 }
 
 static void note_logs(struct story *s)
@@ -141,6 +140,6 @@ int story_watch(struct story *s, struct error *err)
 	/* It has run: nothing of it is given up for a line in its receipt. */
 	note_logs(s);
 	if (r == 0)
-		(void)note_watched_limits(s);
+		note_watched_limits(s);
 	return r;
 }

@@ -68,24 +68,22 @@ static int note_adopted(struct story *s, struct error *err)
 	_cleanup_manifest_ struct manifest found = {0};
 	int r = collect(s->workspace.fd, &everything, NULL, NULL, &found, err);
 
-	for (size_t i = 0; r == 0 && i < found.n_outputs; i++) {
+	if (r < 0)
+		return r;
+	for (size_t i = 0; i < found.n_outputs; i++) {
 		const struct output *o = &found.outputs[i];
 		struct input input = {.path = o->path, .source = o->path, .size = o->size, .mode = 0600};
 
 		memcpy(input.sha256, o->sha256, sizeof input.sha256);
 		if (inputs_add(&s->attempt->inputs, &input) < 0)
-			r = error_memory(err);
+			return error_memory(err);
 	}
-	return r;
+	return 0;
 }
 
 int story_fill_input(void *arg, const struct input *i, int fd, struct error *err)
 {
-	struct story *s = arg;
-	struct output content = {.path = i->path, .size = i->size};
-
-	memcpy(content.sha256, i->sha256, sizeof content.sha256);
-	return ledger_copy_output(s->ledger, &content, fd, err);
+	return ledger_fetch_input(((struct story *)arg)->ledger, i, fd, err);
 }
 
 /* What the submitter staged lies in the ledger: he may be gone. */
@@ -105,15 +103,18 @@ static int stage_job(struct story *s, uint64_t max, struct error *err)
 int story_fill_workspace(struct story *s, struct error *err)
 {
 	uint64_t max = s->plan->limits.value[LIMIT_DISK];
-	int r = s->workspace.adopted ? note_adopted(s, err) : 0;
+	uid_t uid = s->place.uid;
+	gid_t gid = s->place.gid;
+	int r;
 
-	if (r == 0 && s->hooks->job)
-		r = stage_job(s, max, err);
-	for (size_t i = 0; r == 0 && i < s->plan->n_stages; i++)
-		r = workspace_stage(&s->workspace, &s->plan->stages[i], max, s->place.uid, s->place.gid,
-				    &s->attempt->inputs, err);
-	if (r == 0)
-		r = queries_stage(&s->workspace, max, s->place.uid, s->place.gid, s->attempt, err);
+	if ((s->workspace.adopted && (r = note_adopted(s, err)) < 0) ||
+	    (s->hooks->job && (r = stage_job(s, max, err)) < 0))
+		return r;
+	for (size_t i = 0; i < s->plan->n_stages; i++)
+		if ((r = workspace_stage(&s->workspace, &s->plan->stages[i], max, uid, gid,
+					 &s->attempt->inputs, err)) < 0)
+			return r;
+	r = queries_stage(&s->workspace, max, uid, gid, s->attempt, err);
 	return r < 0 ? r : make_mount_points(s, err);
 }
 
@@ -139,27 +140,26 @@ int story_workspace(struct story *s, struct error *err)
 {
 	struct recovery recovery = {.hood = s->hood};
 	struct site *site = NULL;
-	int r = hood_site(s->hood, &site, err);
+	int r;
 
-	if (r == 0)
-		r = refuse_held(s, err);
+	if ((r = hood_site(s->hood, &site, err)) < 0 || (r = refuse_held(s, err)) < 0)
+		return r;
 	story_tell(s, "workspace");
-	if (r == 0)
-		r = place_take(&s->place, err);
+	r = place_take(&s->place, err);
+	if (r < 0)
+		return r;
 	s->owner = s->place.uid;
-	if (r == 0)
-		r = workspace_open(site, s->plan->id, s->plan->token, s->place.uid, s->place.gid,
-				   recover_workspace, &recovery, &s->workspace, err);
+	r = workspace_open(site, s->plan->id, s->plan->token, s->place.uid, s->place.gid, recover_workspace,
+			   &recovery, &s->workspace, err);
 	if (r < 0)
 		return r;
 	s->has_workspace = true;
 	if (s->workspace.adopted && s->rights.is_bound) /* held since we have looked */
 		return error_set(err, ERROR_BUSY, "somebody holds the workspace of '%s'", s->plan->id);
-	r = story_plan_again(s, err);
-	if (r < 0)
+	if ((r = story_plan_again(s, err)) < 0 ||
+	    (r = queries_run(s->hood, s->ledger, s->request, s->workspace.run_fd, s->attempt, err)) < 0)
 		return r;
-	r = queries_run(s->hood, s->ledger, s->request, s->workspace.run_fd, s->attempt, err);
-	return r < 0 || s->plan->own_disk ? r : story_fill_workspace(s, err);
+	return s->plan->own_disk ? 0 : story_fill_workspace(s, err);
 }
 
 /* ---- box ---- */
@@ -190,12 +190,9 @@ int story_box(struct story *s, struct error *err)
 		.progress = hooks->progress && hooks->progress_interval_ms ? story_on_progress : NULL,
 		.progress_interval_ms = hooks->progress_interval_ms,
 	};
-	int r = hood_cgroups(s->hood, &order.cgroups, err);
+	int r;
 
-	if (r < 0)
-		return r;
-	r = box_open(&s->box, &order, err);
-	if (r < 0)
+	if ((r = hood_cgroups(s->hood, &order.cgroups, err)) < 0 || (r = box_open(&s->box, &order, err)) < 0)
 		return r;
 	s->attempt->plan = plan_to_json(s->plan);
 	free(record->ledger);

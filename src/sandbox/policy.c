@@ -29,7 +29,7 @@
 #define PRETEND	  REFUSE(0) /* it says that it was done, and does nothing */
 
 /* arg & mask == value. UPPER(arg) is the upper half. */
-struct check {
+struct policy_check {
 	int arg;
 	uint32_t mask, value;
 };
@@ -38,21 +38,21 @@ struct check {
 struct clause {
 	uint32_t action;
 	int n;
-	struct check checks[4];
+	struct policy_check checks[4];
 };
 
 /* Numbers of which an argument may be any: allowed. */
-struct list {
+struct policy_list {
 	int arg;
 	const uint32_t *numbers; /* the last is 0 */
 };
 
-struct row {
+struct policy_row {
 	const char *calls; /* names; "name:number" for what is newer than libseccomp */
 	const char *reason;
 	uint32_t action;
 	struct clause clauses[12]; /* before `action`; the first with n = -1 ends them */
-	struct list any;	   /* after the clauses, before `action`; numbers NULL: none */
+	struct policy_list any;	   /* after the clauses, before `action`; numbers NULL: none */
 };
 
 #define END                             \
@@ -91,7 +91,7 @@ static const uint32_t questions[] = {
 	SIOCGIFFLAGS, SIOCGIFADDR, SIOCGIFDSTADDR, SIOCGIFBRDADDR, SIOCGIFNETMASK, SIOCGIFMETRIC, SIOCGIFMTU,
 	SIOCGIFHWADDR, SIOCGIFTXQLEN, 0};
 
-static const struct row policy[] = {
+static const struct policy_row policy[] = {
 	{"read write readv writev pread64 pwrite64 preadv pwritev preadv2 pwritev2 lseek close close_range dup dup2 dup3 "
 	 "pipe pipe2 fcntl poll ppoll select pselect6 epoll_create epoll_create1 epoll_ctl epoll_wait epoll_pwait "
 	 "epoll_pwait2 eventfd eventfd2 signalfd signalfd4 timerfd_create timerfd_settime timerfd_gettime sendfile "
@@ -301,7 +301,7 @@ static const struct row policy[] = {
 
 enum { CALLS_MAX = 1024, CODE_MAX = 4096 };
 
-static const struct row *by_number[CALLS_MAX];
+static const struct policy_row *by_number[CALLS_MAX];
 static struct sock_filter code[CODE_MAX];
 static unsigned length;
 
@@ -311,7 +311,7 @@ static void die(const char *what, const char *name)
 	exit(1);
 }
 
-static void enter(const struct row *row)
+static void enter(const struct policy_row *row)
 {
 	char *calls = strdup(row->calls), *rest = calls, *word;
 
@@ -353,7 +353,7 @@ static void emit_load(int arg)
 	emit(BPF_LD | BPF_W | BPF_ABS, (uint32_t)offsetof(struct seccomp_data, args) + half, 0, 0);
 }
 
-static void emit_list(const struct list *any)
+static void emit_list(const struct policy_list *any)
 {
 	unsigned n = 0;
 
@@ -365,11 +365,11 @@ static void emit_list(const struct list *any)
 }
 
 /* Each check jumps to the next clause when it does not hold; the length of a clause is known beforehand. */
-static void emit_row(const struct row *row)
+static void emit_row(const struct policy_row *row)
 {
 	for (const struct clause *c = row->clauses; c->n >= 0; c++) {
 		for (int i = 0; i < c->n; i++) {
-			const struct check *k = &c->checks[i];
+			const struct policy_check *k = &c->checks[i];
 			unsigned rest = (unsigned)(c->n - i - 1) * 3 + 1;
 
 			emit_load(k->arg);
@@ -385,12 +385,12 @@ static void emit_row(const struct row *row)
 		emit_return(ALLOW);
 }
 
-struct range {
+struct policy_range {
 	uint32_t start;
-	const struct row *row; /* NULL: ENOSYS */
+	const struct policy_row *row; /* NULL: ENOSYS */
 };
 
-static int same_action(const struct row *a, const struct row *b)
+static int same_action(const struct policy_row *a, const struct policy_row *b)
 {
 	if (a == b)
 		return 1;
@@ -399,7 +399,7 @@ static int same_action(const struct row *a, const struct row *b)
 }
 
 /* The calls from ranges[low] to ranges[high - 1]: a comparison, then the lower half, then the upper. */
-static void emit_search(const struct range *ranges, int low, int high)
+static void emit_search(const struct policy_range *ranges, int low, int high)
 {
 	int middle = (low + high) / 2;
 	unsigned jump;
@@ -420,14 +420,14 @@ static void emit_search(const struct range *ranges, int low, int high)
 
 int main(void)
 {
-	struct range ranges[CALLS_MAX + 1];
+	struct policy_range ranges[CALLS_MAX + 1];
 	int n = 0;
 
 	for (size_t i = 0; i < sizeof policy / sizeof policy[0]; i++)
 		enter(&policy[i]);
 	for (uint32_t i = 0; i < CALLS_MAX; i++)
 		if (n == 0 || !same_action(ranges[n - 1].row, by_number[i]))
-			ranges[n++] = (struct range){i, by_number[i]};
+			ranges[n++] = (struct policy_range){i, by_number[i]};
 	emit(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, arch), 0, 0);
 	emit(BPF_JMP | BPF_JEQ | BPF_K, NATIVE, 1, 0);
 	emit_return(REFUSE(ENOSYS)); /* i386 and others */

@@ -3,15 +3,16 @@
 #include "embedded.h"
 #include "file.h"
 #include "idmap.h"
+#include "message.h"
 #include "overlay_refused.h"
 #include "spec.h"
 #include "spec_build.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/capability.h>
 #include <linux/landlock.h>
-#include <poll.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
@@ -168,32 +169,14 @@ static int let_go(const struct sandbox *s, struct error *err)
 	return r < 0 ? error_system(err, -r, "cannot speak to init") : 0;
 }
 
-/* 1: a report; 0: end of file. A descriptor that comes along is the caller's, *ret_fd -1 otherwise. */
-static int read_raw(const struct sandbox *s, struct report *r, int *ret_fd)
+/* As message_receive. */
+static ssize_t read_raw(const struct sandbox *s, struct report *r, int timeout_ms, int *ret_fd)
 {
-	union {
-		char room[CMSG_SPACE(sizeof(int))];
-		struct cmsghdr align;
-	} control;
-	struct iovec part = {r, sizeof *r};
-	struct msghdr message = {
-		.msg_iov = &part, .msg_iovlen = 1, .msg_control = &control, .msg_controllen = sizeof control};
-	struct cmsghdr *c;
-	ssize_t n;
+	ssize_t n = message_receive(s->report_fd, r, sizeof *r, timeout_ms, ret_fd);
 
-	*ret_fd = -1;
-	do
-		n = recvmsg(s->report_fd, &message, MSG_CMSG_CLOEXEC);
-	while (n < 0 && errno == EINTR);
-	if (n < 0)
-		return -errno;
-	c = CMSG_FIRSTHDR(&message);
-	if (c && c->cmsg_level == SOL_SOCKET && c->cmsg_type == SCM_RIGHTS &&
-	    c->cmsg_len == CMSG_LEN(sizeof(int)))
-		memcpy(ret_fd, CMSG_DATA(c), sizeof(int));
 	r->text[sizeof r->text - 1] = 0;
 	r->text[sizeof r->text - 2] = 0;
-	return n == sizeof *r ? 1 : 0;
+	return n;
 }
 
 static int layer_note(const struct report *r, struct receipt *receipt)
@@ -219,16 +202,13 @@ static int start_converse(struct sandbox *s, const struct plan *plan, const stru
 			  const struct sandbox_hooks *hooks, struct receipt *receipt, struct error *err)
 {
 	for (;;) {
-		struct pollfd p = {.fd = s->report_fd, .events = POLLIN};
 		struct report r;
-		int n = poll(&p, 1, START_TIMEOUT_MS), fd;
+		int fd, n = (int)read_raw(s, &r, START_TIMEOUT_MS, &fd);
 
-		if (n < 0 && errno == EINTR)
-			continue;
-		if (n == 0)
+		if (n == MESSAGE_LATE)
 			return error_set(err, ERROR_SYSTEM, "the hood could not be closed within %d s",
 					 START_TIMEOUT_MS / 1000);
-		if (read_raw(s, &r, &fd) != 1)
+		if (n != sizeof r)
 			return error_set(err, ERROR_SYSTEM, "init died while it raised the walls");
 		switch (r.kind) {
 		case REPORT_NEED_MAP:
@@ -365,6 +345,7 @@ static int channel_open(int type, int *ret_ours, int *ret_inits, struct error *e
 
 static void launch_fill(struct launch *l, const struct sandbox_options *o, const struct idmaps *maps)
 {
+	assert(o->n_join <= SANDBOX_JOIN_MAX);
 	for (int i = 0; i < INIT_FD_END; i++)
 		l->source[i] = i < 3 ? o->stdio[i] : -1;
 	l->source[INIT_FD_SLOT] = o->slot_fd;
@@ -425,7 +406,6 @@ int sandbox_start(const struct plan *plan, const struct sandbox_options *o, cons
 	r = raise_walls(s, plan, o, hooks, receipt, err);
 	if (r < 0)
 		return r;
-	fcntl(s->report_fd, F_SETFL, O_NONBLOCK);
 	*ret = TAKE_PTR(s);
 	return 0;
 }
@@ -466,11 +446,11 @@ void sandbox_free(struct sandbox *s)
 int sandbox_read_report(struct sandbox *s, struct command_report *ret)
 {
 	struct report raw;
-	int fd, n = read_raw(s, &raw, &fd);
+	int fd, n = (int)read_raw(s, &raw, 0, &fd);
 
 	fd_close(fd);
-	if (n <= 0)
-		return n;
+	if (n != sizeof raw)
+		return n < 0 ? n : 0;
 	*ret = (struct command_report){
 		.deadline = raw.kind == REPORT_DEADLINE,
 		.ended = raw.kind == REPORT_ENDED,

@@ -2,8 +2,6 @@
 #include "filter.h"
 #include "spec.h"
 
-#include <stdarg.h>
-#include <stdio.h>
 #include <string.h>
 #include <sys/resource.h>
 
@@ -11,83 +9,85 @@ static const char hostname[] = "hood";
 
 enum { PIDS_SLACK = 16, SIGNALS_MAX = 2048, QUEUES_MAX = 256 * 1024 };
 
-/* The blob as it grows. An append that fails marks it, and is seen once, when it is whole: offsets mean nothing then. */
-struct blob {
-	struct buffer *out;
-	bool failed;
-};
+/* Builders look at nothing: what could not be appended is seen once, when the blob is whole. Until then an offset may mean
+ * nothing, and set() is nothing. */
 
 /* Appends bytes; their offset. */
-static uint32_t put(struct blob *b, const void *data, size_t size)
+static uint32_t put(struct buffer *b, const void *data, size_t size)
 {
-	size_t at = b->out->size;
+	uint32_t at = (uint32_t)b->size;
 
-	b->failed |= at + size > UINT32_MAX || buffer_append(b->out, data, size) < 0;
-	return (uint32_t)at;
+	buffer_append(b, data, size);
+	return at;
 }
 
-/* The same at a place that is aligned for any number. */
-static uint32_t put_array(struct blob *b, const void *data, size_t size)
-{
-	static const char zeros[8];
-
-	put(b, zeros, (8 - b->out->size % 8) % 8);
-	return put(b, data, size);
-}
-
-static uint32_t put_string(struct blob *b, const char *text)
+static uint32_t put_string(struct buffer *b, const char *text)
 {
 	return put(b, text, strlen(text) + 1);
 }
 
-static uint32_t put_list(struct blob *b, char *const *list, size_t count)
+/* Zeros at a place that is aligned for any number, and what is put there. */
+static uint32_t put_room(struct buffer *b, size_t size)
 {
-	_cleanup_free_ uint32_t *offsets = calloc(count + 1, sizeof *offsets);
+	static const char zeros[8];
 
-	b->failed |= !offsets;
-	for (size_t i = 0; offsets && i < count; i++)
-		offsets[i] = put_string(b, list[i]);
-	return offsets ? put_array(b, offsets, (count + 1) * sizeof *offsets) : 0;
+	put(b, zeros, (8 - b->size % 8) % 8);
+	if (buffer_reserve(b, size) < 0)
+		return 0;
+	memset(b->data + b->size, 0, size + 1);
+	b->size += size;
+	return (uint32_t)(b->size - size);
 }
 
-/* One of a list of mount options, which ends with an empty one. */
-static void put_option(struct blob *b, const char *format, ...) PRINTF_LIKE(2, 3);
-static void put_option(struct blob *b, const char *format, ...)
+static void set(struct buffer *b, size_t at, const void *data, size_t size)
 {
-	char text[64];
-	va_list ap;
-
-	va_start(ap, format);
-	vsnprintf(text, sizeof text, format, ap);
-	va_end(ap);
-	put_string(b, text);
+	if (!b->failed)
+		memcpy(b->data + at, data, size);
 }
 
-static uint32_t put_tmpfs_options(struct blob *b, const struct mount *m, uid_t uid, gid_t gid)
+static uint32_t put_array(struct buffer *b, const void *data, size_t size)
 {
-	uint32_t at = (uint32_t)b->out->size;
+	uint32_t at = put_room(b, size);
 
-	put_option(b, "mode=%o", m->mode);
-	put_option(b, "uid=%u", uid);
-	put_option(b, "gid=%u", gid);
+	set(b, at, data, size);
+	return at;
+}
+
+static uint32_t put_list(struct buffer *b, char *const *list, size_t count)
+{
+	uint32_t at = put_room(b, (count + 1) * sizeof at);
+
+	for (size_t i = 0; i < count; i++) {
+		uint32_t text = put_string(b, list[i]);
+
+		set(b, at + i * sizeof text, &text, sizeof text);
+	}
+	return at;
+}
+
+/* Mount options are strings, and the last one is empty. */
+static uint32_t put_tmpfs_options(struct buffer *b, const struct mount *m, uid_t uid, gid_t gid)
+{
+	uint32_t at = (uint32_t)b->size;
+
+	buffer_printf(b, "mode=%o%cuid=%u%cgid=%u%c", m->mode, 0, uid, 0, gid, 0);
 	if (m->size && m->size != LIMIT_NONE)
-		put_option(b, "size=%llu", (unsigned long long)m->size);
+		buffer_printf(b, "size=%llu%c", (unsigned long long)m->size, 0);
 	if (m->inodes && m->inodes != LIMIT_NONE)
-		put_option(b, "nr_inodes=%llu", (unsigned long long)m->inodes);
+		buffer_printf(b, "nr_inodes=%llu%c", (unsigned long long)m->inodes, 0);
 	put_string(b, "");
 	return at;
 }
 
-static uint32_t put_source_option(struct blob *b, const char *device)
+static uint32_t put_source_option(struct buffer *b, const char *device)
 {
-	uint32_t at = (uint32_t)b->out->size;
+	uint32_t at = (uint32_t)b->size;
 
-	put_option(b, "source=%s", device);
-	put_string(b, "");
+	buffer_printf(b, "source=%s%c%c", device, 0, 0);
 	return at;
 }
 
-static void put_mount(struct blob *b, const struct plan *plan, const struct sandbox_options *o,
+static void put_mount(struct buffer *b, const struct plan *plan, const struct sandbox_options *o,
 		      const struct mount *m, const struct mount_fact *fact, int idmap, struct spec_mount *s)
 {
 	const char *source = fact->source ? fact->source : m->source;
@@ -115,18 +115,18 @@ static void put_mount(struct blob *b, const struct plan *plan, const struct sand
 		s->data = put_tmpfs_options(b, m, uid, gid);
 }
 
-static void put_mounts(struct blob *b, const struct plan *plan, const struct sandbox_options *o,
+static void put_mounts(struct buffer *b, const struct plan *plan, const struct sandbox_options *o,
 		       const int *idmaps, struct spec *spec)
 {
 	static const struct mount_fact nothing;
-	_cleanup_free_ struct spec_mount *list = calloc(plan->n_mounts + 1, sizeof *list);
+	struct spec_mount m;
 
-	b->failed |= !list;
-	for (size_t i = 0; list && i < plan->n_mounts; i++)
-		put_mount(b, plan, o, &plan->mounts[i], o->facts ? &o->facts[i] : &nothing, idmaps[i],
-			  &list[i]);
 	spec->n_mounts = (uint32_t)plan->n_mounts;
-	spec->mounts = list ? put_array(b, list, (plan->n_mounts + 1) * sizeof *list) : 0;
+	spec->mounts = put_room(b, plan->n_mounts * sizeof m);
+	for (size_t i = 0; i < plan->n_mounts; i++) {
+		put_mount(b, plan, o, &plan->mounts[i], o->facts ? &o->facts[i] : &nothing, idmaps[i], &m);
+		set(b, spec->mounts + i * sizeof m, &m, sizeof m);
+	}
 }
 
 /* No one may raise a hard limit without a right that even root may lack: what is higher already is cut there. */
@@ -139,7 +139,7 @@ static uint64_t below_hard(int resource, uint64_t value)
 	return value < now.rlim_max ? value : now.rlim_max;
 }
 
-static void put_rlimits(struct blob *b, const struct limits *limits, struct spec *spec)
+static void put_rlimits(struct buffer *b, const struct limits *limits, struct spec *spec)
 {
 	/* 1, not 0: where the host pipes core dumps to a program, only 1 keeps that program from being started. */
 	struct spec_rlimit list[8] = {{.resource = RLIMIT_CORE, .value = 1},
@@ -172,8 +172,8 @@ static void put_rlimits(struct blob *b, const struct limits *limits, struct spec
 	spec->rlimits = put_array(b, list, sizeof list);
 }
 
-static void fill(struct blob *b, const struct plan *plan, const struct sandbox_options *o, const int *idmaps,
-		 struct spec *spec)
+static void fill(struct buffer *b, const struct plan *plan, const struct sandbox_options *o,
+		 const int *idmaps, struct spec *spec)
 {
 	char *writable[] = {plan->workspace, (char *)"/tmp", (char *)"/dev/shm"};
 
@@ -212,13 +212,12 @@ int spec_build(const struct plan *plan, const struct sandbox_options *o, const i
 		.wall_ns = plan->limits.value[LIMIT_WALL],
 		.grace_ns = plan->limits.value[LIMIT_GRACE],
 	};
-	struct blob blob = {.out = ret};
 
-	put(&blob, &spec, sizeof spec);
-	fill(&blob, plan, o, idmaps, &spec);
-	if (blob.failed)
+	put_room(ret, sizeof spec);
+	fill(ret, plan, o, idmaps, &spec);
+	if (ret->size > UINT32_MAX)
 		return error_memory(err);
 	spec.size = (uint32_t)ret->size;
-	memcpy(ret->data, &spec, sizeof spec);
-	return 0;
+	set(ret, 0, &spec, sizeof spec);
+	return buffer_check(ret, err);
 }

@@ -11,8 +11,8 @@
 
 #define LOCK_DIRECTORY "cpus"
 
-/* The descriptor that holds the CPU; -EWOULDBLOCK if another has it; -errno. */
-static int cpu_lock(int dirfd, int cpu)
+/* 1: *ret_fd holds the CPU; 0: another has it; -errno. */
+static int cpu_lock(int dirfd, int cpu, int *ret_fd)
 {
 	_cleanup_close_ int fd = -1;
 	char name[16];
@@ -22,8 +22,9 @@ static int cpu_lock(int dirfd, int cpu)
 	if (fd < 0)
 		return fd;
 	if (flock(fd, LOCK_EX | LOCK_NB) < 0)
-		return -errno;
-	return TAKE_FD(fd);
+		return errno == EWOULDBLOCK ? 0 : -errno;
+	*ret_fd = TAKE_FD(fd);
+	return 1;
 }
 
 /* One of them at random, so that users who do not see each other's locks seldom meet. */
@@ -43,17 +44,15 @@ static int cpus_lock(int dirfd, int wanted, const cpu_set_t *usable, struct affi
 	int first = any_cpu(usable);
 
 	for (int i = 0; i < CPU_SETSIZE && a->count < wanted; i++) {
-		int cpu = (first + i) % CPU_SETSIZE, fd;
+		int cpu = (first + i) % CPU_SETSIZE;
+		int r = CPU_ISSET(cpu, usable) ? cpu_lock(dirfd, cpu, &a->locks[a->count]) : 0;
 
-		if (!CPU_ISSET(cpu, usable))
+		if (r < 0)
+			return r;
+		if (r == 0)
 			continue;
-		fd = cpu_lock(dirfd, cpu);
-		if (fd == -EWOULDBLOCK)
-			continue;
-		if (fd < 0)
-			return fd;
 		CPU_SET(cpu, &a->cpus);
-		a->locks[a->count++] = fd;
+		a->count++;
 	}
 	return 0;
 }

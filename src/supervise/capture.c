@@ -87,12 +87,9 @@ int capture_finish(const struct capture *c, struct captured *ret, struct error *
 	last = malloc(tail + 1);
 	if (!first || !last)
 		return error_memory(err);
-	r = read_at(c->fd, first, head, 0, err);
-	if (r == 0)
-		r = read_at(c->fd, last, tail - turn, c->head + turn, err);
-	if (r == 0)
-		r = read_at(c->fd, last + tail - turn, turn, c->head, err);
-	if (r < 0)
+	if ((r = read_at(c->fd, first, head, 0, err)) < 0 ||
+	    (r = read_at(c->fd, last, tail - turn, c->head + turn, err)) < 0 ||
+	    (r = read_at(c->fd, last + tail - turn, turn, c->head, err)) < 0)
 		return r;
 	*ret = (struct captured){.head = TAKE_PTR(first),
 				 .head_size = head,

@@ -6,6 +6,7 @@
 #include "file.h"
 #include "text.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -74,6 +75,7 @@ int cgroup_group_add(struct cgroup *c, const char *parent, const char *name, str
 	char *path;
 	int r;
 
+	assert(c->n_groups < CONTROLLER_COUNT);
 	if (asprintf(&path, "%s/%s", parent, name) < 0)
 		return error_memory(err);
 	r = dir_make_own(AT_FDCWD, path, 0755);
@@ -140,19 +142,22 @@ int cgroup_foresee(const struct cgroup_host *host, const char *name, char ***ret
 {
 	_cleanup_strv_ char **list = calloc(1, sizeof *list);
 	char full[256];
-	int r = list ? name_format(full, name, err) : error_memory(err);
+	int r;
 
-	/* pids comes first: see cgroup_v1_make(). One hierarchy under two controllers is named twice, which is harmless. */
-	if (r == 0 && host->way == CGROUP_V1)
-		r = foresee_one(&list, host->v1_parent[CONTROLLER_PIDS], full, err);
-	for (int i = 0; r == 0 && host->way == CGROUP_V1 && i < CONTROLLER_COUNT; i++)
-		if (i != CONTROLLER_PIDS)
-			r = foresee_one(&list, host->v1_parent[i], full, err);
-	if (r == 0 && host->way == CGROUP_V2)
-		r = foresee_one(&list, host->v2_parent, full, err);
-	if (r == 0)
-		*ret = TAKE_PTR(list);
-	return r;
+	if (!list)
+		return error_memory(err);
+	if ((r = name_format(full, name, err)) < 0 ||
+	    (host->way == CGROUP_V2 && (r = foresee_one(&list, host->v2_parent, full, err)) < 0) ||
+	    /* pids comes first: see cgroup_v1_make() */
+	    (host->way == CGROUP_V1 &&
+	     (r = foresee_one(&list, host->v1_parent[CONTROLLER_PIDS], full, err)) < 0))
+		return r;
+	/* One hierarchy under two controllers is named twice, which is harmless. */
+	for (int i = 0; host->way == CGROUP_V1 && i < CONTROLLER_COUNT; i++)
+		if (i != CONTROLLER_PIDS && (r = foresee_one(&list, host->v1_parent[i], full, err)) < 0)
+			return r;
+	*ret = TAKE_PTR(list);
+	return 0;
 }
 
 int cgroup_create(const struct cgroup_host *host, const char *name, const struct limits *limits,

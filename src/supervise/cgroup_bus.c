@@ -43,6 +43,7 @@ struct bus {
 	/* The job that is awaited, and how it ended. */
 	char job[128];
 	char result[32];
+	bool no_unit; /* systemd has said so */
 #define BUS_MEMBER(function) __typeof__(function) *function;
 	BUS_FUNCTIONS(BUS_MEMBER)
 #undef BUS_MEMBER
@@ -101,23 +102,23 @@ static int bus_message(struct bus *b, const char *method, sd_bus_message **ret, 
 	return r < 0 ? error_system(err, -r, "cannot speak to systemd") : 0;
 }
 
-/* Sends and frees the message. The reply may be NULL where nobody wants it. -ENXIO: there is no such unit. */
+/* Sends and frees the message. The reply may be NULL where nobody wants it. */
 static int bus_call(struct bus *b, sd_bus_message *message, const char *method, sd_bus_message **reply,
 		    struct error *err)
 {
 	sd_bus_error said = SD_BUS_ERROR_NULL;
 	int r = b->sd_bus_call(b->connection, message, BUS_TIMEOUT_MS * 1000ULL, &said, reply);
-	bool no_unit = said.name && strcmp(said.name, NO_SUCH_UNIT) == 0;
 	char shown[256];
 
 	b->sd_bus_message_unref(message);
+	b->no_unit = said.name && strcmp(said.name, NO_SUCH_UNIT) == 0;
 	if (r < 0 && said.message)
 		r = error_set(err, ERROR_REFUSED, "systemd refuses %s: %s", method,
 			      text_escape_into(shown, sizeof shown, said.message, strlen(said.message)));
 	else if (r < 0)
 		r = error_system(err, -r, "systemd does not answer to %s", method);
 	b->sd_bus_error_free(&said);
-	return no_unit ? -ENXIO : r < 0 ? r : 0;
+	return r < 0 ? r : 0;
 }
 
 /* --- jobs --- */
@@ -187,26 +188,28 @@ static int job_run(struct bus *b, sd_bus_message *message, const char *method, c
 
 /* --- the calls --- */
 
+/* The message could not be filled. */
+static int unwritten(struct bus *b, sd_bus_message *message, int r, struct error *err)
+{
+	b->sd_bus_message_unref(message);
+	return error_system(err, -r, "cannot write to systemd");
+}
+
 int cgroup_bus_scope_start(bool user, const char *unit, const char *slice, pid_t pid, struct error *err)
 {
 	_cleanup_bus_ struct bus b = {0};
 	sd_bus_message *message;
-	int r = bus_init(&b, user, err);
+	int r;
 
-	if (r == 0)
-		r = jobs_watch(&b, err);
-	if (r == 0)
-		r = bus_message(&b, "StartTransientUnit", &message, err);
-	if (r < 0)
+	if ((r = bus_init(&b, user, err)) < 0 || (r = jobs_watch(&b, err)) < 0 ||
+	    (r = bus_message(&b, "StartTransientUnit", &message, err)) < 0)
 		return r;
 	r = b.sd_bus_message_append(message, "ssa(sv)a(sa(sv))", unit, "fail", 6, "Description", "s",
 				    "an analysis of fumehood", "Slice", "s", slice, "Delegate", "b", 1,
 				    "CollectMode", "s", "inactive-or-failed", "TimeoutStopUSec", "t",
 				    (uint64_t)2000000, "PIDs", "au", 1, (uint32_t)pid, 0);
-	if (r < 0) {
-		b.sd_bus_message_unref(message);
-		return error_system(err, -r, "cannot write to systemd");
-	}
+	if (r < 0)
+		return unwritten(&b, message, r, err);
 	return job_run(&b, message, "a scope", unit, err);
 }
 
@@ -214,51 +217,45 @@ int cgroup_bus_attach(bool user, const char *unit, const char *subcgroup, pid_t 
 {
 	_cleanup_bus_ struct bus b = {0};
 	sd_bus_message *message;
-	int r = bus_init(&b, user, err);
+	int r;
 
-	if (r == 0)
-		r = bus_message(&b, "AttachProcessesToUnit", &message, err);
-	if (r < 0)
+	if ((r = bus_init(&b, user, err)) < 0 ||
+	    (r = bus_message(&b, "AttachProcessesToUnit", &message, err)) < 0)
 		return r;
 	r = b.sd_bus_message_append(message, "ssau", unit, subcgroup, 1, (uint32_t)pid);
-	if (r < 0) {
-		b.sd_bus_message_unref(message);
-		return error_system(err, -r, "cannot write to systemd");
-	}
+	if (r < 0)
+		return unwritten(&b, message, r, err);
 	return bus_call(&b, message, "a process in the scope", NULL, err);
 }
 
-static int unit_job(bool user, const char *method, const char *unit, struct error *err)
+static int unit_job(struct bus *b, bool user, const char *method, const char *unit, struct error *err)
 {
-	_cleanup_bus_ struct bus b = {0};
 	sd_bus_message *message;
-	int r = bus_init(&b, user, err);
+	int r;
 
-	if (r == 0)
-		r = jobs_watch(&b, err);
-	if (r == 0)
-		r = bus_message(&b, method, &message, err);
-	if (r < 0)
+	if ((r = bus_init(b, user, err)) < 0 || (r = jobs_watch(b, err)) < 0 ||
+	    (r = bus_message(b, method, &message, err)) < 0)
 		return r;
-	r = b.sd_bus_message_append(message, "ss", unit, "replace");
-	if (r < 0) {
-		b.sd_bus_message_unref(message);
-		return error_system(err, -r, "cannot write to systemd");
-	}
-	return job_run(&b, message, method, unit, err);
+	r = b->sd_bus_message_append(message, "ss", unit, "replace");
+	if (r < 0)
+		return unwritten(b, message, r, err);
+	return job_run(b, message, method, unit, err);
 }
 
 int cgroup_bus_unit_start(bool user, const char *unit, struct error *err)
 {
-	return unit_job(user, "StartUnit", unit, err);
+	_cleanup_bus_ struct bus b = {0};
+
+	return unit_job(&b, user, "StartUnit", unit, err);
 }
 
 int cgroup_bus_unit_stop(bool user, const char *unit, struct error *err)
 {
+	_cleanup_bus_ struct bus b = {0};
 	struct error said = ERROR_INIT;
-	int r = unit_job(user, "StopUnit", unit, &said);
+	int r = unit_job(&b, user, "StopUnit", unit, &said);
 
-	if (r == -ENXIO)
+	if (r < 0 && b.no_unit)
 		return 0; /* an empty scope is already gone */
 	if (r < 0 && err)
 		*err = said;
@@ -269,9 +266,9 @@ int cgroup_bus_reload(bool user, struct error *err)
 {
 	_cleanup_bus_ struct bus b = {0};
 	sd_bus_message *message = NULL;
-	int r = bus_init(&b, user, err);
+	int r;
 
-	if (r == 0)
-		r = bus_message(&b, "Reload", &message, err);
-	return r < 0 ? r : bus_call(&b, message, "Reload", NULL, err);
+	if ((r = bus_init(&b, user, err)) < 0 || (r = bus_message(&b, "Reload", &message, err)) < 0)
+		return r;
+	return bus_call(&b, message, "Reload", NULL, err);
 }

@@ -2,7 +2,9 @@
  * Counters: every row of a dialect's table is a file of the kernel's, read whole and taken apart by key.
  */
 #include "cgroup_private.h"
+#include "file.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdint.h>
@@ -52,7 +54,7 @@ static ssize_t counter_text(const struct cgroup *c, size_t row, char *out, size_
 	if (dir < 0)
 		return -ENOENT;
 	if (!file->sampled)
-		return cgroup_file_read(dir, file->name, out, room);
+		return file_read_small(dir, file->name, out, room);
 	if (*fd < 0)
 		*fd = openat(dir, file->name, O_RDONLY | O_CLOEXEC);
 	if (*fd < 0)
@@ -87,6 +89,7 @@ void cgroup_counters_read(const struct cgroup *c, struct cgroup_counters *ret, b
 	*ret = (struct cgroup_counters)COUNTERS_UNKNOWN;
 	if (!c->dialect)
 		return;
+	assert(c->dialect->n_counters <= COUNTER_FILES_MAX);
 	for (size_t i = 0; i < c->dialect->n_counters; i++)
 		if (!sample_only || c->dialect->counters[i].sampled)
 			row_read(c, i, ret);

@@ -95,11 +95,10 @@ static int v2_delegate(const char *parent, const char *name, uid_t uid, gid_t gi
 {
 	_cleanup_close_ int parent_dir = open(parent, O_PATH | O_DIRECTORY | O_CLOEXEC), dir = -1;
 	char path[CGROUP_PATH_ROOM];
-	int r = directory_give(parent, name, uid, gid, err);
+	int r;
 
-	if (r == 0)
-		r = cgroup_path_format(path, sizeof path, err, "%s/%s", parent, name);
-	if (r < 0)
+	if ((r = directory_give(parent, name, uid, gid, err)) < 0 ||
+	    (r = cgroup_path_format(path, sizeof path, err, "%s/%s", parent, name)) < 0)
 		return r;
 	dir = open(path, O_PATH | O_DIRECTORY | O_CLOEXEC);
 	if (parent_dir < 0 || dir < 0)
@@ -142,21 +141,17 @@ static int file_put(const char *dir, const char *name, const char *text, struct 
 static int systemd_delegate(uid_t uid, struct error *err)
 {
 	char name[256], drop_in_dir[64], unit[64];
-	int r = user_name(uid, name, sizeof name, err);
+	int r;
 
 	snprintf(drop_in_dir, sizeof drop_in_dir, UNIT_DIR "/user@%u.service.d", (unsigned)uid);
 	snprintf(unit, sizeof unit, "user@%u.service", (unsigned)uid);
-	if (r == 0)
-		r = public_directory(drop_in_dir, err);
-	if (r == 0)
-		r = file_put(drop_in_dir, DROP_IN, "[Service]\nDelegate=cpu io memory pids\n", err);
-	if (r == 0)
-		r = public_directory(LINGER_DIR, err);
-	if (r == 0)
-		r = file_put(LINGER_DIR, name, "", err);
-	if (r == 0)
-		r = cgroup_bus_reload(false, err);
-	return r < 0 ? r : cgroup_bus_unit_start(false, unit, err);
+	if ((r = user_name(uid, name, sizeof name, err)) < 0 ||
+	    (r = public_directory(drop_in_dir, err)) < 0 ||
+	    (r = file_put(drop_in_dir, DROP_IN, "[Service]\nDelegate=cpu io memory pids\n", err)) < 0 ||
+	    (r = public_directory(LINGER_DIR, err)) < 0 || (r = file_put(LINGER_DIR, name, "", err)) < 0 ||
+	    (r = cgroup_bus_reload(false, err)) < 0)
+		return r;
+	return cgroup_bus_unit_start(false, unit, err);
 }
 
 /* --- all --- */

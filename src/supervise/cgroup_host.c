@@ -7,6 +7,7 @@
  * only systemd may make cgroups outside of what it has delegated, in a scope that it makes.
  */
 #include "cgroup_private.h"
+#include "file.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -37,7 +38,7 @@ static ssize_t read_in(const char *dir, const char *file, char *out, size_t room
 	ssize_t n;
 
 	snprintf(path, sizeof path, "%s/%s", dir, file);
-	n = cgroup_file_read(AT_FDCWD, path, out, room);
+	n = file_read_small(AT_FDCWD, path, out, room);
 	if (n < 0)
 		out[0] = 0;
 	return n;

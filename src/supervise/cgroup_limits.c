@@ -2,6 +2,7 @@
  * Which limits hold, and what the receipt says of them: one policy for every way.
  */
 #include "cgroup_private.h"
+#include "file.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -51,7 +52,7 @@ uint64_t cgroup_limit_here(const char *dir, bool v2, enum limit which)
 	char text[64], *end;
 	int64_t value;
 
-	if (fd < 0 || !file || cgroup_file_read(fd, file, text, sizeof text) <= 0)
+	if (fd < 0 || !file || file_read_small(fd, file, text, sizeof text) <= 0)
 		return LIMIT_NONE;
 	value = strtoll(text, &end, 10);
 	if (end == text || value < 0 || value >= INT64_MAX / 2)
@@ -60,7 +61,7 @@ uint64_t cgroup_limit_here(const char *dir, bool v2, enum limit which)
 		return (uint64_t)value;
 	if (*end == ' ')
 		period = strtoull(end, NULL, 10);
-	else if (cgroup_file_read(fd, "cpu.cfs_period_us", text, sizeof text) > 0)
+	else if (file_read_small(fd, "cpu.cfs_period_us", text, sizeof text) > 0)
 		period = strtoull(text, NULL, 10);
 	return period ? (uint64_t)value * 1000 / period : LIMIT_NONE;
 }
@@ -115,7 +116,7 @@ static uint64_t available_millicpus(const struct cgroup_places *places)
 		uint64_t count;
 
 		snprintf(path, sizeof path, "%s/%s", sets[i].place->dir, sets[i].file);
-		if (!sets[i].place->known || cgroup_file_read(AT_FDCWD, path, text, sizeof text) <= 0)
+		if (!sets[i].place->known || file_read_small(AT_FDCWD, path, text, sizeof text) <= 0)
 			continue;
 		count = cgroup_cpu_list_count(text);
 		if (count > 0 && count < least)

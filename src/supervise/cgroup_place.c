@@ -19,21 +19,7 @@ const char *const controller_names_v1[CONTROLLER_COUNT] = {"memory",  "pids",	 "
 const enum limit controller_limits[CONTROLLER_COUNT] = {LIMIT_MEMORY, LIMIT_PIDS,  LIMIT_CPUS,
 							LIMIT_CPUS,   LIMIT_COUNT, LIMIT_COUNT};
 
-enum { PROC_TEXT_MAX = 1 << 20, MOUNT_FIELDS = 64 };
-
-ssize_t cgroup_file_read(int dirfd, const char *name, char *out, size_t room)
-{
-	_cleanup_close_ int fd = openat(dirfd, name, O_RDONLY | O_CLOEXEC);
-	ssize_t n;
-
-	if (fd < 0)
-		return -errno;
-	n = read(fd, out, room - 1);
-	if (n < 0)
-		return -errno;
-	out[n] = 0;
-	return n;
-}
+enum { PROC_TEXT_MAX = 1 << 20 };
 
 int cgroup_file_write(int dirfd, const char *name, const char *text)
 {
@@ -74,32 +60,9 @@ bool cgroup_list_has(const char *list, const char *word)
 	return false;
 }
 
-struct mount {
-	char *root, *point, *options, *type, *super_options;
-};
-
-/* "31 23 0:28 / /sys/fs/cgroup rw,relatime shared:9 - tmpfs tmpfs rw": the number of optional fields varies. */
-static bool mount_parse(char *line, struct mount *ret)
-{
-	char *fields[MOUNT_FIELDS], *save = NULL;
-	int n = 0, dash = -1;
-
-	for (char *f = strtok_r(line, " ", &save); f && n < MOUNT_FIELDS; f = strtok_r(NULL, " ", &save)) {
-		if (dash < 0 && n >= 6 && strcmp(f, "-") == 0)
-			dash = n;
-		fields[n++] = f;
-	}
-	if (dash < 0 || dash + 3 >= n)
-		return false;
-	*ret = (struct mount){fields[3], fields[4], fields[5], fields[dash + 1], fields[dash + 3]};
-	mountinfo_unescape(ret->root);
-	mountinfo_unescape(ret->point);
-	return true;
-}
-
 /* The directory of the cgroup `path` under the mount m, unless it lies outside of what is mounted. A writable mount
  * that was seen before stays. */
-static void place_set(struct cgroup_place *place, const struct mount *m, const char *path)
+static void place_set(struct cgroup_place *place, const struct mountinfo_line *m, const char *path)
 {
 	const char *below = path;
 	size_t n = strlen(m->root);
@@ -128,7 +91,7 @@ struct paths {
 	const char *v1[CONTROLLER_COUNT], *v1_cpuset, *v2;
 };
 
-static void mount_use(const struct mount *m, const struct paths *paths, struct cgroup_places *ret)
+static void mount_use(const struct mountinfo_line *m, const struct paths *paths, struct cgroup_places *ret)
 {
 	if (strcmp(m->type, "cgroup2") == 0 && paths->v2)
 		place_set(&ret->v2, m, paths->v2);
@@ -172,9 +135,9 @@ void cgroup_places_parse(const char *cgroup, const char *mountinfo, struct cgrou
 	for (char *line = strtok_r(lines, "\n", &save); line; line = strtok_r(NULL, "\n", &save))
 		path_use(line, &paths, ret);
 	for (char *line = strtok_r(mounts, "\n", &save); line; line = strtok_r(NULL, "\n", &save)) {
-		struct mount m;
+		struct mountinfo_line m;
 
-		if (mount_parse(line, &m))
+		if (mountinfo_parse_line(line, &m))
 			mount_use(&m, &paths, ret);
 	}
 }
@@ -182,13 +145,13 @@ void cgroup_places_parse(const char *cgroup, const char *mountinfo, struct cgrou
 static int places_of(const char *cgroup_file, struct cgroup_places *ret, struct error *err)
 {
 	_cleanup_buffer_ struct buffer cgroup = {0}, mounts = {0};
-	int r = file_load(AT_FDCWD, cgroup_file, PROC_TEXT_MAX, &cgroup, err);
+	int r;
 
-	if (r == 0)
-		r = file_load(AT_FDCWD, "/proc/self/mountinfo", PROC_TEXT_MAX, &mounts, err);
-	if (r == 0)
-		cgroup_places_parse(cgroup.data ? cgroup.data : "", mounts.data ? mounts.data : "", ret);
-	return r;
+	if ((r = file_load(AT_FDCWD, cgroup_file, PROC_TEXT_MAX, &cgroup, err)) < 0 ||
+	    (r = file_load(AT_FDCWD, "/proc/self/mountinfo", PROC_TEXT_MAX, &mounts, err)) < 0)
+		return r;
+	cgroup_places_parse(cgroup.data ? cgroup.data : "", mounts.data ? mounts.data : "", ret);
+	return 0;
 }
 
 int cgroup_places_read(struct cgroup_places *ret, struct error *err)

@@ -59,8 +59,7 @@ bool cgroup_list_has(const char *list, const char *word);
 
 /* --- small files of the kernel: cgroup_place.c --- */
 
-ssize_t cgroup_file_read(int dirfd, const char *name, char *out, size_t room); /* NUL-terminated; -errno */
-int cgroup_file_write(int dirfd, const char *name, const char *text);	       /* -errno */
+int cgroup_file_write(int dirfd, const char *name, const char *text); /* -errno */
 PRINTF_LIKE(4, 5) int cgroup_path_format(char *out, size_t room, struct error *err, const char *format, ...);
 
 /* --- one analysis --- */
@@ -90,7 +89,7 @@ enum { COUNTER_FILES_MAX = 16 };
 struct cgroup_dialect {
 	const struct counter_file *counters;
 	size_t n_counters;
-	/* Writes a limit; 0 or -errno, -EOPNOTSUPP where the controller is not there. May set *why. */
+	/* Writes a limit; 0, or negative: it does not hold, and *why may say so. */
 	int (*limit)(const struct cgroup *c, enum limit which, uint64_t value, const char **why);
 };
 extern const struct cgroup_dialect cgroup_dialect_v1, cgroup_dialect_v2;
@@ -153,7 +152,7 @@ void cgroup_counters_read(const struct cgroup *c, struct cgroup_counters *ret, b
 
 /* --- the end: cgroup_remove.c --- */
 
-/* Kills what is in the directory until it is empty; -ETIMEDOUT. */
+/* Kills what is in the directory until it is empty, or the deadline is over; -errno. */
 int cgroup_dir_kill(int dirfd, const char *path, uint64_t deadline);
 /* Removes a directory and what is below it, killing as needed; missing is fine. */
 int cgroup_dir_remove(const char *path, uint64_t deadline, struct error *err);

@@ -155,16 +155,11 @@ int cgroup_dir_kill(int dirfd, const char *path, uint64_t deadline)
 /* Removes the directories below; an analysis makes none, but we do in a systemd scope. */
 static void children_remove(int dirfd)
 {
-	int copy = openat(dirfd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	DIR *dir = copy < 0 ? NULL : fdopendir(copy);
+	_cleanup_dir_ DIR *dir = dir_list(dirfd);
 	struct dirent *e;
 
-	if (!dir) {
-		fd_close(copy);
-		return;
-	}
-	while ((e = readdir(dir)))
-		if (e->d_type == DT_DIR && strcmp(e->d_name, ".") != 0 && strcmp(e->d_name, "..") != 0) {
+	while (dir && (e = readdir(dir)))
+		if (e->d_type == DT_DIR && !name_is_dots(e->d_name)) {
 			_cleanup_close_ int child =
 				openat(dirfd, e->d_name, O_PATH | O_DIRECTORY | O_CLOEXEC);
 
@@ -173,7 +168,6 @@ static void children_remove(int dirfd)
 				unlinkat(dirfd, e->d_name, AT_REMOVEDIR);
 			}
 		}
-	closedir(dir);
 }
 
 int cgroup_dir_remove(const char *path, uint64_t deadline, struct error *err)
@@ -194,7 +188,7 @@ int cgroup_dir_remove(const char *path, uint64_t deadline, struct error *err)
 			children_remove(dir);
 		if (rmdir(path) == 0 || errno == ENOENT)
 			return 0;
-		if (r == -ETIMEDOUT || milliseconds_until(deadline) == 0)
+		if (milliseconds_until(deadline) == 0)
 			return error_set(err, ERROR_BUSY,
 					 "cgroup '%s' still has processes that cannot be killed", shown);
 		if (r < 0 && r != -ENOENT && r != -ENODEV)

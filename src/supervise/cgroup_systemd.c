@@ -220,12 +220,10 @@ int cgroup_systemd_make(struct cgroup *c, const struct cgroup_host *host, const 
 	c->scope = scope;
 	scope->user = host->user_manager;
 	scope->life = -1;
-	r = placeholder_start(scope, err);
-	if (r == 0)
-		r = scope_start(scope, name, err);
-	if (r == 0)
-		r = cgroup_v2_make(c, scope->dir, name, err);
-	return r < 0 ? r : cgroup_path_remember(c, scope->dir, err);
+	if ((r = placeholder_start(scope, err)) < 0 || (r = scope_start(scope, name, err)) < 0 ||
+	    (r = cgroup_v2_make(c, scope->dir, name, err)) < 0)
+		return r;
+	return cgroup_path_remember(c, scope->dir, err);
 }
 
 int cgroup_systemd_adopt(const struct cgroup *c, pid_t pid, struct error *err)

@@ -59,7 +59,7 @@ static bool holds_only_us(int dir)
 	char procs[64], us[16];
 
 	snprintf(us, sizeof us, "%d\n", (int)getpid());
-	return cgroup_file_read(dir, "cgroup.procs", procs, sizeof procs) > 0 && strcmp(procs, us) == 0;
+	return file_read_small(dir, "cgroup.procs", procs, sizeof procs) > 0 && strcmp(procs, us) == 0;
 }
 
 static int own_leaf_enter(int parent)
@@ -76,8 +76,8 @@ void cgroup_v2_enable(int dir)
 {
 	char available[256], enabled[256];
 
-	if (cgroup_file_read(dir, "cgroup.controllers", available, sizeof available) < 0 ||
-	    cgroup_file_read(dir, "cgroup.subtree_control", enabled, sizeof enabled) < 0)
+	if (file_read_small(dir, "cgroup.controllers", available, sizeof available) < 0 ||
+	    file_read_small(dir, "cgroup.subtree_control", enabled, sizeof enabled) < 0)
 		return;
 	for (size_t i = 0; i < ARRAY_SIZE(wanted); i++) {
 		int r;
@@ -110,14 +110,14 @@ int cgroup_v2_make(struct cgroup *c, const char *parent, const char *name, struc
 	if (index < 0)
 		return index;
 	c->dialect = &cgroup_dialect_v2;
-	if (cgroup_file_read(c->groups[index].dir, "cgroup.controllers", have, sizeof have) < 0)
+	if (file_read_small(c->groups[index].dir, "cgroup.controllers", have, sizeof have) < 0)
 		have[0] = 0;
 	if (controllers_missing(have)) {
 		_cleanup_close_ int dir = open(parent, O_PATH | O_DIRECTORY | O_CLOEXEC);
 
 		if (dir >= 0)
 			cgroup_v2_enable(dir);
-		if (cgroup_file_read(c->groups[index].dir, "cgroup.controllers", have, sizeof have) < 0)
+		if (file_read_small(c->groups[index].dir, "cgroup.controllers", have, sizeof have) < 0)
 			have[0] = 0;
 	}
 	for (size_t i = 0; i < ARRAY_SIZE(wanted); i++)
@@ -131,7 +131,7 @@ static bool swap_is_on(void)
 {
 	char text[512], *second;
 
-	if (cgroup_file_read(AT_FDCWD, "/proc/swaps", text, sizeof text) < 0)
+	if (file_read_small(AT_FDCWD, "/proc/swaps", text, sizeof text) < 0)
 		return false;
 	second = strchr(text, '\n');
 	return second && second[1];
@@ -161,25 +161,20 @@ static int limit_write(const struct cgroup *c, enum limit which, uint64_t value,
 	uint64_t quota, period;
 	char text[64];
 	int dir = c->groups[0].dir;
-	int r;
 
 	switch (which) {
 	case LIMIT_MEMORY:
-		r = memory_limit(dir, value, why);
-		break;
+		return memory_limit(dir, value, why);
 	case LIMIT_PIDS:
 		snprintf(text, sizeof text, "%" PRIu64, value);
-		r = cgroup_file_write(dir, "pids.max", text);
-		break;
+		return cgroup_file_write(dir, "pids.max", text);
 	case LIMIT_CPUS:
 		cgroup_cpu_quota(value, &quota, &period);
 		snprintf(text, sizeof text, "%" PRIu64 " %" PRIu64, quota, period);
-		r = cgroup_file_write(dir, "cpu.max", text);
-		break;
+		return cgroup_file_write(dir, "cpu.max", text);
 	default:
-		r = -EOPNOTSUPP;
+		return -EOPNOTSUPP;
 	}
-	return r == -ENOENT ? -EOPNOTSUPP : r;
 }
 
 const struct cgroup_dialect cgroup_dialect_v2 = {counters, ARRAY_SIZE(counters), limit_write};

@@ -99,7 +99,7 @@ int pump_open(struct loop *loop, int from, int to, struct pump **ret, struct err
 	p->to = to;
 	fcntl(to, F_SETFL, O_NONBLOCK);
 	r = await_input(p, err);
-	if (r == -EPERM) { /* epoll's word for a regular file */
+	if (r < 0 && err->errnum == EPERM) { /* epoll's word for a regular file */
 		p->is_file = true;
 		r = await_room(p, err);
 	}

@@ -51,29 +51,29 @@ void supervise_result_done(struct supervise_result *r)
 	r->timeline = NULL;
 }
 
-/* Reads what is there. 1: there may be more; 0: end; -EAGAIN. */
-static int drain_once(struct watch *w, int stream)
+enum drained { DRAINED_SOME, DRAINED_NOTHING /* now */, DRAINED_END };
+
+/* Reads what is there. What cannot be read is at its end. */
+static enum drained drain_once(struct watch *w, int stream)
 {
 	char data[READ_SIZE];
 	ssize_t n = read(w->job->out_fd[stream], data, sizeof data);
 
+	if (n < 0 && (errno == EINTR || errno == EAGAIN))
+		return errno == EINTR ? DRAINED_SOME : DRAINED_NOTHING;
 	if (n < 0)
-		return errno == EINTR ? 1 : -errno;
-	if (n == 0)
-		return 0;
+		w->result->read_errno[stream] = errno;
+	if (n <= 0)
+		return DRAINED_END;
 	capture_add(&w->capture[stream], data, (size_t)n);
 	if (w->job->output)
 		w->job->output(w->job->arg, stream, data, (size_t)n);
-	return 1;
+	return DRAINED_SOME;
 }
 
 static int on_output(struct watch *w, int stream)
 {
-	int r = drain_once(w, stream);
-
-	if (r < 0 && r != -EAGAIN)
-		w->result->read_errno[stream] = -r;
-	if (r == 0 || (r < 0 && r != -EAGAIN)) {
+	if (drain_once(w, stream) == DRAINED_END) {
 		loop_remove(w->out[stream]);
 		w->out[stream] = NULL;
 	}
@@ -268,14 +268,13 @@ static uint64_t held_disk_wait(struct watch *w, uint64_t bytes, uint64_t files)
 	return w->disk_wait;
 }
 
-/* A look that found a closed door, or one of several in a row under which things were moved. What we lack ourselves,
- * memory or descriptors, is nobody's fault. */
-static bool is_hidden(struct watch *w, int r)
+/* A look that found a closed door, or one of several in a row under which things were moved. */
+static bool is_hidden(struct watch *w, enum look look)
 {
-	if (w->job->disk_is_held || r == -ENOMEM || r == -EMFILE || r == -ENFILE)
+	if (w->job->disk_is_held || look == LOOK_STARVED)
 		return false;
-	w->disk_blind = r < 0 ? w->disk_blind + 1 : 0;
-	return r > 0 || w->disk_blind >= DISK_BLIND_MAX;
+	w->disk_blind = look == LOOK_MISSED ? w->disk_blind + 1 : 0;
+	return look == LOOK_HIDDEN || w->disk_blind >= DISK_BLIND_MAX;
 }
 
 static int on_disk(void *arg, UNUSED struct error *err)
@@ -284,16 +283,16 @@ static int on_disk(void *arg, UNUSED struct error *err)
 	struct supervise_result *result = w->result;
 	const struct limits *l = w->job->limits;
 	uint64_t start = clock_now(), bytes = 0, files = 0;
-	int r = w->job->measure(w->job->arg, &bytes, &files);
+	enum look look = w->job->measure(w->job->arg, &bytes, &files);
 
 	w->disk_cost += clock_now() - start;
-	if (r == -EINPROGRESS) {
+	if (look == LOOK_GOES_ON) {
 		loop_timer_set(w->disk, clock_now());
 		return 0;
 	}
-	if (is_hidden(w, r))
+	if (is_hidden(w, look))
 		result->disk_was_hidden = true;
-	if (r < 0)
+	if (look == LOOK_MISSED || look == LOOK_STARVED)
 		bytes = files = 0;
 	if (bytes > result->disk_bytes_seen)
 		result->disk_bytes_seen = bytes;
@@ -337,42 +336,36 @@ static int watch_everything(struct watch *w, struct error *err)
 	const struct supervise_job *job = w->job;
 	static const loop_fd_fn on_stream[] = {[STREAM_STDOUT] = on_stdout, [STREAM_STDERR] = on_stderr};
 	uint64_t now = clock_now();
-	int r = 0;
+	uint64_t first_sample = now + SAMPLE_FIRST_MS * NSEC_PER_MSEC;
+	uint64_t first_look = now + (job->disk_is_held ? DISK_HELD_MIN_MS : DISK_FIRST_MS) * NSEC_PER_MSEC;
+	struct loop *l = w->loop;
+	int r;
 
-	for (int i = 0; i < STREAM_COUNT && r == 0; i++)
-		if (job->out_fd[i] >= 0)
-			r = loop_add_fd(w->loop, job->out_fd[i], EPOLLIN, on_stream[i], w, &w->out[i], err);
-	if (r == 0)
-		r = loop_add_fd(w->loop, job->report_fd, EPOLLIN, on_report, w, &w->report, err);
-	if (r == 0)
-		r = loop_add_fd(w->loop, job->pidfd, EPOLLIN, on_dead, w, NULL, err);
-	if (r == 0 && job->cancel_fd >= 0)
-		r = loop_add_fd(w->loop, job->cancel_fd, EPOLLIN, on_cancel, w, &w->cancel, err);
-	if (r == 0)
-		r = loop_add_timer(w->loop, now + SAMPLE_FIRST_MS * NSEC_PER_MSEC, on_sample, w, &w->sampler,
-				   err);
-	if (r == 0 && job->measure)
-		r = loop_add_timer(
-			w->loop, now + (job->disk_is_held ? DISK_HELD_MIN_MS : DISK_FIRST_MS) * NSEC_PER_MSEC,
-			on_disk, w, &w->disk, err);
-	if (r == 0)
-		r = loop_add_timer(w->loop, backstop_time(job), on_backstop, w, &w->backstop, err);
-	return r;
+	for (int i = 0; i < STREAM_COUNT; i++)
+		if (job->out_fd[i] >= 0 &&
+		    (r = loop_add_fd(l, job->out_fd[i], EPOLLIN, on_stream[i], w, &w->out[i], err)) < 0)
+			return r;
+	if ((r = loop_add_fd(l, job->report_fd, EPOLLIN, on_report, w, &w->report, err)) < 0 ||
+	    (r = loop_add_fd(l, job->pidfd, EPOLLIN, on_dead, w, NULL, err)) < 0 ||
+	    (job->cancel_fd >= 0 &&
+	     (r = loop_add_fd(l, job->cancel_fd, EPOLLIN, on_cancel, w, &w->cancel, err)) < 0) ||
+	    (r = loop_add_timer(l, first_sample, on_sample, w, &w->sampler, err)) < 0 ||
+	    (job->measure && (r = loop_add_timer(l, first_look, on_disk, w, &w->disk, err)) < 0))
+		return r;
+	return loop_add_timer(l, backstop_time(job), on_backstop, w, &w->backstop, err);
 }
 
 /* What lies in the pipe now, and no more: it may have been passed on to somebody who still lives, and writes. */
 static void drain_rest(struct watch *w, int stream)
 {
 	uint64_t until = w->capture[stream].total;
-	int left = 0, r = 1;
+	int left = 0;
 
 	if (ioctl(w->job->out_fd[stream], FIONREAD, &left) < 0)
 		return;
 	until += (uint64_t)left;
-	while (w->capture[stream].total < until && r == 1)
-		r = drain_once(w, stream);
-	if (r < 0)
-		w->result->read_errno[stream] = -r;
+	while (w->capture[stream].total < until && drain_once(w, stream) == DRAINED_SOME)
+		;
 }
 
 /* Everything is dead: the last bytes, the last report, the counters as they stand for good. */
@@ -460,11 +453,8 @@ int supervise(const struct supervise_job *job, struct supervise_result *ret, str
 		capture_init(&w.capture[i], job->log_fd[i], job->limits->value[LIMIT_LOG_MAX]);
 	r = loop_open(&loop, err);
 	w.loop = loop;
-	if (r == 0)
-		r = watch_everything(&w, err);
-	if (r == 0 && job->stdin_to >= 0)
-		r = pump_open(loop, job->stdin_from, job->stdin_to, &pump, err);
-	if (r == 0)
+	if (r == 0 && (r = watch_everything(&w, err)) == 0 &&
+	    (job->stdin_to < 0 || (r = pump_open(loop, job->stdin_from, job->stdin_to, &pump, err)) == 0))
 		r = loop_run(loop, err);
 	pump_close(pump);
 	if (r < 0) {

@@ -15,6 +15,15 @@
 #include "usage.h"
 #include "verdict.h"
 
+/* What came of a look at the disk. */
+enum look {
+	LOOK_WHOLE,
+	LOOK_HIDDEN,  /* there is more that cannot be looked into, which counts as over the limit */
+	LOOK_MISSED,  /* what was seen is not all: things were moved under it, or it failed */
+	LOOK_STARVED, /* it failed for want of memory or descriptors of ours, which is nobody's fault */
+	LOOK_GOES_ON, /* not done, to be called again soon */
+};
+
 struct supervise_job {
 	int pidfd;
 	int report_fd;
@@ -31,10 +40,8 @@ struct supervise_job {
 	int (*read_report)(void *arg, struct command_report *ret); /* 1, 0 at the end, negative: none now */
 	void (*terminate)(void *arg);				   /* SIGTERM, grace, then the end */
 	void (*kill)(void *arg);				   /* the end */
-	/* Bytes and files in use, stopping early beyond the limits; NULL: not watched. 1: there is more that cannot be looked
-	 * into, which counts as over the limit; -EINPROGRESS: not done, to be called again soon; -ESTALE and other
-	 * failures: what was seen is not all. */
-	int (*measure)(void *arg, uint64_t *ret_bytes, uint64_t *ret_files);
+	/* Bytes and files in use, stopping early beyond the limits; NULL: not watched. */
+	enum look (*measure)(void *arg, uint64_t *ret_bytes, uint64_t *ret_files);
 	bool disk_is_held; /* by the file system itself: looked at, but nothing is ended for it */
 	void (*output)(void *arg, int stream, const char *data, size_t size); /* NULL: log only */
 	void (*progress)(void *arg, const struct sample *now, int64_t files); /* NULL: none */

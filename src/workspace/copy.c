@@ -77,14 +77,8 @@ static int open_file(int dirfd, const char *name)
 	const int flags = O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY;
 	int fd = file_open_beneath(dirfd, name, flags, 0);
 
-	if (fd == -EACCES) {
-		_cleanup_close_ int locked = file_open_beneath(dirfd, name, O_PATH | O_NOFOLLOW, 0);
-		char self[64];
-
-		snprintf(self, sizeof self, "/proc/self/fd/%d", locked);
-		if (locked >= 0 && chmod(self, 0600) == 0)
-			fd = file_open_beneath(dirfd, name, flags, 0);
-	}
+	if (fd == -EACCES && file_unlock(dirfd, name, 0, 0600) == 0)
+		fd = file_open_beneath(dirfd, name, flags, 0);
 	return fd;
 }
 
@@ -145,8 +139,7 @@ static int copy_entry(struct copying *c, int from, int to, const char *name, int
 {
 	struct stat st;
 
-	if (strcmp(name, ".") == 0 || strcmp(name, "..") == 0 ||
-	    fstatat(from, name, &st, AT_SYMLINK_NOFOLLOW | AT_NO_AUTOMOUNT) < 0)
+	if (name_is_dots(name) || fstatat(from, name, &st, AT_SYMLINK_NOFOLLOW | AT_NO_AUTOMOUNT) < 0)
 		return 0;
 	switch (st.st_mode & S_IFMT) {
 	case S_IFREG:
@@ -162,17 +155,12 @@ static int copy_entry(struct copying *c, int from, int to, const char *name, int
 
 static int copy_below(struct copying *c, int from, int to, int depth)
 {
-	int fd = openat(from, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC), r = 0;
-	DIR *dir = fd < 0 ? NULL : fdopendir(fd);
+	_cleanup_dir_ DIR *dir = dir_list(from);
 	const struct dirent *e;
+	int r = 0;
 
-	if (!dir) {
-		fd_close(fd);
-		return 0;
-	}
-	while (r == 0 && (e = readdir(dir)))
+	while (dir && r == 0 && (e = readdir(dir)))
 		r = copy_entry(c, from, to, e->d_name, depth);
-	closedir(dir);
 	return r;
 }
 

@@ -3,6 +3,7 @@
 #include "file.h"
 #include "tree.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
@@ -56,17 +57,17 @@ static int check_ours(int fd, mode_t type, const char *id, const char *what, str
 		return error_system(err, errno, "cannot look at '%s' of analysis '%s'", what, id);
 	if ((st.st_mode & S_IFMT) != type || st.st_uid != geteuid() || st.st_mode & 022 ||
 	    (type == S_IFREG && st.st_nlink > 1))
-		return error_here(
+		return error_refuse_here(
 			err,
-			error_set(
-				err, ERROR_REFUSED,
-				"'%s' of analysis '%s' in the state directory can be changed by others, or is not what "
-				"it should be: remove it by hand",
-				what, id));
+			"'%s' of analysis '%s' in the state directory can be changed by others, or is not what "
+			"it should be: remove it by hand",
+			what, id);
 	return 0;
 }
 
-/* -EAGAIN: removed while we looked. 0: no such folder. */
+/* How far a try to lock a folder came; negative: it failed. LOCK_AGAIN: it changed while we looked. */
+enum lock { LOCK_NO_FOLDER, LOCK_HELD, LOCK_AGAIN };
+
 static int open_folder(struct workspace *w, const char *id, bool make, struct error *err)
 {
 	int runs = w->site->runs, r;
@@ -79,13 +80,10 @@ static int open_folder(struct workspace *w, const char *id, bool make, struct er
 	}
 	w->run_fd = openat(runs, id, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 	if (w->run_fd < 0 && errno == ENOENT)
-		return make ? -EAGAIN : 0;
+		return make ? LOCK_AGAIN : LOCK_NO_FOLDER;
 	if (w->run_fd < 0 && (errno == ELOOP || errno == ENOTDIR))
-		return error_here(
-			err,
-			error_set(err, ERROR_REFUSED,
-				  "the state folder of analysis '%s' is not a directory: remove it by hand",
-				  id));
+		return error_refuse_here(
+			err, "the state folder of analysis '%s' is not a directory: remove it by hand", id);
 	if (w->run_fd < 0)
 		return error_system(err, errno, "cannot open the state folder of analysis '%s'", id);
 	r = check_ours(w->run_fd, S_IFDIR, id, ".", err);
@@ -93,11 +91,11 @@ static int open_folder(struct workspace *w, const char *id, bool make, struct er
 		return r;
 	w->lock_fd = file_open_own(w->run_fd, "lock", O_RDWR | O_NONBLOCK | O_NOCTTY);
 	if (w->lock_fd == -ENOENT)
-		return -EAGAIN;
+		return LOCK_AGAIN;
 	if (w->lock_fd < 0)
 		return error_system(err, -w->lock_fd, "cannot open the lock of analysis '%s'", id);
 	r = check_ours(w->lock_fd, S_IFREG, id, "lock", err);
-	return r < 0 ? r : 1;
+	return r < 0 ? r : LOCK_HELD;
 }
 
 static bool means_same(int dirfd, const char *name, int fd)
@@ -137,31 +135,27 @@ static bool holder_will_go(struct workspace *w, const char *id, bool make)
 	bool will_go = r == 0 && make;
 
 	boot_id(boot);
-	if (r == 1 && w->record.owner == OWNER_SUPERVISOR && strcmp(w->record.boot, boot) == 0) {
-		_cleanup_close_ int fd = process_open(&w->record.process);
-
-		will_go = fd == -ESRCH;
-	}
+	if (r == 1 && w->record.owner == OWNER_SUPERVISOR && strcmp(w->record.boot, boot) == 0)
+		will_go = process_is_gone(&w->record.process);
 	record_done(&w->record);
 	snprintf(w->record.id, sizeof w->record.id, "%s", id);
 	return will_go;
 }
 
-/* -EAGAIN: try again. */
 static int lock_take(struct workspace *w, const char *id, bool make, bool patient, struct error *err)
 {
 	if (flock(w->lock_fd, LOCK_EX | LOCK_NB) == 0)
 		return means_same(w->site->runs, id, w->run_fd) && means_same(w->run_fd, "lock", w->lock_fd)
-			       ? 1
-			       : -EAGAIN;
+			       ? LOCK_HELD
+			       : LOCK_AGAIN;
 	if (errno == EINTR)
-		return -EAGAIN;
+		return LOCK_AGAIN;
 	if (errno != EWOULDBLOCK)
 		return error_system(err, errno, "cannot lock analysis '%s'", id);
 	if (!patient || !holder_will_go(w, id, make))
 		return busy(w, id, err);
 	poll(NULL, 0, PATIENCE_STEP_MS);
-	return -EAGAIN;
+	return LOCK_AGAIN;
 }
 
 int folder_lock(struct workspace *w, const char *id, bool make, struct error *err)
@@ -170,13 +164,13 @@ int folder_lock(struct workspace *w, const char *id, bool make, struct error *er
 	for (int tries = 0; tries < LOCK_TRIES; tries++) {
 		int r = open_folder(w, id, make, err);
 
-		if (r == 1)
+		if (r == LOCK_HELD)
 			r = lock_take(w, id, make, tries < PATIENT_TRIES, err);
-		if (r == 1)
+		if (r == LOCK_HELD)
 			return 1;
 		w->run_fd = fd_close(w->run_fd);
 		w->lock_fd = fd_close(w->lock_fd);
-		if (r != -EAGAIN)
+		if (r != LOCK_AGAIN)
 			return r;
 	}
 	return error_set(err, ERROR_BUSY, "the state folder of analysis '%s' keeps being removed: try again",
@@ -199,11 +193,10 @@ int folder_load(struct workspace *w, struct error *err)
 	if (r < 0)
 		return r;
 	r = file_read_all(fd, &text, RECORD_MAX);
-	if (r == -EFBIG) {
-		error_set(err, ERROR_REFUSED, "analysis '%s': the record is larger than %d MiB", w->record.id,
-			  RECORD_MAX >> 20);
-		return -EBADMSG;
-	}
+	if (r == -EFBIG)
+		return error_damaged(err, error_set(err, ERROR_REFUSED,
+						    "analysis '%s': the record is larger than %d MiB",
+						    w->record.id, RECORD_MAX >> 20));
 	if (r < 0)
 		return error_system(err, -r, "cannot read '%s' of analysis '%s'", RECORD_NAME, w->record.id);
 	/* The power failed before the first record reached the disk, so before anything was made. */
@@ -260,27 +253,33 @@ int folder_remove(struct workspace *w, struct error *err)
 
 int folder_set_aside(struct workspace *w, struct error *err)
 {
+	_cleanup_free_ char *runs = fd_path(w->site->runs);
 	const char *id = w->record.id;
 	char aside[sizeof ASIDE_PREFIX + ID_ROOM + 8];
+	struct error why = *err;
+	int r = -1;
 
-	if (!means_same(w->site->runs, id, w->run_fd))
-		return -EBADMSG;
-	for (int i = 0; i < ASIDE_TRIES; i++) {
+	assert(why.is_damaged);
+	for (int i = 0; r < 0 && i < ASIDE_TRIES && means_same(w->site->runs, id, w->run_fd); i++) {
 		snprintf(aside, sizeof aside, i ? "%s%s.%d" : "%s%s", ASIDE_PREFIX, id, i);
-		if (renameat2(w->site->runs, id, w->site->runs, aside, RENAME_NOREPLACE) == 0) {
-			_cleanup_free_ char *runs = fd_path(w->site->runs);
-			struct error why = *err;
-
-			error_set(
-				err, why.kind,
-				"%.400s; it was set aside as '%.400s/%s', and what it may have named is left as it is",
-				why.message, runs ? runs : "", aside);
-			break;
-		}
-		if (errno != EEXIST)
+		r = renameat2(w->site->runs, id, w->site->runs, aside, RENAME_NOREPLACE);
+		if (r < 0 && errno != EEXIST)
 			break;
 	}
-	return -EBADMSG;
+	return r < 0 ? -EINVAL
+		     : error_set(
+			       err, why.kind,
+			       "%.400s; it was set aside as '%.400s/%s', and what it may have named is left as it is",
+			       why.message, runs ? runs : "", aside);
+}
+
+int folder_recall(struct workspace *w, struct error *err)
+{
+	int r = folder_load(w, err);
+
+	if (r == 0)
+		return folder_remove(w, err);
+	return r < 0 && err->is_damaged ? folder_set_aside(w, err) : r;
 }
 
 static bool names_are_ours(const struct site *site, const struct record *r)
@@ -297,11 +296,8 @@ static bool names_are_ours(const struct site *site, const struct record *r)
 static bool owner_is_gone(const struct record *r, bool same_boot)
 {
 	switch (r->owner) {
-	case OWNER_PROCESS: {
-		_cleanup_close_ int fd = same_boot ? process_open(&r->process) : -ESRCH;
-
-		return fd == -ESRCH;
-	}
+	case OWNER_PROCESS:
+		return !same_boot || process_is_gone(&r->process);
 	case OWNER_UNTIL:
 	case OWNER_KEPT:
 		return clock_utc() >= r->until;
@@ -311,7 +307,7 @@ static bool owner_is_gone(const struct record *r, bool same_boot)
 	return true;
 }
 
-enum standing folder_judge(const struct workspace *w, const char *id, const char **ret_why)
+enum folder_standing folder_judge(const struct workspace *w, const char *id, const char **ret_why)
 {
 	const struct record *r = &w->record;
 	char machine[MACHINE_ID_SIZE], boot[BOOT_ID_SIZE];

@@ -30,22 +30,25 @@ void workspace_blank(struct workspace *w, const struct site *site);
 
 /* 1: locked, w->run_fd, w->lock_fd and w->record.id are set. 0: there is no such folder and make is false. ERROR_BUSY. */
 int folder_lock(struct workspace *w, const char *id, bool make, struct error *err);
-/* Reads w's record. 1, or 0 if there is none: nothing was made then. */
+/* Reads w's record. 1, or 0 if there is none: nothing was made then. Negative: err is marked if it is damaged. */
 int folder_load(struct workspace *w, struct error *err);
 int folder_save(struct workspace *w, bool sync, struct error *err);
 /* Removes the locked folder; the lock is held until workspace_close(). */
-/* A folder whose record no later try will read gets another name, so that it is in nobody's way; err, which says why, says
- * that too. -EBADMSG. */
-int folder_set_aside(struct workspace *w, struct error *err);
 int folder_remove(struct workspace *w, struct error *err);
+/* A folder whose record is damaged gets another name, so that it is in nobody's way; err, which says why, says that too.
+ * Negative, always. */
+int folder_set_aside(struct workspace *w, struct error *err);
+/* What recovery begins with when it has the lock. 1: the record is read; 0: there was none, and the folder is removed. One
+ * that is damaged is set aside. */
+int folder_recall(struct workspace *w, struct error *err);
 
-enum standing {
+enum folder_standing {
 	STANDING_FOREIGN, /* not ours to judge: why says what is wrong with it */
 	STANDING_HELD,	  /* held or kept, and not over */
 	STANDING_OVER,	  /* its owner is gone, or its time is */
 };
 /* The lock is ours, so a supervisor is dead. */
-enum standing folder_judge(const struct workspace *w, const char *id, const char **ret_why);
+enum folder_standing folder_judge(const struct workspace *w, const char *id, const char **ret_why);
 
 /* Opens the workspace that the record names as w->fd, if it is there; ERROR_REFUSED if something else is. */
 int folder_attach(struct workspace *w, struct error *err);

@@ -156,10 +156,9 @@ int image_open(int root_fd, uint64_t bytes, uint64_t files, char path[32], struc
 	size = bytes + bytes / 32 + files * INODE + OVERHEAD;
 	if (ftruncate(fd, (off_t)(size & ~(uint64_t)(BLOCK - 1))) < 0)
 		return error_system(err, errno, "cannot make a disk of %llu bytes", (unsigned long long)size);
-	r = format(fd, files, err);
-	if (r == 0)
-		r = reserve(fd, bytes / BLOCK, err);
-	return r < 0 ? r : attach(fd, path, err);
+	if ((r = format(fd, files, err)) < 0 || (r = reserve(fd, bytes / BLOCK, err)) < 0)
+		return r;
+	return attach(fd, path, err);
 }
 
 /* ext4 has inodes by the block and by the group, so a few too many; they are given to empty files out of sight. */

@@ -4,6 +4,7 @@
 #include "seen.h"
 #include "walk.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <stdlib.h>
 
@@ -54,10 +55,11 @@ int tree_look_open(const int *fds, size_t n, const struct tree_size *stop_at, st
 {
 	_cleanup_(tree_look_freep) struct tree_look *l = calloc(1, sizeof *l);
 
+	assert(n <= TREES_MAX);
 	if (!l)
 		return -ENOMEM;
 	l->stop_at = stop_at ? *stop_at : (struct tree_size){.bytes = UINT64_MAX, .files = UINT64_MAX};
-	for (size_t i = 0; i < n && i < TREES_MAX; i++) {
+	for (size_t i = 0; i < n; i++) {
 		int r = fds[i] < 0 ? 0 : walk_open(fds[i], false, measure_entry, l, &l->walks[l->count]);
 
 		if (r < 0)

@@ -134,8 +134,7 @@ static int take_cgroups(struct record *r, const json_t *array)
 
 static int damaged(struct error *err, const char *what)
 {
-	nonsense(err, what);
-	return -EBADMSG;
+	return error_damaged(err, nonsense(err, what));
 }
 
 /* A newer program's record is not damaged, whatever else is in it. */

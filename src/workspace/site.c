@@ -18,19 +18,15 @@ static int check_private(int fd, const char *what, struct error *err)
 	if (fstat(fd, &st) < 0)
 		return error_system(err, errno, "cannot look at the state directory '%s'", what);
 	if (st.st_uid != geteuid())
-		return error_here(
+		return error_refuse_here(
 			err,
-			error_set(
-				err, ERROR_REFUSED,
-				"the state directory '%s' belongs to user %u, not to user %u: choose another one",
-				what, (unsigned)st.st_uid, (unsigned)geteuid()));
+			"the state directory '%s' belongs to user %u, not to user %u: choose another one",
+			what, (unsigned)st.st_uid, (unsigned)geteuid());
 	if (st.st_mode & 022)
-		return error_here(
+		return error_refuse_here(
 			err,
-			error_set(
-				err, ERROR_REFUSED,
-				"the state directory '%s' can be changed by other users: make it private with chmod 700",
-				what));
+			"the state directory '%s' can be changed by other users: make it private with chmod 700",
+			what);
 	return 0;
 }
 
@@ -69,20 +65,16 @@ static int open_root(struct site *s, const char *root, struct error *err)
 	if (st.st_mode & S_ISVTX)
 		return 0;
 	if (!ours && st.st_uid != 0)
-		return error_here(
+		return error_refuse_here(
 			err,
-			error_set(
-				err, ERROR_REFUSED,
-				"the workspace root '%s' belongs to another user and is not sticky: choose another one",
-				root));
+			"the workspace root '%s' belongs to another user and is not sticky: choose another one",
+			root);
 	if (st.st_mode & S_IWOTH || (!ours && st.st_mode & S_IWGRP))
-		return error_here(
+		return error_refuse_here(
 			err,
-			error_set(
-				err, ERROR_REFUSED,
-				"the workspace root '%s' can be changed by others and is not sticky: use chmod +t, or "
-				"choose another one",
-				root));
+			"the workspace root '%s' can be changed by others and is not sticky: use chmod +t, or "
+			"choose another one",
+			root);
 	return 0;
 }
 
@@ -108,12 +100,8 @@ int site_open(struct site *s, const char *state_dir, const char *root, const cha
 	int r;
 
 	*s = (struct site){.state = -1, .runs = -1, .root_fd = -1};
-	r = copy_words(s, root, prefix, err);
-	if (r == 0)
-		r = open_root(s, root, err);
-	if (r == 0)
-		r = open_state(s, state_dir, err);
-	if (r < 0)
+	if ((r = copy_words(s, root, prefix, err)) < 0 || (r = open_root(s, root, err)) < 0 ||
+	    (r = open_state(s, state_dir, err)) < 0)
 		site_close(s);
 	return r;
 }

@@ -16,7 +16,6 @@ enum { NOTE_SIZE = 128 };
 static bool former_is_alive(int fd)
 {
 	char text[NOTE_SIZE] = "", boot[BOOT_ID_SIZE], now[BOOT_ID_SIZE];
-	_cleanup_close_ int process = -1;
 	struct process_id id;
 	int pid;
 
@@ -27,8 +26,7 @@ static bool former_is_alive(int fd)
 	if (strcmp(boot, now) != 0)
 		return false;
 	id.pid = pid;
-	process = process_open(&id);
-	return process != -ESRCH;
+	return !process_is_gone(&id);
 }
 
 /* 1: ours now; 0: somebody else's; -errno. */

@@ -18,19 +18,19 @@
  */
 enum { LEVELS = 16, CHUNK_SIZE = 256 * 1024, ENTRY_SIZE_MIN = 24, PASSES = 64 };
 
-struct entry {
+struct tree_entry {
 	ino64_t inode;
 	unsigned at; /* offset of its dirent64 in the chunk */
 };
 
-struct scan {
-	struct entry entries[CHUNK_SIZE / ENTRY_SIZE_MIN];
+struct tree_scan {
+	struct tree_entry entries[CHUNK_SIZE / ENTRY_SIZE_MIN];
 	char chunk[CHUNK_SIZE];
 };
 
-struct level {
+struct tree_level {
 	int fd;
-	struct scan *scan;
+	struct tree_scan *scan;
 	size_t count, next;
 	bool removed; /* something since the last pass began */
 	bool moved;   /* something came here from below */
@@ -38,7 +38,7 @@ struct level {
 };
 
 struct removal {
-	struct level *levels;
+	struct tree_level *levels;
 	size_t depth, room;
 	dev_t device;
 	uint64_t moves; /* names what is moved to the top */
@@ -71,15 +71,9 @@ int tree_open_directory(int dirfd, const char *name)
 	struct stat st;
 
 	if (fd == -EACCES) {
-		_cleanup_close_ int locked = file_open_beneath(dirfd, name, O_PATH | flags, 0);
-		char self[64];
+		int r = file_unlock(dirfd, name, flags, 0700);
 
-		if (locked < 0)
-			return locked;
-		snprintf(self, sizeof self, "/proc/self/fd/%d", locked);
-		if (chmod(self, 0700) < 0)
-			return -errno;
-		fd = file_open_beneath(dirfd, name, O_RDONLY | flags, 0);
+		fd = r < 0 ? r : file_open_beneath(dirfd, name, O_RDONLY | flags, 0);
 	}
 	if (fd < 0)
 		return fd;
@@ -101,22 +95,22 @@ static int unlink_any(int dirfd, const char *name, bool directory)
 	return -errno;
 }
 
-static const struct dirent64 *entry_at(const struct level *l, size_t i)
+static const struct dirent64 *entry_at(const struct tree_level *l, size_t i)
 {
 	return (const struct dirent64 *)(l->scan->chunk + l->scan->entries[i].at);
 }
 
 static int entry_compare(const void *a, const void *b)
 {
-	ino64_t x = ((const struct entry *)a)->inode, y = ((const struct entry *)b)->inode;
+	ino64_t x = ((const struct tree_entry *)a)->inode, y = ((const struct tree_entry *)b)->inode;
 
 	return (x > y) - (x < y);
 }
 
 /* The next chunk. 1, 0 at the end, -errno. */
-static int level_fill(struct level *l)
+static int level_fill(struct tree_level *l)
 {
-	struct scan *s = l->scan;
+	struct tree_scan *s = l->scan;
 
 	l->count = l->next = 0;
 	while (l->count == 0) {
@@ -127,8 +121,8 @@ static int level_fill(struct level *l)
 		for (unsigned at = 0; at < (unsigned)n;) {
 			const struct dirent64 *e = (const struct dirent64 *)(s->chunk + at);
 
-			if (strcmp(e->d_name, ".") != 0 && strcmp(e->d_name, "..") != 0)
-				s->entries[l->count++] = (struct entry){e->d_ino, at};
+			if (!name_is_dots(e->d_name))
+				s->entries[l->count++] = (struct tree_entry){e->d_ino, at};
 			at += e->d_reclen;
 		}
 	}
@@ -136,7 +130,7 @@ static int level_fill(struct level *l)
 	return 1;
 }
 
-static void level_rewind(struct level *l)
+static void level_rewind(struct tree_level *l)
 {
 	lseek(l->fd, 0, SEEK_SET);
 	l->count = l->next = 0;
@@ -147,11 +141,11 @@ static void level_rewind(struct level *l)
 static int push(struct removal *r, int fd)
 {
 	_cleanup_close_ int owned = fd;
-	struct level *l;
+	struct tree_level *l;
 
 	if (r->depth == r->room) {
 		size_t room = r->room + LEVELS;
-		struct level *more = reallocarray(r->levels, room, sizeof *more);
+		struct tree_level *more = reallocarray(r->levels, room, sizeof *more);
 
 		if (!more)
 			return -ENOMEM;
@@ -164,7 +158,7 @@ static int push(struct removal *r, int fd)
 		l->scan = malloc(sizeof *l->scan);
 	if (!l->scan)
 		return -ENOMEM;
-	*l = (struct level){.fd = TAKE_FD(owned), .scan = l->scan};
+	*l = (struct tree_level){.fd = TAKE_FD(owned), .scan = l->scan};
 	r->depth++;
 	return 0;
 }
@@ -184,7 +178,7 @@ static int move_to_top(struct removal *r, int dirfd, const char *name)
 /* Goes down into a directory that is not empty. */
 static int enter(struct removal *r, const char *name)
 {
-	struct level *l = &r->levels[r->depth - 1];
+	struct tree_level *l = &r->levels[r->depth - 1];
 	_cleanup_close_ int fd = tree_open_directory(l->fd, name);
 	struct stat st;
 
@@ -204,7 +198,7 @@ static int enter(struct removal *r, const char *name)
 
 static void remove_next(struct removal *r)
 {
-	struct level *l = &r->levels[r->depth - 1];
+	struct tree_level *l = &r->levels[r->depth - 1];
 	const struct dirent64 *e = entry_at(l, l->next++);
 	int result = unlink_any(l->fd, e->d_name, e->d_type == DT_DIR);
 
@@ -221,7 +215,7 @@ static void remove_next(struct removal *r)
 /* The end of a directory: it is removed in its parent, or read again if it was filled meanwhile. */
 static void leave(struct removal *r)
 {
-	struct level *l = &r->levels[r->depth - 1];
+	struct tree_level *l = &r->levels[r->depth - 1];
 	bool again = l->removed && l->passes++ < PASSES;
 
 	if (r->depth == 1) {
@@ -230,7 +224,7 @@ static void leave(struct removal *r)
 			return;
 		}
 	} else {
-		struct level *parent = l - 1;
+		struct tree_level *parent = l - 1;
 		const char *name = entry_at(parent, parent->next - 1)->d_name;
 		int result = unlink_any(parent->fd, name, true);
 
@@ -267,7 +261,7 @@ int tree_empty(int fd, struct error *err)
 	if (push(&r, top) < 0)
 		return error_memory(err);
 	while (r.depth > 0) {
-		struct level *l = &r.levels[r.depth - 1];
+		struct tree_level *l = &r.levels[r.depth - 1];
 		int n = 1;
 
 		if (l->next == l->count)

@@ -138,7 +138,7 @@ static int visit_entry(struct walk *w, struct frame *f, const char *name)
 	struct stat st;
 	int r;
 
-	if (strcmp(name, ".") == 0 || strcmp(name, "..") == 0)
+	if (name_is_dots(name))
 		return 0;
 	if (fstatat(f->fd, name, &st, AT_SYMLINK_NOFOLLOW | AT_NO_AUTOMOUNT) < 0) {
 		w->gaps.hidden |= errno == EACCES; /* read, but not searched */
@@ -232,9 +232,10 @@ int tree_walk(int fd, bool unlock, walk_fn fn, void *arg)
 	_cleanup_(walk_freep) struct walk *w = NULL;
 	int r = walk_open(fd, unlock, fn, arg, &w);
 
-	if (r == 0)
-		do
-			r = walk_step(w);
-		while (r > 0);
+	if (r < 0)
+		return r;
+	do
+		r = walk_step(w);
+	while (r > 0);
 	return r;
 }

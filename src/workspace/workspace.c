@@ -11,12 +11,9 @@
 
 static int taken(const struct workspace *w, struct error *err)
 {
-	return error_here(
-		err,
-		error_set(
-			err, ERROR_REFUSED,
-			"'%s' exists and was not made for analysis '%s': move it away, or choose another id",
-			w->record.path, w->record.id));
+	return error_refuse_here(
+		err, "'%s' exists and was not made for analysis '%s': move it away, or choose another id",
+		w->record.path, w->record.id);
 }
 
 /* A fresh record, of this process on this boot. */
@@ -72,10 +69,7 @@ static int make_directory(struct workspace *w, const struct names *n, uid_t uid,
 		return error_system(err, errno, "cannot look at the new workspace in '%s'", w->site->root);
 	w->record.device = st.st_dev;
 	w->record.inode = st.st_ino;
-	r = folder_save(w, false, err);
-	if (r == 0)
-		r = rename_made(w, n, err);
-	if (r < 0) {
+	if ((r = folder_save(w, false, err)) < 0 || (r = rename_made(w, n, err)) < 0) {
 		w->record.inode = 0;
 		return r;
 	}
@@ -106,17 +100,10 @@ static int make_all(struct workspace *w, bool scratch, uid_t uid, gid_t gid, str
 	int r;
 
 	names_make(&n, w->site, w->record.id, w->record.token);
-	if (fstatat(w->site->root_fd, n.final, &st, AT_SYMLINK_NOFOLLOW) == 0)
-		r = taken(w, err);
-	else
-		r = folder_save(w, false, err);
-	if (r == 0)
-		r = make_directory(w, &n, uid, gid, err);
-	if (r == 0 && scratch)
-		r = make_scratch(w, uid, gid, err);
-	if (r == 0)
-		return 0;
-	(void)workspace_remove(w, &ignored);
+	r = fstatat(w->site->root_fd, n.final, &st, AT_SYMLINK_NOFOLLOW) == 0 ? taken(w, err) : 0;
+	if (r < 0 || (r = folder_save(w, false, err)) < 0 || (r = make_directory(w, &n, uid, gid, err)) < 0 ||
+	    (scratch && (r = make_scratch(w, uid, gid, err)) < 0))
+		(void)workspace_remove(w, &ignored);
 	return r;
 }
 
@@ -159,20 +146,16 @@ static int check_held_by(const struct record *r, const struct process_id *owner,
 			     : is_self_or_ancestor(&r->process);
 		if (same)
 			return 0;
-		return error_here(
+		return error_refuse_here(
 			err,
-			error_set(
-				err, ERROR_REFUSED,
-				"'%s' is held by process %d: wait until it has ended, or remove it with: fumehood "
-				"workspace cleanup %s",
-				r->path, (int)r->process.pid, r->id));
+			"'%s' is held by process %d: wait until it has ended, or remove it with: fumehood "
+			"workspace cleanup %s",
+			r->path, (int)r->process.pid, r->id);
 	default:
 		clock_format(r->until, until);
-		return error_here(
-			err,
-			error_set(err, ERROR_REFUSED,
-				  "'%s' was kept until %s: remove it with: fumehood workspace cleanup %s",
-				  r->path, until, r->id));
+		return error_refuse_here(
+			err, "'%s' was kept until %s: remove it with: fumehood workspace cleanup %s", r->path,
+			until, r->id);
 	}
 }
 
@@ -182,14 +165,12 @@ static int settle(struct workspace *w, workspace_recover_fn recover, void *arg, 
 	int r;
 
 	if (!recover)
-		return error_here(
-			err, error_set(err, ERROR_REFUSED,
-				       "an earlier run of analysis '%s' has died: clean up with: fumehood gc",
-				       w->record.id));
-	r = record_kill(&w->record, err);
-	if (r == 0)
-		r = folder_attach(w, err);
-	return r == 0 ? recover(arg, w, err) : r;
+		return error_refuse_here(
+			err, "an earlier run of analysis '%s' has died: clean up with: fumehood gc",
+			w->record.id);
+	if ((r = record_kill(&w->record, err)) < 0 || (r = folder_attach(w, err)) < 0)
+		return r;
+	return recover(arg, w, err);
 }
 
 /* Locks id for us. 0: there is no record, 1: a held workspace that the caller may have. */
@@ -200,17 +181,14 @@ static int claim(struct workspace *w, const char *id, const struct process_id *o
 
 	for (;;) {
 		const char *why;
-		int r = folder_lock(w, id, true, err);
+		int r;
 
-		if (r == 1)
-			r = folder_load(w, err);
-		if (r <= 0)
+		if ((r = folder_lock(w, id, true, err)) <= 0 || (r = folder_load(w, err)) <= 0)
 			return r;
 		switch (folder_judge(w, id, &why)) {
 		case STANDING_FOREIGN:
-			return error_here(err, error_set(err, ERROR_REFUSED,
-							 "the workspace of analysis '%s' is not ours: %s", id,
-							 why));
+			return error_refuse_here(err, "the workspace of analysis '%s' is not ours: %s", id,
+						 why);
 		case STANDING_HELD:
 			r = check_held_by(&w->record, owner, err);
 			return r < 0 ? r : 1;
@@ -254,13 +232,9 @@ static int adopt(struct workspace *w, const char *token, uid_t uid, gid_t gid, s
 	w->record.device = st.st_dev;
 	w->record.inode = st.st_ino;
 	w->record.cgroups = held.cgroups;
-	if (r == 0)
-		r = folder_save(w, false, err);
-	if (r == 0 && geteuid() == 0)
-		r = tree_chown(w->fd, uid, gid, err);
-	if (r == 0)
-		r = make_scratch(w, uid, gid, err);
-	if (r < 0) {
+	if (r < 0 || (r = folder_save(w, false, err)) < 0 ||
+	    (geteuid() == 0 && (r = tree_chown(w->fd, uid, gid, err)) < 0) ||
+	    (r = make_scratch(w, uid, gid, err)) < 0) {
 		w->record.cgroups = NULL;
 		record_done(&w->record);
 		w->record = held;
@@ -273,15 +247,21 @@ static int adopt(struct workspace *w, const char *token, uid_t uid, gid_t gid, s
 	return 0;
 }
 
-int workspace_give_back(struct workspace *w, struct error *err)
+/* The run is over: no scratch, and what lies in the workspace is the caller's again. */
+static int take_back(struct workspace *w, struct error *err)
 {
 	struct names n;
 	int r;
 
 	names_make(&n, w->site, w->record.id, w->record.token);
 	r = tree_remove(w->site->root_fd, n.scratch, err);
-	if (r == 0 && geteuid() == 0)
-		r = tree_chown(w->fd, geteuid(), getegid(), err);
+	return r < 0 || geteuid() != 0 ? r : tree_chown(w->fd, geteuid(), getegid(), err);
+}
+
+int workspace_give_back(struct workspace *w, struct error *err)
+{
+	int r = take_back(w, err);
+
 	if (r < 0)
 		return r;
 	w->held.cgroups = TAKE_PTR(w->record.cgroups);
@@ -295,20 +275,16 @@ int workspace_give_back(struct workspace *w, struct error *err)
 int workspace_open(const struct site *site, const char *id, const char *token, uid_t uid, gid_t gid,
 		   workspace_recover_fn recover, void *arg, struct workspace *ret, struct error *err)
 {
-	int r = id_check(id, err);
+	int r;
 
 	workspace_blank(ret, site);
-	if (r == 0)
-		r = claim(ret, id, NULL, recover, arg, err);
-	if (r == 1)
-		r = folder_attach(ret, err);
-	if (r == 0 && ret->fd >= 0) {
+	if ((r = id_check(id, err)) < 0 || (r = claim(ret, id, NULL, recover, arg, err)) < 0 ||
+	    (r == 1 && (r = folder_attach(ret, err)) < 0))
+		return give_up(ret, r);
+	if (ret->fd >= 0)
 		r = adopt(ret, token, uid, gid, err);
-	} else if (r == 0) {
-		r = record_begin(ret, id, token, err);
-		if (r == 0)
-			r = make_all(ret, true, uid, gid, err);
-	}
+	else if ((r = record_begin(ret, id, token, err)) == 0)
+		r = make_all(ret, true, uid, gid, err);
 	return r < 0 ? give_up(ret, r) : 0;
 }
 
@@ -327,38 +303,28 @@ static int hold_locked(struct workspace *w, const char *id, const struct process
 {
 	bool there = w->fd >= 0;
 	char token[TOKEN_SIZE];
-	int r = 0;
+	int r;
 
-	if (!there) {
-		r = token_make(token, err);
-		if (r == 0)
-			r = record_begin(w, id, token, err);
-	}
-	if (r < 0)
+	if (!there && ((r = token_make(token, err)) < 0 || (r = record_begin(w, id, token, err)) < 0))
 		return r;
 	w->record.owner = owner ? OWNER_PROCESS : OWNER_UNTIL;
 	if (owner)
 		w->record.process = *owner;
 	w->record.until = owner ? 0 : until;
-	if (!there)
-		r = make_all(w, false, geteuid(), getegid(), err);
-	return r < 0 ? r : folder_save(w, true, err);
+	if (!there && (r = make_all(w, false, geteuid(), getegid(), err)) < 0)
+		return r;
+	return folder_save(w, true, err);
 }
 
 int workspace_hold(const struct site *site, const char *id, const struct process_id *owner, int64_t until,
 		   char **ret_path, struct error *err)
 {
 	_cleanup_workspace_ struct workspace w;
-	int r = id_check(id, err);
+	int r;
 
 	workspace_blank(&w, site);
-	if (r == 0)
-		r = claim(&w, id, owner, remove_held, NULL, err);
-	if (r == 1)
-		r = folder_attach(&w, err);
-	if (r == 0)
-		r = hold_locked(&w, id, owner, until, err);
-	if (r < 0)
+	if ((r = id_check(id, err)) < 0 || (r = claim(&w, id, owner, remove_held, NULL, err)) < 0 ||
+	    (r == 1 && (r = folder_attach(&w, err)) < 0) || (r = hold_locked(&w, id, owner, until, err)) < 0)
 		return give_up(&w, r);
 	*ret_path = strdup(w.record.path);
 	return *ret_path ? 0 : error_memory(err);
@@ -397,12 +363,9 @@ int workspace_remove(struct workspace *w, struct error *err)
 	if (w->run_fd < 0)
 		return 0;
 	names_make(&n, w->site, w->record.id, w->record.token);
-	r = tree_remove(w->site->root_fd, n.scratch, err);
-	if (r == 0)
-		r = tree_remove(w->site->root_fd, n.making, err);
-	if (r == 0)
-		r = remove_directory(w, n.final, err);
-	if (r < 0)
+	if ((r = tree_remove(w->site->root_fd, n.scratch, err)) < 0 ||
+	    (r = tree_remove(w->site->root_fd, n.making, err)) < 0 ||
+	    (r = remove_directory(w, n.final, err)) < 0)
 		return r;
 	w->fd = fd_close(w->fd);
 	return folder_remove(w, err);
@@ -410,13 +373,8 @@ int workspace_remove(struct workspace *w, struct error *err)
 
 int workspace_keep(struct workspace *w, int64_t until, struct error *err)
 {
-	struct names n;
-	int r;
+	int r = take_back(w, err);
 
-	names_make(&n, w->site, w->record.id, w->record.token);
-	r = tree_remove(w->site->root_fd, n.scratch, err);
-	if (r == 0 && geteuid() == 0)
-		r = tree_chown(w->fd, geteuid(), getegid(), err);
 	if (r < 0)
 		return r;
 	if (fchmod(w->fd, 0700) < 0)

@@ -15,7 +15,7 @@
  * The record is written before the thing that it names is made, so that whatever a crash leaves is named.
  *
  * Order: workspace_open (takes the lock, makes or adopts) … workspace_remove or workspace_keep, workspace_close.
- * Recovery: workspace_each + workspace_take.
+ * Recovery: workspace_each_dead, or workspace_take for one.
  */
 #ifndef WORKSPACE_WORKSPACE_H
 #define WORKSPACE_WORKSPACE_H
@@ -58,7 +58,7 @@ struct record {
 void record_init(struct record *r);
 void record_done(struct record *r);
 json_t *record_to_json(const struct record *r);
-/* Strict: bytes from outside. */
+/* Strict: bytes from outside. err is marked if they are damaged, and not only newer than this program. */
 int record_parse(struct record *r, const char *text, size_t size, struct error *err);
 
 /* Where everything lies. state is an open descriptor of the state directory, root_fd of the workspace root. Both are

@@ -1,6 +1,7 @@
 /*
  * The mount table as text, with every name that it can have, and of this very process.
  */
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -29,11 +30,13 @@ static void test_names_are_unescaped(void **state)
 
 	(void)state;
 	for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
-		char text[64];
+		struct mountinfo_line l;
+		char text[96];
 
-		strcpy(text, names[i][0]);
-		mountinfo_unescape(text);
-		assert_string_equal(text, names[i][1]);
+		snprintf(text, sizeof text, "40 23 0:30 %s %s rw - tmpfs x rw", names[i][0], names[i][0]);
+		assert_true(mountinfo_parse_line(text, &l));
+		assert_string_equal(l.root, names[i][1]);
+		assert_string_equal(l.point, names[i][1]);
 	}
 }
 

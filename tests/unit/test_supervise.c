@@ -20,7 +20,8 @@ struct job {
 	int report[2], cancel[2];
 	int terminated, killed;
 	uint64_t bytes, files; /* what measure tells */
-	int looks, hidden;
+	int looks;
+	enum look look;
 	uint64_t looked, shortest; /* the last look, and the shortest time between two */
 };
 
@@ -48,14 +49,14 @@ static void end(void *arg)
 	pidfd_kill(j->job.pidfd, SIGKILL);
 }
 
-static int measure(void *arg, uint64_t *ret_bytes, uint64_t *ret_files)
+static enum look measure(void *arg, uint64_t *ret_bytes, uint64_t *ret_files)
 {
 	struct job *j = arg;
 
 	j->looks++;
 	*ret_bytes = j->bytes;
 	*ret_files = j->files;
-	return 0;
+	return LOOK_WHOLE;
 }
 
 static void report(int fd, struct command_report r)
@@ -194,19 +195,19 @@ static void test_a_directory_that_grows_beyond_its_limit_ends_it(void **state)
 	assert_int_equal(j->result.disk_files_seen, j->files);
 }
 
-static int hide(void *arg, uint64_t *ret_bytes, uint64_t *ret_files)
+static enum look hide(void *arg, uint64_t *ret_bytes, uint64_t *ret_files)
 {
 	struct job *j = arg;
 
 	*ret_bytes = *ret_files = 0;
-	return j->looks++, j->hidden;
+	return j->looks++, j->look;
 }
 
 static void test_what_cannot_be_looked_into_counts_as_over_the_limit(void **state)
 {
 	struct job *j = *state;
 
-	j->hidden = 1;
+	j->look = LOOK_HIDDEN;
 	j->job.measure = hide;
 	assert_true(run(j, sleeps)->disk_killed);
 	assert_true(j->result.disk_was_hidden);
@@ -217,14 +218,14 @@ static void test_three_looks_in_a_row_that_did_not_see_all_count_as_over_the_lim
 {
 	struct job *j = *state;
 
-	j->hidden = -ESTALE;
+	j->look = LOOK_MISSED;
 	j->job.measure = hide;
 	assert_true(run(j, sleeps)->disk_killed);
 	assert_true(j->result.disk_was_hidden);
 	assert_int_equal(j->looks, 3);
 }
 
-static int end_after_20_looks(void *arg, uint64_t *ret_bytes, uint64_t *ret_files)
+static enum look end_after_20_looks(void *arg, uint64_t *ret_bytes, uint64_t *ret_files)
 {
 	struct job *j = arg;
 

@@ -28,11 +28,6 @@ void post_result_done(struct post_result *r)
 
 /* ---- plan ---- */
 
-char *config_directory(const struct hood *h, const char *directory)
-{
-	return directory[0] == '/' ? strdup(directory) : path_join(h->directory, directory);
-}
-
 int post_plan(struct hood *h, const struct post_order *asked, struct plan *plan, struct error *err)
 {
 	const json_t *site = h->config.post_process, *tables = json_object_get(site, "tables");
@@ -46,7 +41,7 @@ int post_plan(struct hood *h, const struct post_order *asked, struct plan *plan,
 	if (!order.command)
 		return 0;
 	from = !asked->command && h->config.post_process_directory
-		       ? config_directory(h, h->config.post_process_directory)
+		       ? path_from(h->directory, h->config.post_process_directory)
 		       : strdup(asked->directory);
 	if (!from)
 		return error_memory(err);
@@ -56,10 +51,10 @@ int post_plan(struct hood *h, const struct post_order *asked, struct plan *plan,
 			err, ERROR_REFUSED,
 			"there is a post-process, but no table that it may fill: the configuration's post_process.tables "
 			"names them");
-	r = row_tables_read(&checked, tables, err);
-	if (r == 0)
-		r = plan_resolve_post(h, &order, plan, err);
-	return r < 0 ? error_prefix(err, r, "post-process") : 1;
+	if ((r = row_tables_read(&checked, tables, err)) < 0 ||
+	    (r = plan_resolve_post(h, &order, plan, err)) < 0)
+		return error_prefix(err, r, "post-process");
+	return 1;
 }
 
 /* ---- run ---- */
@@ -89,21 +84,18 @@ static int run_box(struct post *p, struct error *err)
 		.arg = p,
 		.output = on_output,
 	};
-	int r = hood_cgroups(p->job->hood, &order.cgroups, err);
+	int r;
 
-	if (r < 0)
+	if ((r = hood_cgroups(p->job->hood, &order.cgroups, err)) < 0 ||
+	    (r = box_open(&p->box, &order, err)) < 0 || (r = box_start(&p->box, err)) < 0)
 		return r;
-	r = box_open(&p->box, &order, err);
-	if (r < 0)
-		return r;
-	r = box_start(&p->box, err);
-	return r < 0 ? r : box_watch(&p->box, err);
+	return box_watch(&p->box, err);
 }
 
 /* ---- the end ---- */
 
 /* The last line on stderr: what most programs say before they die. */
-static int add_last_words(const struct captured *log, struct buffer *b)
+static void add_last_words(const struct captured *log, struct buffer *b)
 {
 	const char *text = log->tail_size ? log->tail : log->head;
 	size_t size = log->tail_size ? log->tail_size : log->head_size, from;
@@ -113,12 +105,11 @@ static int add_last_words(const struct captured *log, struct buffer *b)
 		size--;
 	for (from = size; from && text[from - 1] != '\n';)
 		from--;
-	if (from == size)
-		return 0;
-	return buffer_printf(b, ": %s", text_escape_into(shown, sizeof shown, text + from, size - from));
+	if (from < size)
+		buffer_printf(b, ": %s", text_escape_into(shown, sizeof shown, text + from, size - from));
 }
 
-static int explain_end(const struct post *p, struct buffer *b)
+static void explain_end(const struct post *p, struct buffer *b)
 {
 	static const char *const what[] = {
 		[VERDICT_TIMED_OUT] = "it timed out: ",
@@ -135,17 +126,16 @@ static int explain_end(const struct post *p, struct buffer *b)
 		.usage = &result->usage,
 		.disk = &p->box.use,
 	};
-	int r = 0;
 
-	if (p->rows_failed)
-		return buffer_puts(b, spool_why(p->rows)->message);
+	if (p->rows_failed) {
+		buffer_puts(b, spool_why(p->rows)->message);
+		return;
+	}
 	if ((size_t)verdict < ARRAY_SIZE(what) && what[verdict])
-		r = buffer_puts(b, what[verdict]);
-	if (r == 0)
-		r = end_reason(&end, b);
-	if (r == 0 && verdict == VERDICT_FAILED && !result->evidence.exec_errno)
-		r = add_last_words(&result->logs[STREAM_STDERR], b);
-	return r;
+		buffer_puts(b, what[verdict]);
+	end_reason(&end, b);
+	if (verdict == VERDICT_FAILED && !result->evidence.exec_errno)
+		add_last_words(&result->logs[STREAM_STDERR], b);
 }
 
 static int judge(struct post *p, struct post_result *ret, struct error *err)
@@ -164,8 +154,9 @@ static int judge(struct post *p, struct post_result *ret, struct error *err)
 		return error_system(err, result->read_errno[STREAM_STDOUT], "cannot read its rows");
 	ret->cancel_signal = p->rows_failed ? 0 : result->evidence.cancel_signal;
 	ret->warnings = TAKE_PTR(p->receipt.warnings);
-	if (explain_end(p, &why) < 0)
-		return error_memory(err);
+	explain_end(p, &why);
+	if (buffer_check(&why, err) < 0)
+		return -ENOMEM;
 	ret->log = result->logs[STREAM_STDERR];
 	result->logs[STREAM_STDERR] = (struct captured){0};
 	if (why.size)

@@ -90,14 +90,14 @@ int queries_run(struct hood *h, struct ledger *l, const struct request *request,
 		struct attempt *a, struct error *err)
 {
 	const struct request *r = asker(h, request);
-	int e = 0;
-
-	for (size_t i = 0; e == 0 && i < r->n_queries; i++) {
+	for (size_t i = 0; i < r->n_queries; i++) {
 		struct query *q = attempt_add_query(a, r->queries[i].from, r->queries[i].to);
+		int e = q ? run_one(h, l, run_fd, i, q, err) : error_memory(err);
 
-		e = q ? run_one(h, l, run_fd, i, q, err) : error_memory(err);
+		if (e < 0)
+			return e;
 	}
-	return e;
+	return 0;
 }
 
 static int note_input(struct attempt *a, struct query *q, struct error *err)
@@ -130,8 +130,7 @@ int queries_stage(struct workspace *w, uint64_t max, uid_t uid, gid_t gid, struc
 			return error_memory(err);
 		r = workspace_stage(w, &(struct stage){.source = path, .as = a->queries[i].name}, max, uid,
 				    gid, &a->inputs, err);
-		if (r == 0)
-			r = note_input(a, &a->queries[i], err);
+		r = r < 0 ? r : note_input(a, &a->queries[i], err);
 		unlinkat(w->run_fd, name, 0);
 	}
 	return r;

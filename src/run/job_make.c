@@ -35,6 +35,7 @@ static int choose_input(char **field, const char *site, const char *name, const 
 	_cleanup_free_ char *path = NULL;
 	char real[PATH_MAX];
 	struct stat st;
+	int r;
 
 	if (*field || site)
 		return make_absolute(field, directory, err);
@@ -43,8 +44,9 @@ static int choose_input(char **field, const char *site, const char *name, const 
 		return error_memory(err);
 	if (!realpath(path, real) || stat(real, &st) < 0 || !S_ISDIR(st.st_mode))
 		return 0;
-	if (default_check(directory, name, real, err) < 0)
-		return -EINVAL;
+	r = default_check(directory, name, real, err);
+	if (r < 0)
+		return r;
 	*field = TAKE_PTR(path);
 	return 0;
 }
@@ -52,7 +54,7 @@ static int choose_input(char **field, const char *site, const char *name, const 
 /* "NAME" becomes "NAME=VALUE" with the submitter's value, or nothing if he has none. */
 static int fill_env(struct request *r, struct error *err)
 {
-	char **filled = NULL;
+	_cleanup_strv_ char **filled = NULL;
 
 	for (size_t i = 0; r->env && r->env[i]; i++) {
 		const char *value = strchr(r->env[i], '=') ? NULL : getenv(r->env[i]);
@@ -61,28 +63,27 @@ static int fill_env(struct request *r, struct error *err)
 		if (!strchr(r->env[i], '=') && !value)
 			continue;
 		if (asprintf(&entry, "%s%s%s", r->env[i], value ? "=" : "", value ? value : "") < 0 ||
-		    strv_append(&filled, entry) < 0) {
-			strv_free(filled);
+		    strv_append(&filled, entry) < 0)
 			return error_memory(err);
-		}
 	}
 	strv_free(r->env);
-	r->env = filled;
+	r->env = TAKE_PTR(filled);
 	return 0;
 }
 
 static int resolve_paths(const struct hood *h, struct request *r, struct error *err)
 {
 	const struct request *site = &h->config.defaults;
-	int e = choose_input(&r->data, site->data, "data", r->directory, err);
+	int e;
 
-	if (e == 0)
-		e = choose_input(&r->docs, site->docs, "docs", r->directory, err);
-	for (size_t i = 0; e == 0 && i < r->n_ro; i++)
-		e = make_absolute(&r->ro[i].from, r->directory, err);
-	if (e == 0)
-		e = make_absolute(&r->into, r->directory, err);
-	return e == 0 ? fill_env(r, err) : e;
+	if ((e = choose_input(&r->data, site->data, "data", r->directory, err)) < 0 ||
+	    (e = choose_input(&r->docs, site->docs, "docs", r->directory, err)) < 0)
+		return e;
+	for (size_t i = 0; i < r->n_ro; i++)
+		if ((e = make_absolute(&r->ro[i].from, r->directory, err)) < 0)
+			return e;
+	e = make_absolute(&r->into, r->directory, err);
+	return e < 0 ? e : fill_env(r, err);
 }
 
 /* Just enough of a plan to tell which files are staged. */
@@ -138,42 +139,26 @@ static int list_post_inputs(const struct hood *h, const struct request *r, struc
 {
 	_cleanup_request_ struct request post;
 	_cleanup_plan_ struct plan plan;
-	struct inputs files = {0};
+	_cleanup_(inputs_done) struct inputs files = {0};
 	int e;
 
 	request_init(&post);
 	plan_init(&plan);
 	if (!r->post_process)
 		return 0;
-	e = words_split(r->post_process, &post.command);
-	if (e == -EINVAL || (e == 0 && !post.command[0]))
-		return error_set(err, ERROR_USAGE,
-				 "the command '%s' makes no sense: a quote is not closed, or it is empty",
-				 r->post_process);
+	e = command_split(r->post_process, &post.command, err);
+	if (e < 0)
+		return e;
 	post.directory = strdup(r->directory);
-	if (e < 0 || !post.directory)
+	if (!post.directory)
 		return error_memory(err);
-	e = sketch_plan(h, &post, &plan, err);
-	if (e == 0)
-		e = plan_add_stages(&post, &plan, err);
-	if (e == 0)
-		e = list_inputs(&plan, true, &files, err);
-	for (size_t i = 0; e == 0 && i < files.count; i++)
+	if ((e = sketch_plan(h, &post, &plan, err)) < 0 || (e = plan_add_stages(&post, &plan, err)) < 0 ||
+	    (e = list_inputs(&plan, true, &files, err)) < 0)
+		return error_prefix(err, e, "post-process");
+	for (size_t i = 0; i < files.count; i++)
 		if (inputs_add(ret, &files.list[i]) < 0)
-			e = error_memory(err);
-	inputs_done(&files);
-	return e < 0 ? error_prefix(err, e, "post-process") : 0;
-}
-
-/* The files are in the job now. */
-static void forget_inputs(struct request *r)
-{
-	for (size_t i = 0; i < r->n_inputs; i++) {
-		free(r->inputs[i].from);
-		free(r->inputs[i].to);
-	}
-	r->n_inputs = 0;
-	r->no_stage = true;
+			return error_prefix(err, error_memory(err), "post-process");
+	return 0;
 }
 
 /* What somebody asked for must be free on a host. A default that nobody asked for is a fence, not a need. */
@@ -198,38 +183,30 @@ static int resolve_needs(const struct hood *h, const struct request *r, struct j
 static int job_fill(struct hood *h, struct request *r, struct job *job, struct error *err)
 {
 	_cleanup_plan_ struct plan plan;
+	char made[ID_ROOM];
 	int e;
 
 	plan_init(&plan);
 	if (!r->directory && !(r->directory = strdup(h->directory)))
 		return error_memory(err);
 	e = request_check(r, err);
-	if (e == 0 && r->stdin_open)
-		e = error_set(
-			err, ERROR_REFUSED,
-			"a queued analysis has no standard input, its submitter may be gone: put it into a file, and name that");
-	if (e == 0)
-		e = resolve_paths(h, r, err);
-	if (e == 0)
-		e = sketch_plan(h, r, &plan, err);
-	if (e == 0)
-		e = plan_add_stages(r, &plan, err);
-	if (e == 0)
-		e = list_inputs(&plan, false, &job->inputs, err);
-	if (e == 0)
-		e = list_post_inputs(h, r, &job->inputs, err);
-	if (e == 0)
-		e = resolve_needs(h, r, job, err);
-	if (e == 0 && !r->id) {
-		char id[ID_ROOM];
-
-		e = id_make(id, err);
-		if (e == 0 && !(r->id = strdup(id)))
-			e = error_memory(err);
-	}
 	if (e < 0)
 		return e;
-	forget_inputs(r);
+	if (r->stdin_open)
+		return error_set(
+			err, ERROR_REFUSED,
+			"a queued analysis has no standard input, its submitter may be gone: put it into a file, and name that");
+	if ((e = resolve_paths(h, r, err)) < 0 || (e = sketch_plan(h, r, &plan, err)) < 0 ||
+	    (e = plan_add_stages(r, &plan, err)) < 0 ||
+	    (e = list_inputs(&plan, false, &job->inputs, err)) < 0 ||
+	    (e = list_post_inputs(h, r, &job->inputs, err)) < 0 || (e = resolve_needs(h, r, job, err)) < 0 ||
+	    (!r->id && (e = id_make(made, err)) < 0))
+		return e;
+	if (!r->id && !(r->id = strdup(made)))
+		return error_memory(err);
+	/* The files are in the job now. */
+	request_forget_inputs(r);
+	r->no_stage = true;
 	snprintf(job->id, sizeof job->id, "%s", r->id);
 	job->again = r->again;
 	job->request = request_to_json(r);

@@ -80,33 +80,18 @@ static int open_source(const struct staging *s, struct stat *st, struct error *e
 	return fd < 0 ? error_system(err, errno, "cannot open input '%s'", s->shown_source) : fd;
 }
 
-/* The directory of the last component, its parents made where they are missing. */
-static int open_parent(int top, const struct staging *s, const char **ret_name, struct error *err)
+/* A directory on the way, made where it is missing. */
+static int step_down(void *arg, int at, const char *name, struct error *err)
 {
-	_cleanup_close_ int fd = fcntl(top, F_DUPFD_CLOEXEC, 3);
-	const char *p = s->as;
-	const char *slash;
+	const struct staging *s = arg;
+	int fd = directory_make(at, name, s->uid, s->gid);
 
-	if (fd < 0)
-		return error_system(err, errno, "cannot stage '%s'", s->shown_as);
-	for (; (slash = strchr(p, '/')); p = slash + 1) {
-		char name[NAME_MAX + 1];
-		int next;
-
-		snprintf(name, sizeof name, "%.*s", (int)(slash - p), p);
-		next = directory_make(fd, name, s->uid, s->gid);
-		if (next == -EEXIST)
-			next = tree_open_directory(fd, name);
-		if (next == -ENOTDIR || next == -ELOOP)
-			return error_set(err, ERROR_USAGE, "cannot stage '%s': '%s' in it is not a directory",
-					 s->shown_as, name);
-		if (next < 0)
-			return error_system(err, -next, "cannot stage '%s'", s->shown_as);
-		fd_close(fd);
-		fd = next;
-	}
-	*ret_name = p;
-	return TAKE_FD(fd);
+	if (fd == -EEXIST)
+		fd = tree_open_directory(at, name);
+	if (fd == -ENOTDIR || fd == -ELOOP)
+		return error_set(err, ERROR_USAGE, "cannot stage '%s': '%s' in it is not a directory",
+				 s->shown_as, name);
+	return fd < 0 ? error_system(err, -fd, "cannot stage '%s'", s->shown_as) : fd;
 }
 
 /* A new file always: what lay there is replaced, never written into. */
@@ -160,30 +145,42 @@ static int copy(int from, int to, struct staging *s, uint64_t expected, struct e
 }
 
 /* Where the content of a file comes from. */
-struct content {
+struct stage_content {
 	int fd; /* a file of the host; -1: fill writes it */
 	uint64_t size;
 	workspace_fill_fn fill;
 	void *arg;
 };
 
-static int write_target(struct workspace *w, struct staging *s, const struct content *c, struct error *err)
+static int fill_target(int to, struct staging *s, const struct stage_content *c, struct error *err)
 {
-	_cleanup_close_ int dir = -1, to = -1;
+	int r = c->fill ? c->fill(c->arg, &s->input, to, err) : copy(c->fd, to, s, c->size, err);
+
+	if (r < 0)
+		return r;
+	if (fchmod(to, s->input.mode) < 0)
+		return error_system(err, errno, "cannot set the mode of '%s'", s->shown_as);
+	if (geteuid() == 0 && fchown(to, s->uid, s->gid) < 0)
+		return error_system(err, errno, "cannot give '%s' to user %u", s->shown_as, (unsigned)s->uid);
+	return 0;
+}
+
+static int write_target(struct workspace *w, struct staging *s, const struct stage_content *c,
+			struct error *err)
+{
+	_cleanup_close_ int dir = fcntl(w->fd, F_DUPFD_CLOEXEC, 3), to = -1;
 	const char *name = NULL;
 	int r;
 
-	dir = open_parent(w->fd, s, &name, err);
+	if (dir < 0)
+		return error_system(err, errno, "cannot stage '%s'", s->shown_as);
+	dir = file_open_parent(dir, s->as, step_down, s, &name, err);
 	if (dir < 0)
 		return dir;
 	to = create_target(dir, name, s, err);
 	if (to < 0)
 		return to;
-	r = c->fill ? c->fill(c->arg, &s->input, to, err) : copy(c->fd, to, s, c->size, err);
-	if (r == 0 && fchmod(to, s->input.mode) < 0)
-		r = error_system(err, errno, "cannot set the mode of '%s'", s->shown_as);
-	if (r == 0 && geteuid() == 0 && fchown(to, s->uid, s->gid) < 0)
-		r = error_system(err, errno, "cannot give '%s' to user %u", s->shown_as, (unsigned)s->uid);
+	r = fill_target(to, s, c, err);
 	if (r < 0)
 		unlinkat(dir, name, 0);
 	return r;
@@ -198,7 +195,7 @@ static int stage_file(struct workspace *w, struct staging *s, struct error *err)
 	if (from < 0)
 		return from;
 	s->input.mode = st.st_mode & 0111 ? 0700 : 0600;
-	return write_target(w, s, &(struct content){.fd = from, .size = (uint64_t)st.st_size}, err);
+	return write_target(w, s, &(struct stage_content){.fd = from, .size = (uint64_t)st.st_size}, err);
 }
 
 /* 1: it is to be staged; 0: it is there already. */
@@ -262,6 +259,6 @@ int workspace_stage_content(struct workspace *w, const struct input *i, uint64_t
 				 "input '%s' has %" PRIu64 " bytes, more than the %" PRIu64 " allowed",
 				 s.shown_source, i->size, max);
 	s.input.mode = i->mode & 0111 ? 0700 : 0600;
-	r = write_target(w, &s, &(struct content){.fd = -1, .fill = fill, .arg = arg}, err);
+	r = write_target(w, &s, &(struct stage_content){.fd = -1, .fill = fill, .arg = arg}, err);
 	return r < 0 ? r : staging_note(&s, inputs, err);
 }

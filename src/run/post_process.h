@@ -6,8 +6,8 @@
  * post_plan before anything runs, so that what cannot work is refused in time; post_run when nothing of the analysis is
  * alive. A crash in between leaves what the workspace's record names, and no rows.
  */
-#ifndef RUN_POST_H
-#define RUN_POST_H
+#ifndef RUN_POST_PROCESS_H
+#define RUN_POST_PROCESS_H
 
 #include "place.h"
 #include "private.h"
@@ -15,8 +15,6 @@
 
 /* Which command, from where: the order's, else the site's. Neither: 0, else 1 with plan made. */
 int post_plan(struct hood *h, const struct post_order *asked, struct plan *plan, struct error *err);
-/* The directory of a configuration file, as it was named; absolute, allocated. */
-char *config_directory(const struct hood *h, const char *directory);
 
 struct post_job {
 	struct hood *hood;
