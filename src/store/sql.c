@@ -1,5 +1,6 @@
 #include "sql.h"
 
+#include <assert.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
@@ -24,92 +25,114 @@ _Static_assert(sizeof(ATTEMPT_LISTED_COLUMNS(LETTER)) == ATTEMPT_LISTED + 1 &&
 #define QUEUE_SHOWN                                                                                            \
 	"id, state, verdict, status, attempt, priority, cancelling, submitted_at, due_at, submitter, worker, " \
 	"reason, !"
-#define WINDOW	 "6" /* LINE_WINDOW */
-#define READY	 "q.state = 'queued'"
+/* Laid out as SQL: the formatter does not know where a statement breaks. */
+/* clang-format off */
+#define WINDOW "6" /* LINE_WINDOW */
+#define READY "q.state = 'queued'"
 #define READY_OF READY " AND q.owner = $1 AND q.submitter = $2"
 /* For min() PostgreSQL may read them all, if it believes that there are few. */
 #define FIRST_NAME(column, where) \
 	"(SELECT q." column " FROM @queue q WHERE " where " ORDER BY q." column " LIMIT 1)"
-#define CIRCLE(column, where, after, served)                                                                                                                                                                                                                       \
-	"c(name, first, n) AS (SELECT f.name, f.name, 1 FROM (SELECT coalesce(" FIRST_NAME(                                                                                                                                                                        \
-		column, where                                                                                                                                                                                                                                      \
-		" AND q." column " > coalesce(" after ", (SELECT b." column                                                                                                                                                                                        \
-		" FROM @queue_submitter b WHERE " served "b.served_at IS NOT NULL "                                                                                                                                                                                \
-		"ORDER BY b.served_at DESC LIMIT 1))") ", " FIRST_NAME(column,                                                                                                                                                                                     \
-								       where) ") AS name LIMIT 1 OFFSET 0) AS f UNION ALL SELECT coalesce(" FIRST_NAME(column,                                                                                                     \
-																		       where                                                                                                       \
-																		       " AND q." column                                                                                            \
-																		       " > c.name") ", " FIRST_NAME(column,                                                                        \
-																						    where) "), c.first, c.n + 1 FROM c WHERE c.name IS NOT NULL AND c.n < " WINDOW \
-																							   " "                                                                     \
-																							   "AND (c.n = 1 OR c.name <> c.first)) "
-#define CIRCLE_END    "FROM c WHERE c.name IS NOT NULL AND (c.n = 1 OR c.name <> c.first) ORDER BY c.n"
-#define GROUP_KEY     "q.priority, q.memory_bytes, q.cpus_milli, q.seq"
+#define CIRCLE(column, where, after, served) \
+	"WITH RECURSIVE c(name, first, n) AS (SELECT f.name, f.name, 1 FROM (SELECT coalesce(" \
+	FIRST_NAME(column, where " AND q." column " > coalesce(" after ", (SELECT b." column \
+		" FROM @queue_submitter b WHERE " served "b.served_at IS NOT NULL ORDER BY b.served_at DESC LIMIT 1))") \
+	", " FIRST_NAME(column, where) ") AS name LIMIT 1 OFFSET 0) AS f " \
+	"UNION ALL SELECT coalesce(" FIRST_NAME(column, where " AND q." column " > c.name") \
+	", " FIRST_NAME(column, where) "), c.first, c.n + 1 FROM c " \
+	"WHERE c.name IS NOT NULL AND c.n < " WINDOW " AND (c.n = 1 OR c.name <> c.first)) "
+#define CIRCLE_END "FROM c WHERE c.name IS NOT NULL AND (c.n = 1 OR c.name <> c.first) ORDER BY c.n"
+#define CLAIM_OWNERS \
+	CIRCLE("owner", READY, "CAST($1 AS TEXT)", "") "SELECT c.name, " \
+	"(SELECT count(*) FROM @queue r WHERE r.state = 'running' AND r.owner = c.name), " \
+	"(SELECT b.served_at FROM @queue_submitter b WHERE b.owner = c.name AND b.served_at IS NOT NULL " \
+	"ORDER BY b.served_at DESC LIMIT 1) " CIRCLE_END
+#define CLAIM_SUBMITTERS \
+	CIRCLE("submitter", READY " AND q.owner = $1", "CAST($2 AS TEXT)", "b.owner = $1 AND ") "SELECT c.name, " \
+	"(SELECT count(*) FROM @queue r WHERE r.state = 'running' AND r.owner = $1 AND r.submitter = c.name), " \
+	"(SELECT b.served_at FROM @queue_submitter b WHERE b.owner = $1 AND b.submitter = c.name) " CIRCLE_END
+/* From one to the next that may fit, down to the first priority in which one does. */
+#define GROUP_KEY "q.priority, q.memory_bytes, q.cpus_milli, q.seq"
+#define GROUP_ORDER "ORDER BY q.priority DESC, q.memory_bytes, q.cpus_milli, q.seq LIMIT 1"
 #define GROUPS_ENOUGH "(g.n < 1000 OR g.found IS NULL)"
-#define FITS(of)      of ".memory_bytes <= $3 AND " of ".cpus_milli <= $4"
-#define NEXT_CPUS(of)                                                                                \
-	"FROM @queue q WHERE " READY_OF " AND q.priority = " of ".priority AND q.memory_bytes = " of \
-	".memory_bytes AND q.cpus_milli > " of ".cpus_milli AND q.cpus_milli <= $4 "                 \
-	"ORDER BY q.cpus_milli, q.seq LIMIT 1"
-#define NEXT_MEMORY(of)                                                                              \
-	"FROM @queue q WHERE " READY_OF " AND q.priority = " of ".priority AND q.memory_bytes > " of \
-	".memory_bytes AND q.memory_bytes <= $3 ORDER BY q.memory_bytes, q.cpus_milli, q.seq LIMIT 1"
-#define NEXT_PRIORITY(of)                                                    \
-	"FROM @queue q WHERE " READY_OF " AND q.priority < " of ".priority " \
-	"ORDER BY q.priority DESC, q.memory_bytes, q.cpus_milli, q.seq LIMIT 1"
-#define CLAIM_HEAD                                                                                            \
-	"SELECT " QUEUE_ASKED ", "                                                                            \
+#define FITS(of) of ".memory_bytes <= $3 AND " of ".cpus_milli <= $4"
+#define FOUND(of) "coalesce(g.found, CASE WHEN " FITS(of) " THEN " of ".priority END)"
+#define NEXT_CPUS(of) \
+	"FROM @queue q WHERE " READY_OF " AND q.priority = " of ".priority AND q.memory_bytes = " of ".memory_bytes " \
+	"AND q.cpus_milli > " of ".cpus_milli AND q.cpus_milli <= $4 ORDER BY q.cpus_milli, q.seq LIMIT 1"
+#define NEXT_MEMORY(of) \
+	"FROM @queue q WHERE " READY_OF " AND q.priority = " of ".priority AND q.memory_bytes > " of ".memory_bytes " \
+	"AND q.memory_bytes <= $3 ORDER BY q.memory_bytes, q.cpus_milli, q.seq LIMIT 1"
+#define NEXT_PRIORITY(of) "FROM @queue q WHERE " READY_OF " AND q.priority < " of ".priority " GROUP_ORDER
+#define CLAIM_GROUPS_SQLITE \
+	"WITH RECURSIVE g(seq, found, n) AS (" \
+	"SELECT f.seq, NULL, 1 FROM (SELECT (SELECT q.seq FROM @queue q WHERE " READY_OF " " GROUP_ORDER ") AS seq) AS f " \
+	"UNION ALL SELECT coalesce((SELECT q.seq " NEXT_CPUS("p") "), (SELECT q.seq " NEXT_MEMORY("p") "), " \
+	"CASE WHEN " FOUND("p") " IS NULL THEN (SELECT q.seq " NEXT_PRIORITY("p") ") END), " FOUND("p") ", g.n + 1 " \
+	"FROM g CROSS JOIN @queue p WHERE p.seq = g.seq AND " GROUPS_ENOUGH ") " \
+	"SELECT p.priority, p.memory_bytes, p.cpus_milli, p.seq FROM g CROSS JOIN @queue p WHERE p.seq = g.seq AND " FITS("p")
+#define CLAIM_GROUPS_POSTGRES \
+	"WITH RECURSIVE g(priority, memory_bytes, cpus_milli, seq, found, n) AS ((" \
+	"SELECT " GROUP_KEY ", NULL::integer, 1 FROM @queue q WHERE " READY_OF " " GROUP_ORDER ") UNION ALL " \
+	"SELECT x.priority, x.memory_bytes, x.cpus_milli, x.seq, f.found, g.n + 1 FROM g " \
+	"CROSS JOIN LATERAL (SELECT " FOUND("g") " AS found) f CROSS JOIN LATERAL (SELECT u.* FROM (" \
+	"(SELECT " GROUP_KEY " " NEXT_CPUS("g") ") UNION ALL (SELECT " GROUP_KEY " " NEXT_MEMORY("g") ") UNION ALL " \
+	"(SELECT " GROUP_KEY " FROM (SELECT 1 WHERE f.found IS NULL) o " \
+	"CROSS JOIN LATERAL (SELECT q.* " NEXT_PRIORITY("g") ") q)) u LIMIT 1) x WHERE " GROUPS_ENOUGH ") " \
+	"SELECT g.priority, g.memory_bytes, g.cpus_milli, g.seq FROM g WHERE " FITS("g")
+#define CLAIM_HEAD \
+	"SELECT " QUEUE_ASKED ", " \
 	"1 + coalesce((SELECT max(t.number) FROM @attempt t WHERE t.analysis_id = q.id), 0), NULL, NULL, !, " \
-	"q.seq FROM @queue q WHERE " READY_OF " AND q.priority = $3 AND q.memory_bytes = $4 "                 \
+	"q.seq FROM @queue q WHERE " READY_OF " AND q.priority = $3 AND q.memory_bytes = $4 " \
 	"AND q.cpus_milli = $5 AND q.seq >= $6 ORDER BY q.seq LIMIT 1"
-#define CLAIM_TAKE                                                                                       \
+#define CLAIM_TAKE \
 	"UPDATE @queue SET state = 'running', worker = $2, token = $3, attempt = $4, lease_until = $5, " \
 	"lease_ms = $6, reason = NULL WHERE id = $1"
 /* What looking has cost so far, in pages; it counts on over several transactions. */
 #define BLOCKS_OF(name) "pg_stat_get_xact_blocks_fetched('fumehood." name "'::regclass)"
-#define CLAIM_BLOCKS                                                                     \
-	BLOCKS_OF("queue")                                                               \
-	" + " BLOCKS_OF("queue_ready") " + " BLOCKS_OF("queue_running") " + " BLOCKS_OF( \
-		"queue_submitter") " + " BLOCKS_OF("queue_submitter_owner")
-#define LEASE_OVER                                                                                     \
+#define CLAIM_BLOCKS \
+	BLOCKS_OF("queue") " + " BLOCKS_OF("queue_ready") " + " BLOCKS_OF("queue_running") " + " \
+	BLOCKS_OF("queue_submitter") " + " BLOCKS_OF("queue_submitter_owner")
+#define LEASE_OVER \
 	"SELECT " QUEUE_ALL " FROM @queue q WHERE q.id = $1 AND q.state = 'running' AND q.token = $2 " \
 	"AND q.lease_until = $3"
 /* A clock that stands still, or is held back a little, moves it nevertheless: who watches it sees that its holder lives. */
-#define MOVED(second, step)                                                                      \
-	"CASE WHEN lease_until >= $2 AND lease_until < $2 + " second " THEN lease_until + " step \
-	" ELSE $2 END"
-#define LEASES_OVER(far)                                                               \
+#define PROLONG(second, step) \
+	"UPDATE @queue SET lease_until = CASE WHEN lease_until >= $2 AND lease_until < $2 + " second " " \
+	"THEN lease_until + " step " ELSE $2 END, lease_ms = $3 WHERE "
+#define LEASES_OVER(far) \
 	"SELECT id, token, lease_until, lease_ms FROM @queue WHERE state = 'running' " \
 	"AND (lease_until <= $1 OR lease_until > " far ") AND worker <> $3"
 #define FIRST_OF(column, where) "(SELECT min(" column ") FROM @queue WHERE " where ")"
-#define FIRST_LEASE		FIRST_OF("lease_until", "state = 'running'")
-#define FIRST_DUE		FIRST_OF("due_at", "state = 'waiting' AND due_at IS NOT NULL")
-#define STORE_ROW		"SELECT ledger_id, store_id, host, path FROM @store"
+#define FIRST_LEASE FIRST_OF("lease_until", "state = 'running'")
+#define FIRST_DUE FIRST_OF("due_at", "state = 'waiting' AND due_at IS NOT NULL")
+#define STORE_ROW "SELECT ledger_id, store_id, host, path FROM @store"
 /* A task's id: digits follow the dot. */
 #define TASK(id) \
 	id " > $1 AND " id " < $2 AND ltrim(substr(" id ", length(CAST($1 AS TEXT)) + 1), '0123456789') = ''"
-#define ARRAY_STANDING                                                                                                       \
-	"SELECT CAST(sum(n) AS BIGINT), CAST(sum(active) AS BIGINT), CAST(sum(good) AS BIGINT) FROM (SELECT count(*) AS n, " \
-	"sum(CASE WHEN q.state IN ('waiting', 'queued', 'running') THEN 1 ELSE 0 END) AS active, "                           \
-	"sum(CASE WHEN q.state = 'finished' AND q.verdict = 'succeeded' THEN 1 ELSE 0 END) AS good "                         \
-	"FROM @queue q WHERE " TASK(                                                                                         \
-		"q.id") " UNION ALL "                                                                                        \
-			"SELECT count(*), 0, sum(CASE WHEN (SELECT t.verdict FROM @attempt t WHERE t.analysis_id = a.id "    \
-			"ORDER BY t.number DESC LIMIT 1) = 'succeeded' THEN 1 ELSE 0 END) FROM @analysis a "                 \
-			"WHERE " TASK(                                                                                       \
-				"a.id") " AND NOT EXISTS (SELECT 1 FROM @queue q WHERE q.id = a.id)) AS both_of_them"
-#define ARRAY_WITNESS                            \
-	"SELECT q.id FROM @queue q WHERE " TASK( \
-		"q.id") " AND q.state IN ('waiting', 'queued', 'running') ORDER BY q.id DESC LIMIT 1^"
+#define ACTIVE "q.state IN ('waiting', 'queued', 'running')"
+#define ARRAY_STANDING \
+	"SELECT CAST(sum(n) AS BIGINT), CAST(sum(active) AS BIGINT), CAST(sum(good) AS BIGINT) FROM (" \
+	"SELECT count(*) AS n, sum(CASE WHEN " ACTIVE " THEN 1 ELSE 0 END) AS active, " \
+	"sum(CASE WHEN q.state = 'finished' AND q.verdict = 'succeeded' THEN 1 ELSE 0 END) AS good " \
+	"FROM @queue q WHERE " TASK("q.id") " UNION ALL " \
+	"SELECT count(*), 0, sum(CASE WHEN (SELECT t.verdict FROM @attempt t WHERE t.analysis_id = a.id " \
+	"ORDER BY t.number DESC LIMIT 1) = 'succeeded' THEN 1 ELSE 0 END) FROM @analysis a " \
+	"WHERE " TASK("a.id") " AND NOT EXISTS (SELECT 1 FROM @queue q WHERE q.id = a.id)) AS both_of_them"
+#define ARRAY_WITNESS "SELECT q.id FROM @queue q WHERE " TASK("q.id") " AND " ACTIVE " ORDER BY q.id DESC LIMIT 1^"
 #define ARRAY_IDS(table) "SELECT id FROM @" table " WHERE id > $1 AND id < $2"
 /* An EXISTS would have PostgreSQL read a table from its beginning, if it believes that there are many. */
-#define TASK_OF_NAME(table)                                                                         \
+#define TASK_OF_NAME(table) \
 	"(SELECT t.id FROM @" table " t WHERE t.id > j.value || '.' AND t.id < j.value || '/' AND " \
 	"ltrim(substr(t.id, length(j.value) + 2), '0123456789') = '' ORDER BY t.id LIMIT 1)"
-#define ARRAYS_NAMED(list)                                                              \
-	"SELECT n.value, n.task FROM (SELECT j.value AS value, coalesce(" TASK_OF_NAME( \
-		"queue") ", " TASK_OF_NAME("analysis") ") AS task FROM " list           \
-						       ") AS n WHERE n.task IS NOT NULL LIMIT 1"
+#define ARRAYS_NAMED(list) \
+	"SELECT n.value, n.task FROM (SELECT j.value AS value, " \
+	"coalesce(" TASK_OF_NAME("queue") ", " TASK_OF_NAME("analysis") ") AS task FROM " list ") AS n " \
+	"WHERE n.task IS NOT NULL LIMIT 1"
+#define OUTPUTS \
+	"SELECT b.content IS NULL" OUTPUT_COLUMNS(NAME_OF_O) " FROM @output o LEFT JOIN @blob b ON b.sha256 = o.sha256 " \
+	"WHERE o.analysis_id = $1 AND o.attempt = $2 ORDER BY o.position"
+/* clang-format on */
 #define LOCK_IF_THERE "ON CONFLICT (id) DO UPDATE SET id = excluded.id"
 #define ROWS_OF(columns, table) \
 	"SELECT " columns " FROM @" table " WHERE analysis_id = $1 AND attempt = $2 ORDER BY position"
@@ -186,10 +209,7 @@ static const struct {
 	[SQL_ATTEMPTS] =
 		{"SELECT number, verdict, exit_code, signal, status, created_at, started_at, ended_at "
 		 "FROM @attempt WHERE analysis_id = $1 ORDER BY number"},
-	[SQL_OUTPUTS] = {"SELECT b.content IS NULL" OUTPUT_COLUMNS(
-		NAME_OF_O) " FROM @output o "
-			   "LEFT JOIN @blob b ON b.sha256 = o.sha256 "
-			   "WHERE o.analysis_id = $1 AND o.attempt = $2 ORDER BY o.position"},
+	[SQL_OUTPUTS] = {OUTPUTS},
 	[SQL_REJECTED] = {ROWS_OF("position" REJECTED_COLUMNS(NAME), "rejected_output")},
 	[SQL_INPUTS] = {ROWS_OF("position" INPUT_COLUMNS(NAME), "input")},
 	[SQL_QUERIES] = {ROWS_OF("position" QUERY_COLUMNS(NAME), "query")},
@@ -250,51 +270,9 @@ static const struct {
 			    "SELECT version FROM @schema_version ORDER BY version LIMIT 1 FOR NO KEY UPDATE"},
 	[SQL_CLAIM_BEGIN] = {NULL, "SELECT clock_timestamp(), " CLAIM_BLOCKS},
 	/* In a circle, from the one after $1, or after who was served last. */
-	[SQL_CLAIM_OWNERS] = {"WITH RECURSIVE " CIRCLE(
-		"owner", READY, "CAST($1 AS TEXT)",
-		"") "SELECT c.name, "
-		    "(SELECT count(*) FROM @queue r WHERE r.state = 'running' AND r.owner = c.name), "
-		    "(SELECT b.served_at FROM @queue_submitter b WHERE b.owner = c.name AND b.served_at IS NOT NULL "
-		    "ORDER BY b.served_at DESC LIMIT 1) " CIRCLE_END},
-	[SQL_CLAIM_SUBMITTERS] = {"WITH RECURSIVE " CIRCLE(
-		"submitter", READY " AND q.owner = $1", "CAST($2 AS TEXT)",
-		"b.owner = $1 AND ") "SELECT c.name, "
-				     "(SELECT count(*) FROM @queue r WHERE r.state = 'running' AND r.owner = $1 "
-				     "AND r.submitter = c.name), (SELECT b.served_at FROM @queue_submitter b "
-				     "WHERE b.owner = $1 AND b.submitter = c.name) " CIRCLE_END},
-	/* From one to the next that may fit, down to the first priority in which one does. */
-	[SQL_CLAIM_GROUPS] =
-		{"WITH RECURSIVE g(seq, found, n) AS (SELECT f.seq, NULL, 1 FROM (SELECT (SELECT q.seq FROM @queue q "
-		 "WHERE " READY_OF
-		 " ORDER BY q.priority DESC, q.memory_bytes, q.cpus_milli, q.seq LIMIT 1) AS seq) AS f "
-		 "UNION ALL SELECT coalesce((SELECT q.seq " NEXT_CPUS("p") "), (SELECT q.seq " NEXT_MEMORY(
-			 "p") "), "
-			      "CASE WHEN coalesce(g.found, CASE WHEN " FITS(
-				      "p") " THEN p.priority END) IS NULL "
-					   "THEN (SELECT q.seq " NEXT_PRIORITY(
-						   "p") ") END), "
-							"coalesce(g.found, CASE WHEN " FITS(
-								"p") " THEN p.priority END), g.n + 1 "
-								     "FROM g CROSS JOIN @queue p WHERE p.seq = g.seq AND " GROUPS_ENOUGH
-								     ") "
-								     "SELECT p.priority, p.memory_bytes, p.cpus_milli, p.seq FROM g CROSS JOIN @queue p "
-								     "WHERE p.seq = g.seq AND " FITS("p"),
-		 "WITH RECURSIVE g(priority, memory_bytes, cpus_milli, seq, found, n) AS (("
-		 "SELECT " GROUP_KEY ", NULL::integer, 1 FROM @queue q WHERE " READY_OF
-		 " ORDER BY q.priority DESC, q.memory_bytes, q.cpus_milli, q.seq LIMIT 1) UNION ALL "
-		 "SELECT x.priority, x.memory_bytes, x.cpus_milli, x.seq, f.found, g.n + 1 FROM g "
-		 "CROSS JOIN LATERAL (SELECT coalesce(g.found, CASE WHEN " FITS(
-			 "g") " THEN g.priority END) AS found) f "
-			      "CROSS JOIN LATERAL (SELECT u.* FROM ((SELECT " GROUP_KEY " " NEXT_CPUS(
-				      "g") ") UNION ALL "
-					   "(SELECT " GROUP_KEY " " NEXT_MEMORY(
-						   "g") ") UNION ALL (SELECT " GROUP_KEY
-							" FROM (SELECT 1 WHERE f.found IS NULL) o "
-							"CROSS JOIN LATERAL (SELECT q.* " NEXT_PRIORITY(
-								"g") ") q)) u LIMIT 1) x WHERE " GROUPS_ENOUGH
-								     ") "
-								     "SELECT g.priority, g.memory_bytes, g.cpus_milli, g.seq FROM g WHERE " FITS(
-									     "g")},
+	[SQL_CLAIM_OWNERS] = {CLAIM_OWNERS},
+	[SQL_CLAIM_SUBMITTERS] = {CLAIM_SUBMITTERS},
+	[SQL_CLAIM_GROUPS] = {CLAIM_GROUPS_SQLITE, CLAIM_GROUPS_POSTGRES},
 	[SQL_CLAIM_HEAD] = {CLAIM_HEAD, CLAIM_HEAD " FOR UPDATE OF q SKIP LOCKED"},
 	[SQL_CLAIM_TAKE] = {CLAIM_TAKE, CLAIM_TAKE " RETURNING " CLAIM_BLOCKS},
 	/* Somebody else who is serving him now will have said so. */
@@ -306,13 +284,10 @@ static const struct {
 	[SQL_CLAIMED] = {"SELECT " QUEUE_ALL " FROM @queue q WHERE q.state = 'running' AND q.token #"},
 	/* What is locked is being committed at this moment: nobody takes it for lost, and nobody waits for it. */
 	[SQL_LEASE_PROLONG] =
-		{"UPDATE @queue SET lease_until = " MOVED("1000000000",
-							  "1000") ", lease_ms = $3 "
-								  "WHERE state = 'running' AND worker = $1",
-		 "UPDATE @queue SET lease_until = " MOVED(
-			 "interval '1 second'",
-			 "interval '1 microsecond'") ", lease_ms = $3 WHERE id IN (SELECT q.id FROM @queue q "
-						     "WHERE q.state = 'running' AND q.worker = $1 FOR UPDATE SKIP LOCKED)"},
+		{PROLONG("1000000000", "1000") "state = 'running' AND worker = $1",
+		 PROLONG("interval '1 second'",
+			 "interval '1 microsecond'") "id IN (SELECT q.id FROM @queue q WHERE q.state = 'running' AND q.worker = $1 "
+						     "FOR UPDATE SKIP LOCKED)"},
 	[SQL_LEASES] = {"SELECT id, token, cancelling FROM @queue WHERE state = 'running' AND worker = $1"},
 	/* Over, or so far off that a clock was ahead, or was set back since. */
 	[SQL_LEASES_OVER] = {LEASES_OVER("$1 + 2 * coalesce(lease_ms, $2) * 1000000"),
@@ -488,6 +463,7 @@ char *sql_expand(enum sql which, enum sql_dialect dialect)
 		text = statements[which].postgres;
 	if (dialect == SQL_SUBMITTER && statements[which].submitter)
 		text = statements[which].submitter;
+	assert(text); /* else this database has no such statement */
 	for (const char *p = text; *p; p++) {
 		if (*p == '@')
 			buffer_puts(&b, prefixes[dialect]);
