@@ -118,17 +118,14 @@ static enum outcome commit_refusal(struct seat *seat, struct task *t, const stru
 {
 	struct engine_end *end = &t->end;
 	struct ledger *ledger;
-	int r = describe_refusal(&t->job, refused, &end->attempt);
 
-	if (r < 0) {
+	if (describe_refusal(&t->job, refused, &end->attempt) < 0) {
 		error_memory(&end->why);
 		return OUTCOME_BUSY;
 	}
 	end->why = (struct error)ERROR_INIT;
-	r = hood_ledger(seat->hood, LEDGER_CREATE, &ledger, &end->why);
-	if (r == 0)
-		r = ledger_commit(ledger, &end->attempt, NULL, NULL, &end->attempt.number, &end->why);
-	if (r < 0)
+	if (hood_ledger(seat->hood, LEDGER_CREATE, &ledger, &end->why) < 0 ||
+	    ledger_commit(ledger, &end->attempt, NULL, NULL, &end->attempt.number, &end->why) < 0)
 		return end->why.kind == ERROR_LEASE ? OUTCOME_LOST : OUTCOME_BUSY;
 	end->attempt.committed = true;
 	return OUTCOME_SETTLED;
@@ -154,17 +151,12 @@ static enum outcome run(struct seat *seat, struct task *t)
 	_cleanup_request_ struct request request;
 	struct run_hooks hooks = {.cancel_fd = t->cancel[0], .stdin_fd = -1, .job = &t->job};
 	struct error err = ERROR_INIT;
-	int r;
 
 	request_init(&request);
 	if (t->job.unreadable)
-		r = error_set(&err, ERROR_REFUSED, "what was submitted cannot be read: %s",
-			      t->job.unreadable);
-	else
-		r = request_from_json(&request, t->job.request, &err);
-	if (r == 0)
-		r = hood_run(seat->hood, &request, &hooks, &t->end.attempt, &err);
-	if (r == 0)
+		error_set(&err, ERROR_REFUSED, "what was submitted cannot be read: %s", t->job.unreadable);
+	else if (request_from_json(&request, t->job.request, &err) == 0 &&
+		 hood_run(seat->hood, &request, &hooks, &t->end.attempt, &err) == 0)
 		return outcome_of_story(t);
 	t->end.why = err;
 	if (err.kind == ERROR_LEASE)
@@ -357,10 +349,26 @@ static int seat_start(struct seat *seat, const struct hood_options *options, str
 	return 0;
 }
 
+/* n_seats counts one that could not start, too: it may have a hood. */
+static int seats_start(struct local *l, const struct hood_options *options, struct error *err)
+{
+	if (!l->seats)
+		return error_memory(err);
+	if (l->engine.fd < 0)
+		return error_system(err, errno, "cannot make an eventfd");
+	while (l->n_seats <= l->engine.slots) {
+		struct seat *seat = &l->seats[l->n_seats++];
+
+		seat->local = l;
+		if (seat_start(seat, options, err) < 0)
+			return -1;
+	}
+	return 0;
+}
+
 int engine_local_open(const struct hood_options *options, int slots, struct engine **ret, struct error *err)
 {
 	struct local *l = calloc(1, sizeof *l);
-	int r = 0;
 
 	if (!l)
 		return error_memory(err);
@@ -369,15 +377,9 @@ int engine_local_open(const struct hood_options *options, int slots, struct engi
 	pthread_mutex_init(&l->lock, NULL);
 	pthread_cond_init(&l->turn, NULL);
 	l->seats = calloc((size_t)slots + 1, sizeof *l->seats);
-	if (l->engine.fd < 0 || !l->seats)
-		r = l->seats ? error_system(err, errno, "cannot make an eventfd") : error_memory(err);
-	for (; r == 0 && l->n_seats <= slots; l->n_seats++) {
-		l->seats[l->n_seats].local = l;
-		r = seat_start(&l->seats[l->n_seats], options, err);
-	}
-	if (r < 0) {
+	if (seats_start(l, options, err) < 0) {
 		local_close(&l->engine);
-		return r;
+		return -1;
 	}
 	*ret = &l->engine;
 	return 0;

@@ -47,13 +47,14 @@ static int count(struct tally *t, uint64_t ret[JOB_STATES])
 	struct error ignored = ERROR_INIT;
 	struct ledger *l;
 	char after[ID_ROOM] = "";
-	int r = hood_ledger(t->hood, 0, &l, &ignored);
+	int r;
 
 	memset(ret, 0, JOB_STATES * sizeof ret[0]);
-	if (r == 0)
-		do
-			r = ledger_queue_count_some(l, after, ret, &ignored);
-		while (r > 0 && !is_closing(t));
+	if (hood_ledger(t->hood, 0, &l, &ignored) < 0)
+		return -1;
+	do
+		r = ledger_queue_count_some(l, after, ret, &ignored);
+	while (r > 0 && !is_closing(t));
 	return r;
 }
 
@@ -108,15 +109,13 @@ static int tally_start(struct tally *t, struct error *err)
 int tally_open(const struct hood_options *o, struct tally **ret, struct error *err)
 {
 	struct tally *t = calloc(1, sizeof *t);
-	int r = t ? hood_open(o, &t->hood, err) : error_memory(err);
 
-	if (r == 0)
-		r = tally_start(t, err);
-	if (r < 0) {
-		if (t)
-			hood_close(t->hood);
+	if (!t)
+		return error_memory(err);
+	if (hood_open(o, &t->hood, err) < 0 || tally_start(t, err) < 0) {
+		hood_close(t->hood);
 		free(t);
-		return r;
+		return -1;
 	}
 	*ret = t;
 	return 0;

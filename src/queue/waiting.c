@@ -1,6 +1,5 @@
 #include "waiting.h"
 
-#include <errno.h>
 #include <poll.h>
 #include <stdlib.h>
 #include <string.h>

@@ -1,6 +1,5 @@
 #include "worker_private.h"
 
-#include <errno.h>
 #include <stdio.h>
 #include <string.h>
 

@@ -6,7 +6,6 @@
 #include "queue.h"
 #include "store_id.h"
 
-#include <errno.h>
 #include <stdio.h>
 #include <string.h>
 

@@ -1,5 +1,6 @@
 #include "columns.h"
 
+#include <assert.h>
 #include <errno.h>
 
 #include "text.h"
@@ -127,6 +128,7 @@ int columns_write(enum sql_table table, const void *record, struct value *row, s
 {
 	const struct columns *c = &columns_of[table];
 
+	assert(c->count > 0);
 	for (size_t i = 0; i < c->count; i++)
 		row[i] = column_value(c->list[i].kind, (const char *)record + c->list[i].offset, texts);
 	return texts && texts->failed ? -ENOMEM : 0;
@@ -234,6 +236,7 @@ int columns_read(enum sql_table table, size_t n, const struct value *row, void *
 {
 	const struct column *list = columns_of[table].list;
 
+	assert(n <= columns_of[table].count);
 	for (size_t i = 0; i < n; i++)
 		if (read_column(&list[i], &row[i], (char *)record + list[i].offset, err) < 0)
 			return -1;

@@ -9,7 +9,6 @@
  */
 #include "commit.h"
 
-#include <errno.h>
 #include <time.h>
 
 #include "clock.h"

@@ -61,13 +61,14 @@ int group_find(const char *name, gid_t *ret, struct error *err)
 {
 	char escaped[128];
 	gid_t gid = 0;
-	int r = look_up(name, &gid, err);
+	int is;
 
-	if (r == 0)
-		r = is_member(gid, err);
-	if (r < 0)
-		return r;
-	if (r == 0)
+	if (look_up(name, &gid, err) < 0)
+		return -1;
+	is = is_member(gid, err);
+	if (is < 0)
+		return is;
+	if (!is)
 		return error_set(
 			err, ERROR_REFUSED,
 			"the object store belongs to the group '%s', and you (uid %u) are not in it: "

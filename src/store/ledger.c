@@ -1,7 +1,7 @@
 #include "chunks.h"
 #include "store_id.h"
 
-#include <errno.h>
+#include <assert.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -159,6 +159,7 @@ int ledger_transaction(struct ledger *l, ledger_body body, void *arg, struct err
 {
 	int tries = TRANSACTION_TRIES, r;
 
+	assert(err); /* its kind decides */
 	do
 		r = ledger_once(l, body, arg, err);
 	while (r < 0 && err->kind == ERROR_AGAIN && --tries > 0);

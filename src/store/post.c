@@ -5,7 +5,6 @@
  */
 #include "commit.h"
 
-#include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>

@@ -4,6 +4,7 @@
  */
 #include "postgres.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <limits.h>
 #include <poll.h>
@@ -191,6 +192,7 @@ static int take_rows(void *arg, struct pq *q, const PGresult *result, struct err
 	struct value row[ROW_MAX];
 	int n_columns = q->PQnfields(result), r = 0;
 
+	assert(n_columns <= ROW_MAX);
 	for (int i = 0; rows->fn && i < q->PQntuples(result) && r >= 0; i++) {
 		for (int k = 0; k < n_columns; k++)
 			row[k] = result_value(q, result, i, k);
@@ -247,6 +249,7 @@ static int postgres_run(struct backend *b, enum sql which, const struct value *v
 	_cleanup_(params_done) struct params params = {0};
 	int r;
 
+	assert(n <= PARAMS_MAX);
 	if (!text)
 		return error_memory(err);
 	for (size_t i = 0; i < n; i++)

@@ -8,7 +8,6 @@
  */
 #include "postgres.h"
 
-#include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>

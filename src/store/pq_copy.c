@@ -47,8 +47,8 @@ int copy_bytes(struct buffer *b, const char *before, const void *data, size_t si
 
 	if (size > INT32_MAX - n)
 		return -EFBIG;
-	if (put32(b, (int32_t)(n + size)) < 0 || buffer_append(b, before, n) < 0)
-		return -ENOMEM;
+	put32(b, (int32_t)(n + size));
+	buffer_append(b, before, n);
 	return buffer_append(b, data, size);
 }
 
@@ -71,11 +71,11 @@ static int put_value(struct buffer *b, char type, const struct value *v)
 		return put32(b, -1);
 	switch (type) {
 	case 'i':
-		return put32(b, 4) < 0 ? -ENOMEM : put32(b, (int32_t)v->integer);
+		return copy_integer(b, 4, v->integer);
 	case 'I':
-		return put32(b, 8) < 0 ? -ENOMEM : put64(b, v->integer);
+		return copy_integer(b, 8, v->integer);
 	case 'z':
-		return put32(b, 8) < 0 ? -ENOMEM : put64(b, v->integer / 1000 - epoch_us);
+		return copy_integer(b, 8, v->integer / 1000 - epoch_us);
 	case 'o':
 		return copy_bytes(b, "", &byte, 1);
 	case 'j': /* its version comes first */
@@ -98,8 +98,7 @@ int copy_null(struct buffer *b)
 
 int copy_integer(struct buffer *b, int size, int64_t n)
 {
-	if (put32(b, size) < 0)
-		return -ENOMEM;
+	put32(b, size);
 	return size == 2 ? put16(b, (int16_t)n) : size == 4 ? put32(b, (int32_t)n) : put64(b, n);
 }
 
@@ -112,11 +111,14 @@ int copy_head(struct buffer *b)
 
 int copy_row(struct buffer *b, const char *types, const struct value *row)
 {
-	int r = put16(b, (int16_t)strlen(types));
+	put16(b, (int16_t)strlen(types));
+	for (size_t i = 0; types[i]; i++) {
+		int r = put_value(b, types[i], &row[i]);
 
-	for (size_t i = 0; types[i] && r == 0; i++)
-		r = put_value(b, types[i], &row[i]);
-	return r;
+		if (r < 0)
+			return r;
+	}
+	return 0;
 }
 
 int copy_end(struct buffer *b)
@@ -128,13 +130,12 @@ int copy_digests(struct buffer *b, const uint8_t (*sha256)[DIGEST_SIZE], size_t 
 {
 	/* One dimension, no nulls, of bytea; so many, from 1. */
 	const int32_t head[] = {1, 0, OID_BYTEA, (int32_t)n, 1};
-	int r = 0;
 
-	for (size_t i = 0; i < sizeof head / sizeof head[0] && r == 0; i++)
-		r = put32(b, head[i]);
-	for (size_t i = 0; i < n && r == 0; i++)
-		r = copy_bytes(b, "", sha256[i], DIGEST_SIZE);
-	return r;
+	for (size_t i = 0; i < ARRAY_SIZE(head); i++)
+		put32(b, head[i]);
+	for (size_t i = 0; i < n; i++)
+		copy_bytes(b, "", sha256[i], DIGEST_SIZE);
+	return buffer_check(b, NULL);
 }
 
 static int64_t get_integer(const char *data, int size)

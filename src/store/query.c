@@ -1,7 +1,6 @@
 #include "query.h"
 #include "store.h"
 
-#include <errno.h>
 #include <inttypes.h>
 
 #include "file.h"
@@ -38,16 +37,18 @@ static int take_line(void *arg, const char *line, size_t size, struct error *err
 	return a->out.size < WRITE_CHUNK ? 0 : answer_flush(a, err);
 }
 
+static void answer_done(struct answer *a)
+{
+	buffer_free(&a->out);
+}
+
 int ledger_query(struct ledger *l, const struct ledger_query *q, int fd, uint64_t *ret_rows,
 		 struct error *err)
 {
-	struct answer a = {.fd = fd, .max_bytes = q->max_bytes};
-	int r = l->backend->ops->query(l->backend, q, take_line, &a, err);
+	_cleanup_(answer_done) struct answer a = {.fd = fd, .max_bytes = q->max_bytes};
 
-	if (r == 0)
-		r = answer_flush(&a, err);
-	buffer_free(&a.out);
-	if (r == 0)
-		*ret_rows = a.lines ? a.lines - 1 : 0;
-	return r;
+	if (l->backend->ops->query(l->backend, q, take_line, &a, err) < 0 || answer_flush(&a, err) < 0)
+		return -1;
+	*ret_rows = a.lines ? a.lines - 1 : 0;
+	return 0;
 }

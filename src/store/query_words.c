@@ -1,6 +1,5 @@
 #include "query.h"
 
-#include <errno.h>
 #include <string.h>
 #include <strings.h>
 
@@ -200,7 +199,6 @@ int query_check_words(const char *sql, size_t size, struct error *err)
 int csv_put(struct buffer *b, const char *text, size_t size)
 {
 	bool quoted = size == 0;
-	int r;
 
 	if (!text)
 		return 0;
@@ -208,8 +206,8 @@ int csv_put(struct buffer *b, const char *text, size_t size)
 		quoted = strchr(",\"\n\r", text[i]) != NULL;
 	if (!quoted)
 		return buffer_append(b, text, size);
-	r = buffer_puts(b, "\"");
-	for (size_t i = 0; i < size && r == 0; i++)
-		r = text[i] == '"' ? buffer_puts(b, "\"\"") : buffer_append(b, text + i, 1);
-	return r < 0 ? r : buffer_puts(b, "\"");
+	buffer_puts(b, "\"");
+	for (size_t i = 0; i < size; i++)
+		buffer_append(b, text[i] == '"' ? "\"\"" : text + i, text[i] == '"' ? 2 : 1);
+	return buffer_puts(b, "\"");
 }

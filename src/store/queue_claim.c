@@ -11,7 +11,6 @@
  */
 #include "queue_private.h"
 
-#include <errno.h>
 #include <string.h>
 
 #include "array.h"

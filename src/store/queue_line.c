@@ -1,5 +1,6 @@
 #include "queue_line.h"
 
+#include <assert.h>
 #include <string.h>
 
 #include "array.h"
@@ -166,6 +167,7 @@ struct group *line_group(const struct line *submitter)
 
 void line_drop(struct line *submitter, const struct group *g)
 {
+	assert(submitter->n_groups > 0);
 	submitter->groups[g - submitter->groups] = submitter->groups[--submitter->n_groups];
 	if (submitter->n_groups == 0 && submitter->is_fresh)
 		submitter->is_empty = true;

@@ -7,7 +7,6 @@
  */
 #include "queue_private.h"
 
-#include <errno.h>
 #include <stdio.h>
 #include <string.h>
 

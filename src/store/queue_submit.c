@@ -4,7 +4,6 @@
  *
  * Who they come after is locked until the end: one that ends meanwhile either has ended when we look, or finds them.
  */
-#include <errno.h>
 #include <string.h>
 
 #include "queue_submit.h"

@@ -5,7 +5,6 @@
  */
 #include "commit.h"
 
-#include <errno.h>
 #include <string.h>
 
 #include "clock.h"

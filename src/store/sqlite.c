@@ -4,6 +4,7 @@
  */
 #include "sqlite_private.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
@@ -140,6 +141,7 @@ static int step_rows(struct sqlite *s, sqlite3_stmt *statement, row_fn fn, void 
 	struct value row[ROW_MAX];
 	int n = sqlite3_column_count(statement), code, r = 0;
 
+	assert(n <= ROW_MAX);
 	while (r >= 0 && (code = sqlite3_step(statement)) == SQLITE_ROW) {
 		for (int i = 0; i < n; i++)
 			row[i] = column_value(statement, i);
