@@ -163,10 +163,10 @@ static int dispatch(struct source *s, uint32_t events, struct error *err)
 	return s->on_timer(s->arg, err);
 }
 
-int loop_step(struct loop *loop, int timeout_ms, struct error *err)
+static int loop_step(struct loop *loop, struct error *err)
 {
 	struct epoll_event events[16];
-	int n = epoll_wait(loop->epoll, events, ARRAY_SIZE(events), timeout_ms), r = 0;
+	int n = epoll_wait(loop->epoll, events, ARRAY_SIZE(events), -1), r = 0;
 
 	if (n < 0 && errno != EINTR)
 		return error_system(err, errno, "cannot wait for events");
@@ -182,7 +182,7 @@ int loop_run(struct loop *loop, struct error *err)
 
 	loop->quit = false;
 	while (!loop->quit && r == 0)
-		r = loop_step(loop, -1, err);
+		r = loop_step(loop, err);
 	return r;
 }
 

@@ -32,8 +32,7 @@ int loop_add_timer(struct loop *loop, uint64_t when, loop_timer_fn fn, void *arg
 int loop_timer_set(struct source *timer, uint64_t when);
 void loop_remove(struct source *source); /* NULL is fine */
 
-/* Handles what is ready, waiting at most timeout_ms (-1: for ever). 0, or what a callback returned. */
-int loop_step(struct loop *loop, int timeout_ms, struct error *err);
+/* Handles what comes until loop_quit(). 0, or what a callback returned. */
 int loop_run(struct loop *loop, struct error *err);
 void loop_quit(struct loop *loop);
 

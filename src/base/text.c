@@ -205,6 +205,19 @@ char *base64_decode(const char *text, size_t *ret_size)
 	return TAKE_PTR(out);
 }
 
+int int_parse(const char *text, int least, int most, int *ret)
+{
+	char *end;
+	long n;
+
+	errno = 0;
+	n = strtol(text, &end, 10);
+	if (errno || end == text || *end || n < least || n > most)
+		return -EINVAL;
+	*ret = (int)n;
+	return 0;
+}
+
 int text_set(char **field, const char *text)
 {
 	char *copy = strdup(text);

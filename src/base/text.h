@@ -29,6 +29,9 @@ char *base64_encode(const void *bytes, size_t size);
 /* The reverse, strict; NUL-terminated, its length in *ret_size. NULL: not base64 (errno EINVAL), or ENOMEM. */
 char *base64_decode(const char *text, size_t *ret_size);
 
+/* A whole number in decimal, and nothing after it, from least to most: 0, or -EINVAL and *ret is as it was. */
+int int_parse(const char *text, int least, int most, int *ret);
+
 /* A copy of text in place of what *field has. -ENOMEM: it is as it was. */
 int text_set(char **field, const char *text);
 

@@ -211,9 +211,7 @@ static json_t *refused_json(const struct cli *cli, const struct error *err)
 
 	attempt_init(&a);
 	snprintf(a.id, sizeof a.id, "%s", cli->id);
-	a.verdict = VERDICT_REFUSED;
-	a.status = STATUS_OURS;
-	if (attempt_set_error(&a, err) == 0)
+	if (attempt_refuse(&a, err) == 0)
 		json = attempt_to_public_json(&a, false);
 	if (json && !*cli->id)
 		json_object_set_new(json, "id", json_null());

@@ -12,8 +12,6 @@
 #include "options.h"
 #include "terminal.h"
 
-enum { STATUS_OURS = 125 }; /* refused, a usage error, our own failure */
-
 struct command;
 
 struct cli {

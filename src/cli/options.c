@@ -1,6 +1,5 @@
 #include "options.h"
 
-#include <errno.h>
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -147,16 +146,12 @@ static int takes_value(const struct options *o, const char *name)
 
 static int set_number(const struct option_row *row, const char *value, struct error *err)
 {
-	char *end, shown[SHOWN_ROOM];
-	long n;
+	char shown[SHOWN_ROOM];
 
-	errno = 0;
-	n = strtol(value, &end, 10);
-	if (errno || end == value || *end || n < 1 || n > INT_MAX)
-		return error_set(err, ERROR_USAGE, "%s wants a number from 1 on, not '%s'", row->name,
-				 text_escape_into(shown, sizeof shown, value, strlen(value)));
-	*(int *)row->value = (int)n;
-	return 0;
+	if (int_parse(value, 1, INT_MAX, row->value) == 0)
+		return 0;
+	return error_set(err, ERROR_USAGE, "%s wants a number from 1 on, not '%s'", row->name,
+			 text_escape_into(shown, sizeof shown, value, strlen(value)));
 }
 
 static int apply(const struct options *o, const char *name, const char *value, struct error *err)

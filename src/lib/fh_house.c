@@ -73,6 +73,11 @@ struct fh_rows {
 	struct buffer lines;
 };
 
+static void rows_done(fh_rows *rows)
+{
+	buffer_free(&rows->lines);
+}
+
 FH_PUBLIC int fh_rows_add(fh_rows *rows, const char *lines, size_t size, fh_error *err)
 {
 	return buffer_append(&rows->lines, lines, size) < 0 ? fail_memory(err) : 0;
@@ -89,25 +94,22 @@ static int make_rows(void *arg, const struct attempt *a, int fd, char **ret_line
 {
 	const struct maker *maker = arg;
 	fh_result *seen = result_copy(a);
-	fh_rows rows = {{0}};
+	_cleanup_(rows_done) fh_rows rows = {{0}};
 	fh_error said = {0};
-	int r = seen ? maker->fn(maker->arg, seen, fd, &rows, &said) : 0;
+	int r;
 
 	if (!seen)
-		r = error_memory(err);
-	else if (r != 0)
-		r = said.message[0]
-			    ? error_from_public(err, &said)
-			    : error_set(err, ERROR_REFUSED,
-					"the caller made no rows for '%s': nothing was committed", a->id);
+		return error_memory(err);
+	r = maker->fn(maker->arg, seen, fd, &rows, &said);
 	fh_result_free(seen);
-	if (r == 0) {
-		*ret_size = rows.lines.size;
-		*ret_lines = buffer_take(&rows.lines);
-		r = *ret_lines ? 0 : error_memory(err);
-	}
-	buffer_free(&rows.lines);
-	return r;
+	if (r != 0 && said.message[0])
+		return error_from_public(err, &said);
+	if (r != 0)
+		return error_set(err, ERROR_REFUSED,
+				 "the caller made no rows for '%s': nothing was committed", a->id);
+	*ret_size = rows.lines.size;
+	*ret_lines = buffer_take(&rows.lines);
+	return *ret_lines ? 0 : error_memory(err);
 }
 
 FH_PUBLIC int fh_commit(fh_hood *hood, const char *id, const char *const *outputs, const char *result_json,
@@ -136,38 +138,32 @@ FH_PUBLIC int fh_commit(fh_hood *hood, const char *id, const char *const *output
 	if (r == 0)
 		r = hood_commit_with(c.hood, id, &order, &result->attempt, &c.err);
 	json_decref(order.result);
-	r = call_end(&c, r, err);
-	if (r < 0)
-		fh_result_free(result);
-	else
-		*ret = result;
-	return r;
+	return call_end_result(&c, r, result, ret, err);
 }
 
 /* ---- the house ---- */
 
-FH_PUBLIC int fh_gc(fh_hood *hood, char **ret_json, fh_error *err)
+static int house(fh_hood *hood, const char *stage, int (*fn)(struct hood *h, json_t **ret, struct error *err),
+		 char **ret_json, fh_error *err)
 {
 	json_t *json = NULL;
 	struct call c;
-	int r = call_begin(&c, hood, "gc", err);
+	int r = call_begin(&c, hood, stage, err);
 
 	if (r < 0)
 		return r;
-	r = view_gc(c.hood, &json, &c.err);
+	r = fn(c.hood, &json, &c.err);
 	return call_end_json(&c, r, json, ret_json, err);
+}
+
+FH_PUBLIC int fh_gc(fh_hood *hood, char **ret_json, fh_error *err)
+{
+	return house(hood, "gc", view_gc, ret_json, err);
 }
 
 FH_PUBLIC int fh_doctor(fh_hood *hood, char **ret_json, fh_error *err)
 {
-	json_t *json = NULL;
-	struct call c;
-	int r = call_begin(&c, hood, "doctor", err);
-
-	if (r < 0)
-		return r;
-	r = view_doctor(c.hood, &json, &c.err);
-	return call_end_json(&c, r, json, ret_json, err);
+	return house(hood, "doctor", view_doctor, ret_json, err);
 }
 
 FH_PUBLIC int fh_delegate(const char *user, char **ret_done, fh_error *err)
@@ -201,15 +197,10 @@ FH_PUBLIC int fh_post_process(fh_hood *hood, const char *id, int attempt, const 
 	if (r == 0)
 		r = hood_post_process(c.hood, id, attempt, command, cancel_fd, &result->attempt, &posted,
 				      &c.err);
-	r = call_end(&c, r, err);
-	if (r < 0) {
-		fh_result_free(result);
-		return r;
-	}
-	*ret = result;
-	if (ret_posted)
+	r = call_end_result(&c, r, result, ret, err);
+	if (r == 0 && ret_posted)
 		*ret_posted = posted;
-	return 0;
+	return r;
 }
 
 /* ---- the ledger itself ---- */

@@ -15,15 +15,7 @@ enum { BEGIN_AGAIN_MS = 2 };
 FH_PUBLIC int fh_list(fh_hood *hood, const char *state, const char *prefix, int limit, char **ret_json,
 		      fh_error *err)
 {
-	const struct view_filter filter = {state, prefix, limit};
-	json_t *json = NULL;
-	struct call c;
-	int r = call_begin(&c, hood, "ls", err);
-
-	if (r < 0)
-		return r;
-	r = view_list(c.hood, &filter, &json, &c.err);
-	return call_end_json(&c, r, json, ret_json, err);
+	return call_list(hood, "ls", view_list, &(struct view_filter){state, prefix, limit}, ret_json, err);
 }
 
 /* Those that take an id and an attempt. */
@@ -71,12 +63,7 @@ FH_PUBLIC int fh_load(fh_hood *hood, const char *id, int attempt, fh_result **re
 		r = ledger_load_log(ledger, &result->attempt, i,
 				    i == STREAM_POST ? &result->attempt.post_log : &result->attempt.logs[i],
 				    &c.err);
-	r = call_end(&c, r, err);
-	if (r < 0)
-		fh_result_free(result);
-	else
-		*ret = result;
-	return r;
+	return call_end_result(&c, r, result, ret, err);
 }
 
 static int copy_output(const struct attempt *a, const char *path, struct ledger *l, int fd, struct error *err)

@@ -57,11 +57,29 @@ static json_t *submission_json(struct submission *s)
 	return json_incref(list);
 }
 
+static int submit(struct hood *h, fh_request *const *requests, size_t n, unsigned flags, json_t **ret,
+		  struct error *err)
+{
+	_cleanup_submission_ struct submission *s = NULL;
+	char submitter[SUBMITTER_ROOM];
+	int r = find_submitter(requests, n, submitter, sizeof submitter, err);
+
+	if (r == 0)
+		r = submission_open(h, submitter, &s, err);
+	for (size_t i = 0; r == 0 && i < n; i++)
+		r = add(s, requests[i], err);
+	if (r < 0)
+		return r;
+	r = submission_commit(s, flags & FH_IF_ABSENT ? SUBMIT_IF_ABSENT : 0, err);
+	if (r < 0)
+		return r;
+	*ret = submission_json(s);
+	return 0;
+}
+
 FH_PUBLIC int fh_submit(fh_hood *hood, fh_request *const *requests, size_t n, unsigned flags, char **ret_json,
 			fh_error *err)
 {
-	struct submission *s = NULL;
-	char submitter[SUBMITTER_ROOM];
 	json_t *json = NULL;
 	struct call c;
 	int r;
@@ -72,16 +90,7 @@ FH_PUBLIC int fh_submit(fh_hood *hood, fh_request *const *requests, size_t n, un
 	r = call_begin(&c, hood, "submit", err);
 	if (r < 0)
 		return r;
-	r = find_submitter(requests, n, submitter, sizeof submitter, &c.err);
-	if (r == 0)
-		r = submission_open(c.hood, submitter, &s, &c.err);
-	for (size_t i = 0; r == 0 && i < n; i++)
-		r = add(s, requests[i], &c.err);
-	if (r == 0)
-		r = submission_commit(s, flags & FH_IF_ABSENT ? SUBMIT_IF_ABSENT : 0, &c.err);
-	if (r == 0)
-		json = submission_json(s);
-	submission_close(s);
+	r = submit(c.hood, requests, n, flags, &json, &c.err);
 	return call_end_json(&c, r, json, ret_json, err);
 }
 
@@ -90,15 +99,8 @@ FH_PUBLIC int fh_submit(fh_hood *hood, fh_request *const *requests, size_t n, un
 FH_PUBLIC int fh_queue(fh_hood *hood, const char *state, const char *prefix, int limit, char **ret_json,
 		       fh_error *err)
 {
-	const struct view_filter filter = {state, prefix, limit};
-	json_t *json = NULL;
-	struct call c;
-	int r = call_begin(&c, hood, "queue", err);
-
-	if (r < 0)
-		return r;
-	r = view_queue(c.hood, &filter, &json, &c.err);
-	return call_end_json(&c, r, json, ret_json, err);
+	return call_list(hood, "queue", view_queue, &(struct view_filter){state, prefix, limit}, ret_json,
+			 err);
 }
 
 struct wait_place {

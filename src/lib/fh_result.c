@@ -21,8 +21,6 @@ _Static_assert(FH_STDOUT == (int)STREAM_STDOUT && FH_STDERR == (int)STREAM_STDER
 		       FH_POST_PROCESS == (int)STREAM_POST,
 	       "public streams are the model's");
 
-enum { STATUS_OURS = 125 };
-
 FH_PUBLIC const char *fh_verdict_name(int verdict)
 {
 	return verdict_name(verdict >= 0 && verdict < VERDICT_COUNT ? (enum verdict)verdict : VERDICT_NONE);
@@ -71,44 +69,40 @@ static int captured_copy(struct captured *to, const struct captured *from)
 
 static int lists_copy(struct attempt *to, const struct attempt *from)
 {
-	int r = 0;
+	const struct manifest *m = &from->manifest;
 
-	for (size_t i = 0; r == 0 && i < from->manifest.n_outputs; i++)
-		r = manifest_add(&to->manifest, &from->manifest.outputs[i]);
-	for (size_t i = 0; r == 0 && i < from->manifest.n_rejected; i++)
-		r = manifest_reject(&to->manifest, from->manifest.rejected[i].path,
-				    from->manifest.rejected[i].reason);
-	for (size_t i = 0; r == 0 && i < from->inputs.count; i++)
-		r = inputs_add(&to->inputs, &from->inputs.list[i]);
-	return r;
+	for (size_t i = 0; i < m->n_outputs; i++)
+		if (manifest_add(&to->manifest, &m->outputs[i]) < 0)
+			return -1;
+	for (size_t i = 0; i < m->n_rejected; i++)
+		if (manifest_reject(&to->manifest, m->rejected[i].path, m->rejected[i].reason) < 0)
+			return -1;
+	for (size_t i = 0; i < from->inputs.count; i++)
+		if (inputs_add(&to->inputs, &from->inputs.list[i]) < 0)
+			return -1;
+	return 0;
+}
+
+static int attempt_copy(struct attempt *to, const struct attempt *from)
+{
+	json_auto_t *json = attempt_head_to_json(from);
+
+	if (!json || attempt_from_json(to, json, NULL) < 0 || lists_copy(to, from) < 0)
+		return -1;
+	for (int i = 0; i < STREAM_COUNT; i++)
+		if (captured_copy(&to->logs[i], &from->logs[i]) < 0)
+			return -1;
+	return captured_copy(&to->post_log, &from->post_log);
 }
 
 fh_result *result_copy(const struct attempt *a)
 {
 	fh_result *result = result_new();
-	json_t *json = attempt_head_to_json(a);
-	struct error ignored = ERROR_INIT;
-	int r = result && json ? attempt_from_json(&result->attempt, json, &ignored) : -1;
 
-	json_decref(json);
-	if (r == 0)
-		r = lists_copy(&result->attempt, a);
-	for (int i = 0; i < STREAM_COUNT && r == 0; i++)
-		r = captured_copy(&result->attempt.logs[i], &a->logs[i]);
-	if (r == 0)
-		r = captured_copy(&result->attempt.post_log, &a->post_log);
-	if (r == 0)
+	if (result && attempt_copy(&result->attempt, a) == 0)
 		return result;
 	fh_result_free(result);
 	return NULL;
-}
-
-int result_refuse(fh_result *result, const struct error *why)
-{
-	result->attempt.verdict = VERDICT_REFUSED;
-	result->attempt.status = STATUS_OURS;
-	result->attempt.committed = false;
-	return attempt_set_error(&result->attempt, why);
 }
 
 FH_PUBLIC const char *fh_result_id(const fh_result *result)
@@ -210,19 +204,13 @@ FH_PUBLIC int fh_result_rejected_output(const fh_result *result, size_t index, c
 	return 0;
 }
 
-static int code_by_name(const char *name)
-{
-	for (int code = FH_USAGE; code <= FH_SYSTEM; code++)
-		if (name && strcmp(error_kind_name((enum error_kind)code), name) == 0)
-			return code;
-	return FH_SYSTEM;
-}
-
 FH_PUBLIC int fh_result_error(const fh_result *result, fh_error *ret)
 {
 	const struct attempt *a = &result->attempt;
-	int code = a->error_message ? code_by_name(a->error_code) : FH_OK;
+	int code = a->error_message ? (int)error_kind_parse(a->error_code) : FH_OK;
 
+	if (a->error_message && code == FH_OK)
+		code = FH_SYSTEM;
 	if (!ret)
 		return code;
 	*ret = (fh_error){.code = code};

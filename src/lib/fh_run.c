@@ -144,7 +144,7 @@ static void *run_main(void *arg)
 					  : hood_run(hood, &run->request, &run->hooks, a, &why);
 	if (r < 0) {
 		memcpy(a->id, run->id, sizeof a->id);
-		(void)result_refuse(run->result, &why);
+		(void)attempt_refuse(a, &why);
 	}
 	if (story)
 		obey(run, story);
@@ -223,14 +223,12 @@ static int open_descriptors(fh_run *run, const fh_request *request, struct error
 /* The id is known from the start, so that others can be told of it. */
 static int take_id(fh_run *run, struct error *err)
 {
-	if (!run->request.id) {
-		int r = id_make(run->id, err);
+	int r = run->request.id ? 0 : id_make(run->id, err);
 
-		if (r < 0)
-			return r;
-		run->request.id = strdup(run->id);
-		return run->request.id ? 0 : error_memory(err);
-	}
+	if (r < 0)
+		return r;
+	if (!run->request.id)
+		return text_set(&run->request.id, run->id) < 0 ? error_memory(err) : 0;
 	snprintf(run->id, sizeof run->id, "%s", run->request.id);
 	return 0;
 }
@@ -243,10 +241,11 @@ static int prepare(fh_run *run, const fh_request *request, struct error *err)
 		r = take_id(run, err);
 	if (r == 0)
 		r = open_descriptors(run, request, err);
-	if (r == 0 && !(run->result = result_new()))
-		r = error_memory(err);
 	if (r < 0)
 		return r;
+	run->result = result_new();
+	if (!run->result)
+		return error_memory(err);
 	memcpy(run->result->attempt.id, run->id, sizeof run->id);
 	run->hooks = (struct run_hooks){
 		.arg = run,
@@ -482,24 +481,30 @@ FH_PUBLIC int fh_run_open_output(fh_run *run, const char *path, fh_error *err)
 	return fd < 0 ? fail(err, &why) : fd;
 }
 
+/* What the host gives to the commit beside what the run left. */
+static int add_to_commit(struct story *s, const char *rows, size_t rows_size, const char *result_json,
+			 struct error *err)
+{
+	json_auto_t *result = result_json ? json_read(result_json, err) : NULL;
+
+	if (result_json && !result)
+		return -EINVAL;
+	if (result && hood_story_result(s, result, err) < 0)
+		return -EINVAL;
+	return rows ? hood_story_rows(s, rows, rows_size, err) : 0;
+}
+
 FH_PUBLIC int fh_run_commit(fh_run *run, const char *rows, size_t rows_size, const char *result_json,
 			    fh_error *err)
 {
 	struct error why = {.stage = "commit"};
 	struct quiet quiet;
-	json_t *result = NULL;
 	int r = lock_decided(run, err);
 
 	if (r < 0)
 		return r;
 	quiet_begin(&quiet);
-	if (result_json && !(result = json_read(result_json, &why)))
-		r = -EINVAL;
-	if (r == 0 && result)
-		r = hood_story_result(run->story, result, &why);
-	if (r == 0 && rows)
-		r = hood_story_rows(run->story, rows, rows_size, &why);
-	json_decref(result);
+	r = add_to_commit(run->story, rows, rows_size, result_json, &why);
 	if (r == 0)
 		order_and_await(run, ORDER_COMMIT);
 	pthread_mutex_unlock(&run->lock);

@@ -16,6 +16,7 @@
 #include "fumehood.h"
 #include "hood.h"
 #include "submission.h"
+#include "view.h"
 
 #define FH_PUBLIC __attribute__((visibility("default")))
 
@@ -73,6 +74,12 @@ int call_begin(struct call *c, fh_hood *hood, const char *stage, fh_error *err);
 int call_end(struct call *c, int r, fh_error *err);
 /* The same, and json (new reference, NULL: memory is out) becomes *ret when r is not negative. */
 int call_end_json(struct call *c, int r, json_t *json, char **ret, fh_error *err);
+/* The same, and result becomes *ret or is freed. */
+int call_end_result(struct call *c, int r, fh_result *result, fh_result **ret, fh_error *err);
+/* A whole call: view_list() or view_queue(). */
+int call_list(fh_hood *hood, const char *stage,
+	      int (*fn)(struct hood *h, const struct view_filter *f, json_t **ret, struct error *err),
+	      const struct view_filter *filter, char **ret_json, fh_error *err);
 
 /* ---- request.c ---- */
 
@@ -96,8 +103,6 @@ fh_result *result_new(void);
 fh_result *result_ref(fh_result *result);
 /* As it is now, of one that will still change. */
 fh_result *result_copy(const struct attempt *a);
-/* What --json says of a run that did not come to a verdict. */
-int result_refuse(fh_result *result, const struct error *why);
 
 json_t *json_read(const char *text, struct error *err); /* any JSON */
 

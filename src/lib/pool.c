@@ -183,3 +183,27 @@ int call_end_json(struct call *c, int r, json_t *json, char **ret, fh_error *err
 		*ret = text;
 	return r;
 }
+
+int call_end_result(struct call *c, int r, fh_result *result, fh_result **ret, fh_error *err)
+{
+	r = call_end(c, r, err);
+	if (r < 0)
+		fh_result_free(result);
+	else
+		*ret = result;
+	return r;
+}
+
+int call_list(fh_hood *hood, const char *stage,
+	      int (*fn)(struct hood *h, const struct view_filter *f, json_t **ret, struct error *err),
+	      const struct view_filter *filter, char **ret_json, fh_error *err)
+{
+	json_t *json = NULL;
+	struct call c;
+	int r = call_begin(&c, hood, stage, err);
+
+	if (r < 0)
+		return r;
+	r = fn(c.hood, filter, &json, &c.err);
+	return call_end_json(&c, r, json, ret_json, err);
+}

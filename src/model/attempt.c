@@ -114,3 +114,11 @@ int attempt_set_error(struct attempt *a, const struct error *err)
 	a->error_message = TAKE_PTR(message);
 	return 0;
 }
+
+int attempt_refuse(struct attempt *a, const struct error *why)
+{
+	a->verdict = VERDICT_REFUSED;
+	a->status = STATUS_OURS;
+	a->committed = false;
+	return attempt_set_error(a, why);
+}

@@ -94,6 +94,8 @@ int attempt_event(struct attempt *a, const char *stage, const char *format, ...)
 /* A new one at the end, zeroed but for copies of these; NULL if memory is out. */
 struct query *attempt_add_query(struct attempt *a, const char *name, const char *sql);
 int attempt_set_error(struct attempt *a, const struct error *err);
+/* It came to no verdict, and this is why. -ENOMEM. */
+int attempt_refuse(struct attempt *a, const struct error *why);
 
 /* Everything but the logs' bytes (they lie beside the record on disk): of them it has the sizes, which
  * attempt_from_json restores with head and tail still NULL, for the caller to load. */

@@ -30,8 +30,7 @@ int shape_amount(const struct node *n, const char *file, const char *name,
 int shape_count(const struct node *n, const char *file, const char *name, void *ret, struct error *err)
 {
 	const char *word = node_read_word(n, file, name, err);
-	char *end, shown[64];
-	long value;
+	char shown[64];
 
 	if (!word)
 		return -EINVAL;
@@ -39,14 +38,10 @@ int shape_count(const struct node *n, const char *file, const char *name, void *
 		*(int *)ret = 0;
 		return 0;
 	}
-	errno = 0;
-	value = strtol(word, &end, 10);
-	if (errno || end == word || *end || value < 1 || value > COUNT_MAX)
-		return node_error(n, file, err,
-				  "%s '%s' makes no sense: write a number from 1 to %d, or 'none'", name,
-				  text_escape_into(shown, sizeof shown, word, strlen(word)), COUNT_MAX);
-	*(int *)ret = (int)value;
-	return 0;
+	if (int_parse(word, 1, COUNT_MAX, ret) == 0)
+		return 0;
+	return node_error(n, file, err, "%s '%s' makes no sense: write a number from 1 to %d, or 'none'",
+			  name, text_escape_into(shown, sizeof shown, word, strlen(word)), COUNT_MAX);
 }
 
 static int shape_text(const struct node *n, const char *file, const char *name, void *to UNUSED,

@@ -240,17 +240,12 @@ static int choice_parse(const struct field *f, struct request *r, const char *te
 
 static int number_parse(const struct field *f, struct request *r, const char *text, struct error *err)
 {
-	char *end, shown[64];
-	long n;
+	char shown[64];
 
-	errno = 0;
-	n = strtol(text, &end, 10);
-	if (errno || end == text || *end || *text == ' ' || n < f->min || n > f->max)
-		return error_set(err, ERROR_USAGE,
-				 "%s '%s' makes no sense: write a whole number from %d to %d", f->key,
-				 text_escape_into(shown, sizeof shown, text, strlen(text)), f->min, f->max);
-	*FIELD_AT(int, f, r) = (int)n;
-	return 0;
+	if (*text != ' ' && int_parse(text, f->min, f->max, FIELD_AT(int, f, r)) == 0)
+		return 0;
+	return error_set(err, ERROR_USAGE, "%s '%s' makes no sense: write a whole number from %d to %d",
+			 f->key, text_escape_into(shown, sizeof shown, text, strlen(text)), f->min, f->max);
 }
 
 bool field_takes_verdict(enum verdict v)

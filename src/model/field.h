@@ -56,8 +56,6 @@ void field_mark(const struct field *f, struct request *r);
 void field_done(const struct field *f, struct request *r);
 int field_copy(const struct field *f, struct request *to, const struct request *from); /* -ENOMEM */
 int field_from_option(const struct field *f, struct request *r, const char *value, struct error *err);
-int field_from_node(const struct field *f, struct request *r, const struct node *n, const char *file,
-		    enum limit_origin origin, struct error *err);
 json_t *field_to_json(const struct field *f,
 		      const struct request *r); /* new reference; NULL if memory is out */
 
@@ -67,7 +65,5 @@ int request_read(struct request *r, const struct node *map, const char *file, co
 /* A map of limits; each is marked with origin. */
 int limits_read(struct limits *l, const struct node *map, const char *file, enum limit_origin origin,
 		struct error *err);
-/* The set ones, as exact text: {"memory": "2G"}. */
-json_t *limits_to_json(const struct limits *l);
 
 #endif

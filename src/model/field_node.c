@@ -68,8 +68,8 @@ static int number_from_node(const struct field *f, struct request *r, const stru
 	return 0;
 }
 
-int field_from_node(const struct field *f, struct request *r, const struct node *n, const char *file,
-		    enum limit_origin origin, struct error *err)
+static int field_from_node(const struct field *f, struct request *r, const struct node *n, const char *file,
+			   enum limit_origin origin, struct error *err)
 {
 	field_mark(f, r); /* an empty list is a value too */
 	switch (f->kind) {
@@ -132,7 +132,8 @@ int limits_read(struct limits *l, const struct node *map, const char *file, enum
 	return k;
 }
 
-json_t *limits_to_json(const struct limits *l)
+/* The set ones, as exact text: {"memory": "2G"}. */
+static json_t *limits_to_json(const struct limits *l)
 {
 	json_auto_t *object = json_object();
 	char text[LIMIT_TEXT_SIZE];

@@ -72,7 +72,7 @@ json_t *json_instant(int64_t utc_ns)
 	return json_string(text);
 }
 
-char *json_text_read(const json_t *json)
+static char *json_text_read(const json_t *json)
 {
 	const char *b64 = json_string_value(json_object_get(json, "b64"));
 	_cleanup_free_ char *bytes = NULL;

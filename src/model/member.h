@@ -78,7 +78,5 @@ json_t *json_text_list(char *const *list);
 json_t *json_instant(int64_t utc_ns);
 /* A string as people may see it: what is not UTF-8 is escaped. */
 json_t *json_shown(const char *text);
-/* Newly allocated; NULL: not such a value, or memory is out. */
-char *json_text_read(const json_t *json);
 
 #endif

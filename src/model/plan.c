@@ -35,7 +35,7 @@ static const struct member stage_members[] = {
 	MEMBER(struct stage, as, MEMBER_TEXT),
 };
 
-const char *network_name(enum network network)
+static const char *network_name(enum network network)
 {
 	static const char *const names[] = {[NETWORK_NONE] = "none"};
 

@@ -49,7 +49,6 @@ struct stage {
 enum plan_kind { PLAN_ANALYSIS, PLAN_POST_PROCESS };
 /* What it reaches beside its own loopback: nothing. */
 enum network { NETWORK_NONE };
-const char *network_name(enum network network);
 
 struct plan {
 	enum plan_kind kind;

@@ -27,6 +27,8 @@ enum verdict {
 	VERDICT_COUNT
 };
 
+enum { STATUS_OURS = 125 }; /* the exit status of what was refused, not committed, or failed by us */
+
 const char *verdict_name(enum verdict v);		/* "succeeded", …; "none" */
 int verdict_parse(const char *name, enum verdict *ret); /* -EINVAL */
 

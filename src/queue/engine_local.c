@@ -14,8 +14,6 @@
 #include <sys/eventfd.h>
 #include <sys/utsname.h>
 
-enum { STATUS_REFUSED = 125 };
-
 struct task {
 	struct task *next;
 	bool is_recovery;
@@ -101,16 +99,13 @@ static int describe_refusal(const struct job *j, const struct error *why, struct
 	memcpy(a->id, j->id, sizeof a->id);
 	memcpy(a->token, j->token, sizeof a->token);
 	a->number = j->attempt;
-	a->verdict = VERDICT_REFUSED;
-	a->status = STATUS_REFUSED;
-	a->exit_code = -1;
 	a->queued = true;
 	a->ended = clock_utc();
 	a->created = created ? created : a->ended;
 	a->request = json_incref(j->request);
 	a->host = strdup(host.nodename);
 	a->reason = strdup(why->message);
-	return a->host && a->reason ? attempt_set_error(a, why) : -ENOMEM;
+	return a->host && a->reason ? attempt_refuse(a, why) : -ENOMEM;
 }
 
 /* Refused before it ran: nobody is there to be told, so it is recorded. */

@@ -85,15 +85,13 @@ static int add_bytes(json_t *object, const char *name, const char *data, size_t 
 
 static json_t *captured_json(const struct captured *c)
 {
-	json_t *json = json_object();
+	json_auto_t *json = json_object();
 
-	if (!json || add_bytes(json, "head", c->head, c->head_size) ||
+	if (add_bytes(json, "head", c->head, c->head_size) ||
 	    add_bytes(json, "tail", c->tail, c->tail_size) ||
-	    json_object_set_new(json, "omitted", json_integer((json_int_t)c->omitted))) {
-		json_decref(json);
+	    json_object_set_new(json, "omitted", json_integer((json_int_t)c->omitted)))
 		return NULL;
-	}
-	return json;
+	return json_incref(json);
 }
 
 static int add_stream(json_t *json, const char *name, struct ledger *l, const struct attempt *a, int stream,
@@ -110,16 +108,14 @@ static int add_stream(json_t *json, const char *name, struct ledger *l, const st
 int view_logs_load(struct ledger *l, const struct attempt *a, const bool wanted[STREAM_POST + 1],
 		   json_t **ret, struct error *err)
 {
-	json_t *json = json_pack("{s:s, s:i}", "id", a->id, "attempt", a->number);
+	json_auto_t *json = json_pack("{s:s, s:i}", "id", a->id, "attempt", a->number);
 	int r = json ? 0 : error_memory(err);
 
 	for (int i = 0; i <= STREAM_POST && r == 0; i++)
 		if (wanted[i])
 			r = add_stream(json, stream_name(i), l, a, i, err);
-	if (r < 0)
-		json_decref(json);
-	else
-		*ret = json;
+	if (r == 0)
+		*ret = json_incref(json);
 	return r;
 }
 

@@ -63,9 +63,6 @@ void subject_init(struct subject *s);
 void subject_done(struct subject *s);
 /* attempt 0: the latest, or a first one that is queued or going on. */
 int subject_load(struct subject *s, struct hood *h, const char *id, int attempt, struct error *err);
-const char *subject_state(const struct subject *s);
-const char *subject_owner(const struct subject *s); /* NULL: the ledger does not know it yet */
-json_t *subject_json(const struct subject *s);
 /* Only what it has beside the attempt, for attempt_write_public. */
 json_t *subject_own_json(const struct subject *s);
 int view_show(struct hood *h, const char *id, int attempt, json_t **ret, struct error *err);

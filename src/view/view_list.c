@@ -1,5 +1,6 @@
 #include "view.h"
 
+#include <errno.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -152,14 +153,11 @@ static int list(struct view_listing *l, struct hood *h, struct error *err)
 	struct ledger *ledger;
 	int r = hood_live_each(h, on_live, l, err);
 
-	if (r < 0 && err->kind == ERROR_NONE)
-		return error_memory(err);
-	if (r == 0)
-		r = hood_ledger(h, LEDGER_CREATE, &ledger, err);
-	if (r == 0)
-		r = list_queue(l, ledger, err);
-	if (r == 0)
-		r = ledger_list(ledger, &filter, on_ledger_row, l, err);
+	if (r < 0)
+		return err->kind == ERROR_NONE ? error_memory(err) : r;
+	if (hood_ledger(h, LEDGER_CREATE, &ledger, err) < 0 || list_queue(l, ledger, err) < 0)
+		return -EINVAL;
+	r = ledger_list(ledger, &filter, on_ledger_row, l, err);
 	return r < 0 || is_verdict ? r : list_held(l, err);
 }
 
@@ -198,12 +196,10 @@ static int append(void *arg, const struct view_row *row)
 
 int view_list(struct hood *h, const struct view_filter *f, json_t **ret, struct error *err)
 {
-	json_t *rows = json_array();
+	json_auto_t *rows = json_array();
 	int r = rows ? view_list_each(h, f, append, rows, err) : error_memory(err);
 
-	if (r < 0)
-		json_decref(rows);
-	else
-		*ret = rows;
+	if (r == 0)
+		*ret = json_incref(rows);
 	return r;
 }

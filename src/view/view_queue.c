@@ -34,25 +34,25 @@ static int append(void *arg, const struct queued *q, struct error *err)
 
 int view_queue(struct hood *h, const struct view_filter *f, json_t **ret, struct error *err)
 {
-	json_t *rows = json_array();
+	json_auto_t *rows = json_array();
 	struct ledger *ledger;
 	enum job_state wanted = JOB_STATES;
 	char shown[64];
-	int r = rows ? 0 : error_memory(err);
+	int r;
 
-	if (r == 0 && f->state && job_state_parse(f->state, &wanted) < 0)
-		r = error_set(err, ERROR_USAGE,
-			      "there is no state '%s': it is waiting, queued, running, finished or cancelled",
-			      text_escape_into(shown, sizeof shown, f->state, strlen(f->state)));
-	if (r == 0)
-		r = hood_ledger(h, LEDGER_CREATE, &ledger, err);
-	if (r == 0)
-		r = ledger_queue_list(ledger, f->state ? (int)wanted : -1, f->prefix, f->limit, append, rows,
-				      err);
+	if (!rows)
+		return error_memory(err);
+	if (f->state && job_state_parse(f->state, &wanted) < 0)
+		return error_set(
+			err, ERROR_USAGE,
+			"there is no state '%s': it is waiting, queued, running, finished or cancelled",
+			text_escape_into(shown, sizeof shown, f->state, strlen(f->state)));
+	r = hood_ledger(h, LEDGER_CREATE, &ledger, err);
 	if (r < 0)
-		json_decref(rows);
-	else
-		*ret = rows;
+		return r;
+	r = ledger_queue_list(ledger, f->state ? (int)wanted : -1, f->prefix, f->limit, append, rows, err);
+	if (r == 0)
+		*ret = json_incref(rows);
 	return r;
 }
 

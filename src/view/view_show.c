@@ -66,7 +66,7 @@ int subject_load(struct subject *s, struct hood *h, const char *id, int attempt,
 	return subject_complete(s, id) < 0 ? error_memory(err) : 0;
 }
 
-const char *subject_state(const struct subject *s)
+static const char *subject_state(const struct subject *s)
 {
 	if (s->is_live && !s->live.held)
 		return live_state(&s->live);
@@ -75,7 +75,8 @@ const char *subject_state(const struct subject *s)
 	return s->in_ledger ? "finished" : "held";
 }
 
-const char *subject_owner(const struct subject *s)
+/* NULL: the ledger does not know it yet */
+static const char *subject_owner(const struct subject *s)
 {
 	return s->in_ledger ? s->attempt.owner : s->queue.found ? s->queue.job.owner : NULL;
 }
@@ -102,15 +103,12 @@ json_t *subject_own_json(const struct subject *s)
 	return json_from_entries(entries, ARRAY_SIZE(entries));
 }
 
-json_t *subject_json(const struct subject *s)
+static json_t *subject_json(const struct subject *s)
 {
-	json_auto_t *own = subject_own_json(s);
-	json_t *json = own ? attempt_to_public_json(&s->attempt, true) : NULL;
+	json_auto_t *own = subject_own_json(s),
+		    *json = own ? attempt_to_public_json(&s->attempt, true) : NULL;
 
-	if (json && json_object_update(json, own) == 0)
-		return json;
-	json_decref(json);
-	return NULL;
+	return json_object_update(json, own) < 0 ? NULL : json_incref(json);
 }
 
 int view_show(struct hood *h, const char *id, int attempt, json_t **ret, struct error *err)
