@@ -4,6 +4,7 @@
 #include "private.h"
 #include "clock.h"
 #include "file.h"
+#include "place.h"
 #include "sandbox.h"
 #include "tree.h"
 
@@ -75,7 +76,7 @@ struct trial {
 	struct plan plan;
 	struct mount_fact *facts; /* where it is, instead of where the plan has it */
 	struct receipt receipt;
-	struct slot slot;
+	struct place place;
 };
 
 static int trial_prepare(struct examination *x, struct trial *t, struct error *err)
@@ -115,26 +116,17 @@ static int trial_run(struct trial *t, struct error *err)
 {
 	_cleanup_close_ int null = open("/dev/null", O_RDWR | O_CLOEXEC);
 	_cleanup_sandbox_ struct sandbox *s = NULL;
-	struct sandbox_options o = {
-		.host_uid = geteuid(),
-		.host_gid = getegid(),
-		.stdio = {null, null, null},
-		.slot_fd = -1,
-		.facts = t->facts,
-	};
-	int r;
+	struct sandbox_options o = {.stdio = {null, null, null}, .facts = t->facts};
+	int r = place_take(&t->place, err);
 
-	if (geteuid() == 0) {
-		r = slot_take(&t->slot, err);
-		if (r < 0)
-			return r;
-		o.host_uid = t->slot.uid;
-		o.host_gid = t->slot.gid;
-		o.slot_fd = t->slot.fd;
-		if (chown(t->workspace, o.host_uid, o.host_gid) < 0 ||
-		    chown(t->scratch, o.host_uid, o.host_gid) < 0)
-			return error_system(err, errno, "cannot give '%s' to another uid", t->workspace);
-	}
+	if (r < 0)
+		return r;
+	o.host_uid = t->place.uid;
+	o.host_gid = t->place.gid;
+	o.slot_fd = t->place.slot.fd;
+	if (geteuid() == 0 && (chown(t->workspace, o.host_uid, o.host_gid) < 0 ||
+			       chown(t->scratch, o.host_uid, o.host_gid) < 0))
+		return error_system(err, errno, "cannot give '%s' to another uid", t->workspace);
 	r = sandbox_start(&t->plan, &o, &(struct sandbox_hooks){0}, &t->receipt, &s, err);
 	if (r < 0)
 		return r;
@@ -158,11 +150,12 @@ static void examine_layer(struct examination *x, const struct layer *l)
 
 static void examine_walls(struct examination *x)
 {
-	struct trial t = {.slot = {.fd = -1}};
+	struct trial t = {0};
 	struct error err = ERROR_INIT, ignored = ERROR_INIT;
 	int r;
 
 	plan_init(&t.plan);
+	place_init(&t.place, NULL);
 	r = trial_prepare(x, &t, &err);
 	if (r == 0)
 		r = trial_run(&t, &err);
@@ -175,7 +168,7 @@ static void examine_walls(struct examination *x)
 	    r == 0 ? "a command ran under it" : "no command can run under it");
 	tree_remove(AT_FDCWD, t.workspace, &ignored);
 	tree_remove(AT_FDCWD, t.scratch, &ignored);
-	slot_release(&t.slot);
+	place_release(&t.place);
 	receipt_done(&t.receipt);
 	free(t.facts);
 	plan_done(&t.plan);

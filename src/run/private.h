@@ -53,6 +53,12 @@ void request_forget_inputs(struct request *r);
 /* staging.c: which files of the submitter are copied in. */
 int plan_add_stages(const struct request *r, struct plan *plan, struct error *err);
 
+/* resolve_inputs.c: data and docs, the request's own (own_*), else the site's, else what lies in the current directory: which
+ * is not the worker's to look into. */
+int resolve_inputs(struct hood *h, struct request *r, const struct rights *rights, bool own_data,
+		   bool own_docs, bool own_ro, struct plan *plan, struct error *err);
+/* --ro paths are made canonical in a copy of the request that the scene uses. */
+int resolve_ro(struct hood *h, struct request *r, struct error *err);
 /* Where an input may not lie or what it may not contain: the state directory, the ledger, the workspace root. */
 int input_check(const struct hood *h, const char *path, const char *option, struct error *err);
 

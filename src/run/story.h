@@ -56,7 +56,6 @@ int story_note_end(struct story *s, struct error *err);
 
 /* story_workspace.c: the directory, filled; the box, open. */
 int story_workspace(struct story *s, struct error *err);
-int story_fill_workspace(struct story *s, struct error *err);
 /* An input's content out of the ledger; arg is the story. */
 int story_fill_input(void *arg, const struct input *i, int fd, struct error *err);
 int story_box(struct story *s, struct error *err);

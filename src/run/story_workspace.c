@@ -100,7 +100,7 @@ static int stage_job(struct story *s, uint64_t max, struct error *err)
 	return r;
 }
 
-int story_fill_workspace(struct story *s, struct error *err)
+static int fill_workspace(struct story *s, struct error *err)
 {
 	uint64_t max = s->plan->limits.value[LIMIT_DISK];
 	uid_t uid = s->place.uid;
@@ -159,7 +159,7 @@ int story_workspace(struct story *s, struct error *err)
 	if ((r = story_plan_again(s, err)) < 0 ||
 	    (r = queries_run(s->hood, s->ledger, s->request, s->workspace.run_fd, s->attempt, err)) < 0)
 		return r;
-	return s->plan->own_disk ? 0 : story_fill_workspace(s, err);
+	return s->plan->own_disk ? 0 : fill_workspace(s, err);
 }
 
 /* ---- box ---- */
@@ -168,7 +168,7 @@ int story_workspace(struct story *s, struct error *err)
 static int on_fill(void *arg, struct error *err)
 {
 	struct story *s = arg;
-	int r = story_fill_workspace(s, err);
+	int r = fill_workspace(s, err);
 
 	return r < 0 ? r : ended_reserve(&s->workspace, s->attempt, err);
 }

@@ -30,18 +30,16 @@ static int write_proc(pid_t pid, const char *name, const char *text, struct erro
 int identity_map(pid_t pid, uid_t inside_uid, uid_t outside_uid, gid_t inside_gid, gid_t outside_gid,
 		 struct error *err)
 {
-	char text[64];
+	char uids[64], gids[64];
 	int r;
 
+	snprintf(uids, sizeof uids, "%u %u 1", inside_uid, outside_uid);
+	snprintf(gids, sizeof gids, "%u %u 1", inside_gid, outside_gid);
 	/* An ordinary user may map a group only after giving up setgroups for good. */
-	r = write_proc(pid, "setgroups", "deny", err);
-	snprintf(text, sizeof text, "%u %u 1", inside_uid, outside_uid);
-	if (r == 0)
-		r = write_proc(pid, "uid_map", text, err);
-	snprintf(text, sizeof text, "%u %u 1", inside_gid, outside_gid);
-	if (r == 0)
-		r = write_proc(pid, "gid_map", text, err);
-	return r;
+	if ((r = write_proc(pid, "setgroups", "deny", err)) < 0 ||
+	    (r = write_proc(pid, "uid_map", uids, err)) < 0)
+		return r;
+	return write_proc(pid, "gid_map", gids, err);
 }
 
 /* Both change places, and everybody else stays: a map is one to one. */

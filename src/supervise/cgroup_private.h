@@ -84,6 +84,13 @@ struct counter_file {
 	int n_values;
 };
 
+#define COUNTER_FIELD(name) offsetof(struct cgroup_counters, name)
+/* A file of which one number counts. */
+#define COUNTER_ONE(controller, name, sampled, key, field, scale)                         \
+	{                                                                                 \
+		controller, name, sampled, false, {{key, COUNTER_FIELD(field), scale}}, 1 \
+	}
+
 enum { COUNTER_FILES_MAX = 16 };
 
 struct cgroup_dialect {
@@ -152,8 +159,6 @@ void cgroup_counters_read(const struct cgroup *c, struct cgroup_counters *ret, b
 
 /* --- the end: cgroup_remove.c --- */
 
-/* Kills what is in the directory until it is empty, or the deadline is over; -errno. */
-int cgroup_dir_kill(int dirfd, const char *path, uint64_t deadline);
 /* Removes a directory and what is below it, killing as needed; missing is fine. */
 int cgroup_dir_remove(const char *path, uint64_t deadline, struct error *err);
 

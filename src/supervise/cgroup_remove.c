@@ -138,7 +138,8 @@ static int v1_kill(int dirfd, const char *name, uint64_t deadline)
 	}
 }
 
-int cgroup_dir_kill(int dirfd, const char *path, uint64_t deadline)
+/* Kills what is in the directory until it is empty, or the deadline is over; -errno. */
+static int dir_kill(int dirfd, const char *path, uint64_t deadline)
 {
 	const char *name = strrchr(path, '/');
 	int r = cgroup_file_write(dirfd, "cgroup.kill", "1");
@@ -183,7 +184,7 @@ int cgroup_dir_remove(const char *path, uint64_t deadline, struct error *err)
 
 		if (dir < 0)
 			dir = open(path, O_PATH | O_DIRECTORY | O_CLOEXEC);
-		r = dir < 0 ? -errno : cgroup_dir_kill(dir, path, deadline);
+		r = dir < 0 ? -errno : dir_kill(dir, path, deadline);
 		if (dir >= 0)
 			children_remove(dir);
 		if (rmdir(path) == 0 || errno == ENOENT)

@@ -8,8 +8,6 @@
 #include <stdio.h>
 #include <string.h>
 
-#define FIELD(name) offsetof(struct cgroup_counters, name)
-
 /* cpuacct.stat counts in USER_HZ, which is 100 for every program on Linux. */
 enum { NSEC_PER_TICK = 10000000 };
 
@@ -17,32 +15,24 @@ enum { NSEC_PER_TICK = 10000000 };
  * swap, nor writes, which it charges to nobody when they reach the disk; reads only where Linux is older than 6.10 or the
  * device is throttled: no line for a device is "not counted", not 0. */
 static const struct counter_file counters[] = {
-	{CONTROLLER_CPUACCT, "cpuacct.usage", true, false, {{NULL, FIELD(cpu_ns), 1}}, 1},
-	{CONTROLLER_MEMORY, "memory.usage_in_bytes", true, false, {{NULL, FIELD(memory_bytes), 1}}, 1},
-	{CONTROLLER_MEMORY, "memory.stat", true, false, {{"total_rss", FIELD(memory_anon_bytes), 1}}, 1},
-	{CONTROLLER_PIDS, "pids.current", true, false, {{NULL, FIELD(pids), 1}}, 1},
+	COUNTER_ONE(CONTROLLER_CPUACCT, "cpuacct.usage", true, NULL, cpu_ns, 1),
+	COUNTER_ONE(CONTROLLER_MEMORY, "memory.usage_in_bytes", true, NULL, memory_bytes, 1),
+	COUNTER_ONE(CONTROLLER_MEMORY, "memory.stat", true, "total_rss", memory_anon_bytes, 1),
+	COUNTER_ONE(CONTROLLER_PIDS, "pids.current", true, NULL, pids, 1),
 	{CONTROLLER_CPUACCT,
 	 "cpuacct.stat",
 	 false,
 	 false,
-	 {{"user", FIELD(cpu_user_ns), NSEC_PER_TICK}, {"system", FIELD(cpu_system_ns), NSEC_PER_TICK}},
+	 {{"user", COUNTER_FIELD(cpu_user_ns), NSEC_PER_TICK},
+	  {"system", COUNTER_FIELD(cpu_system_ns), NSEC_PER_TICK}},
 	 2},
-	{CONTROLLER_CPU, "cpu.stat", false, false, {{"throttled_time", FIELD(throttled_ns), 1}}, 1},
-	{CONTROLLER_MEMORY,
-	 "memory.max_usage_in_bytes",
-	 false,
-	 false,
-	 {{NULL, FIELD(memory_peak_bytes), 1}},
-	 1},
-	{CONTROLLER_MEMORY, "memory.oom_control", false, false, {{"oom_kill", FIELD(oom_kills), 1}}, 1},
-	{CONTROLLER_PIDS, "pids.peak", false, false, {{NULL, FIELD(pids_peak), 1}}, 1}, /* since Linux 6.1 */
-	{CONTROLLER_PIDS, "pids.events", false, false, {{"max", FIELD(pids_hits), 1}}, 1},
-	{CONTROLLER_BLKIO,
-	 "blkio.throttle.io_service_bytes_recursive",
-	 false,
-	 false,
-	 {{"Read", FIELD(read_bytes), 1}},
-	 1},
+	COUNTER_ONE(CONTROLLER_CPU, "cpu.stat", false, "throttled_time", throttled_ns, 1),
+	COUNTER_ONE(CONTROLLER_MEMORY, "memory.max_usage_in_bytes", false, NULL, memory_peak_bytes, 1),
+	COUNTER_ONE(CONTROLLER_MEMORY, "memory.oom_control", false, "oom_kill", oom_kills, 1),
+	COUNTER_ONE(CONTROLLER_PIDS, "pids.peak", false, NULL, pids_peak, 1), /* since Linux 6.1 */
+	COUNTER_ONE(CONTROLLER_PIDS, "pids.events", false, "max", pids_hits, 1),
+	COUNTER_ONE(CONTROLLER_BLKIO, "blkio.throttle.io_service_bytes_recursive", false, "Read", read_bytes,
+		    1),
 };
 
 /* A group in the hierarchy of one controller; hierarchies that carry several ("cpu,cpuacct") get one group. */

@@ -12,37 +12,30 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#define FIELD(name) offsetof(struct cgroup_counters, name)
-
 /* The peak includes the page cache that the analysis's reading filled: the kernel gives no other. */
 static const struct counter_file counters[] = {
 	{CONTROLLER_CPUACCT,
 	 "cpu.stat",
 	 true,
 	 false,
-	 {{"usage_usec", FIELD(cpu_ns), 1000},
-	  {"user_usec", FIELD(cpu_user_ns), 1000},
-	  {"system_usec", FIELD(cpu_system_ns), 1000},
-	  {"throttled_usec", FIELD(throttled_ns), 1000}},
+	 {{"usage_usec", COUNTER_FIELD(cpu_ns), 1000},
+	  {"user_usec", COUNTER_FIELD(cpu_user_ns), 1000},
+	  {"system_usec", COUNTER_FIELD(cpu_system_ns), 1000},
+	  {"throttled_usec", COUNTER_FIELD(throttled_ns), 1000}},
 	 4},
-	{CONTROLLER_MEMORY, "memory.current", true, false, {{NULL, FIELD(memory_bytes), 1}}, 1},
-	{CONTROLLER_MEMORY, "memory.stat", true, false, {{"anon", FIELD(memory_anon_bytes), 1}}, 1},
-	{CONTROLLER_PIDS, "pids.current", true, false, {{NULL, FIELD(pids), 1}}, 1},
-	{CONTROLLER_MEMORY, "memory.peak", false, false, {{NULL, FIELD(memory_peak_bytes), 1}}, 1}, /* 5.19 */
-	{CONTROLLER_MEMORY,
-	 "memory.swap.peak",
-	 false,
-	 false,
-	 {{NULL, FIELD(swap_peak_bytes), 1}},
-	 1}, /* 6.5 */
-	{CONTROLLER_MEMORY, "memory.events", false, false, {{"oom_kill", FIELD(oom_kills), 1}}, 1},
-	{CONTROLLER_PIDS, "pids.peak", false, false, {{NULL, FIELD(pids_peak), 1}}, 1}, /* 6.1 */
-	{CONTROLLER_PIDS, "pids.events", false, false, {{"max", FIELD(pids_hits), 1}}, 1},
+	COUNTER_ONE(CONTROLLER_MEMORY, "memory.current", true, NULL, memory_bytes, 1),
+	COUNTER_ONE(CONTROLLER_MEMORY, "memory.stat", true, "anon", memory_anon_bytes, 1),
+	COUNTER_ONE(CONTROLLER_PIDS, "pids.current", true, NULL, pids, 1),
+	COUNTER_ONE(CONTROLLER_MEMORY, "memory.peak", false, NULL, memory_peak_bytes, 1),    /* 5.19 */
+	COUNTER_ONE(CONTROLLER_MEMORY, "memory.swap.peak", false, NULL, swap_peak_bytes, 1), /* 6.5 */
+	COUNTER_ONE(CONTROLLER_MEMORY, "memory.events", false, "oom_kill", oom_kills, 1),
+	COUNTER_ONE(CONTROLLER_PIDS, "pids.peak", false, NULL, pids_peak, 1), /* 6.1 */
+	COUNTER_ONE(CONTROLLER_PIDS, "pids.events", false, "max", pids_hits, 1),
 	{CONTROLLER_BLKIO,
 	 "io.stat",
 	 false,
 	 true,
-	 {{"rbytes", FIELD(read_bytes), 1}, {"wbytes", FIELD(written_bytes), 1}},
+	 {{"rbytes", COUNTER_FIELD(read_bytes), 1}, {"wbytes", COUNTER_FIELD(written_bytes), 1}},
 	 2},
 };
 

@@ -251,7 +251,9 @@ int folder_remove(struct workspace *w, struct error *err)
 	return r;
 }
 
-int folder_set_aside(struct workspace *w, struct error *err)
+/* A folder whose record is damaged gets another name, so that it is in nobody's way; err, which says why, says that too.
+ * Negative, always. */
+static int set_aside(struct workspace *w, struct error *err)
 {
 	_cleanup_free_ char *runs = fd_path(w->site->runs);
 	const char *id = w->record.id;
@@ -279,7 +281,7 @@ int folder_recall(struct workspace *w, struct error *err)
 
 	if (r == 0)
 		return folder_remove(w, err);
-	return r < 0 && err->is_damaged ? folder_set_aside(w, err) : r;
+	return r < 0 && err->is_damaged ? set_aside(w, err) : r;
 }
 
 static bool names_are_ours(const struct site *site, const struct record *r)

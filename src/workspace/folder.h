@@ -35,9 +35,6 @@ int folder_load(struct workspace *w, struct error *err);
 int folder_save(struct workspace *w, bool sync, struct error *err);
 /* Removes the locked folder; the lock is held until workspace_close(). */
 int folder_remove(struct workspace *w, struct error *err);
-/* A folder whose record is damaged gets another name, so that it is in nobody's way; err, which says why, says that too.
- * Negative, always. */
-int folder_set_aside(struct workspace *w, struct error *err);
 /* What recovery begins with when it has the lock. 1: the record is read; 0: there was none, and the folder is removed. One
  * that is damaged is set aside. */
 int folder_recall(struct workspace *w, struct error *err);

@@ -1,0 +1,191 @@
+/*
+ * What every analysis sees of the host itself: its programs and libraries, and of /etc only what they need to find their own
+ * files. What not everybody on the host may read is not shown.
+ */
+#include "scene.h"
+#include "file.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <fnmatch.h>
+#include <limits.h>
+#include <stdio.h>
+#include <string.h>
+
+enum { COPY_MAX = 4 * 1024 * 1024 };
+
+int scene_add_file(struct plan *p, const char *target, const char *content, size_t size, struct error *err)
+{
+	struct mount *m = plan_add_mount(p, MOUNT_FILE, NULL, target);
+
+	if (!m || !(m->content = malloc(size + 1)))
+		return error_memory(err);
+	memcpy(m->content, content, size);
+	m->content_size = size;
+	m->mode = 0644;
+	return 0;
+}
+
+/* Not there, or not for us: an analysis does without it. Any other failure would change its results in silence. */
+static bool is_absent(int errnum)
+{
+	return errnum == ENOENT || errnum == ENOTDIR || errnum == EACCES || errnum == ELOOP;
+}
+
+/* May everybody on this host enter each directory on the way to it? 1, 0, or negative: that cannot be told. */
+static int is_reachable(const char *path, struct error *err)
+{
+	_cleanup_free_ char *at = strdup(path);
+	struct stat st;
+	char *slash;
+
+	if (!at)
+		return error_memory(err);
+	while ((slash = strrchr(at, '/')) && slash > at) {
+		*slash = 0;
+		if (stat(at, &st) < 0)
+			return is_absent(errno) ? 0 : error_system(err, errno, "cannot look at '%s'", at);
+		if (!(st.st_mode & S_IXOTH))
+			return 0;
+	}
+	return 1;
+}
+
+/* What everybody may read is no secret of root's, or of a group that the caller is in. 1, 0, or negative. */
+static int is_public(const char *path, int fd, struct error *err)
+{
+	_cleanup_free_ char *real = fd_path(fd);
+	struct stat st;
+	int r;
+
+	if (!real || fstat(fd, &st) < 0)
+		return error_system(err, errno, "cannot look at '%s'", path);
+	if (!(st.st_mode & S_IROTH) || (S_ISDIR(st.st_mode) && !(st.st_mode & S_IXOTH)))
+		return 0;
+	r = is_reachable(path, err);
+	return r == 1 ? is_reachable(real, err) : r;
+}
+
+/* A small file of the host as a copy: its inode, and so its locks, stay the host's own. Missing: passed over. */
+static int add_copy(struct plan *p, const char *path, struct error *err)
+{
+	_cleanup_close_ int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
+	_cleanup_buffer_ struct buffer b = {0};
+	struct stat st;
+	int r;
+
+	if (fd < 0 && is_absent(errno))
+		return 0;
+	if (fd < 0 || fstat(fd, &st) < 0)
+		return error_system(err, errno, "cannot open '%s'", path);
+	r = S_ISREG(st.st_mode) ? is_public(path, fd, err) : 0;
+	if (r <= 0)
+		return r;
+	r = file_read_all(fd, &b, COPY_MAX);
+	if (r == -EFBIG)
+		return 0;
+	if (r < 0)
+		return error_system(err, -r, "cannot read '%s'", path);
+	return scene_add_file(p, path, b.data ? b.data : "", b.size, err);
+}
+
+/* A directory of the host's own: real directories through an overlay, links as links, missing ones not at all. */
+static int add_system(struct layers *l, const char *path, struct error *err)
+{
+	_cleanup_close_ int fd = -1;
+	char text[PATH_MAX];
+	struct stat st;
+	ssize_t n;
+	int r;
+
+	if (lstat(path, &st) < 0)
+		return is_absent(errno) ? 0 : error_system(err, errno, "cannot look at '%s'", path);
+	if (S_ISLNK(st.st_mode)) {
+		n = readlink(path, text, sizeof text - 1);
+		if (n < 0)
+			return error_system(err, errno, "cannot read the link '%s'", path);
+		text[n] = 0;
+		return plan_add_mount(l->plan, MOUNT_LINK, text, path) ? 0 : error_memory(err);
+	}
+	if (!S_ISDIR(st.st_mode))
+		return 0;
+	fd = open(path, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	if (fd < 0)
+		return is_absent(errno) ? 0 : error_system(err, errno, "cannot open '%s'", path);
+	r = is_public(path, fd, err);
+	return r <= 0 ? r : layers_show(l, path, path, &(struct reader){.kind = READER_ANYBODY}, err);
+}
+
+static int has_version(const struct dirent *e)
+{
+	static const char *const patterns[] = {"python3.*", "ImageMagick-*", "java-*-openjdk"};
+
+	for (size_t i = 0; i < ARRAY_SIZE(patterns); i++)
+		if (fnmatch(patterns[i], e->d_name, FNM_PERIOD) == 0)
+			return 1;
+	return 0;
+}
+
+/* Settings of programs that have their version in the name, which differs from host to host; in the order of names. */
+static int add_versioned(struct layers *l, struct error *err)
+{
+	struct dirent **found = NULL;
+	int n = scandir("/etc", &found, has_version, alphasort), r = 0;
+
+	if (n < 0 && (is_absent(errno) || errno == EACCES))
+		return 0;
+	if (n < 0)
+		return errno == ENOMEM ? error_memory(err) : error_system(err, errno, "cannot list '/etc'");
+	for (int i = 0; i < n; i++) {
+		char path[PATH_MAX];
+
+		snprintf(path, sizeof path, "/etc/%s", found[i]->d_name);
+		if (r == 0)
+			r = add_system(l, path, err);
+		free(found[i]);
+	}
+	free(found);
+	return r;
+}
+
+int scene_add_system(struct layers *l, struct error *err)
+{
+	static const char *const directories[] = {
+		"/usr",
+		"/bin",
+		"/sbin",
+		"/lib",
+		"/lib32",
+		"/lib64",
+		"/libx32",
+		/* of /etc only what programs need to find their own files */
+		"/etc/alternatives",
+		"/etc/fonts",
+		"/etc/R",
+		"/etc/python3",
+		"/etc/OpenCL",
+		"/etc/ssl/certs",
+		"/etc/ld.so.conf.d",
+		"/etc/perl",
+		"/etc/octave.conf.d",
+		"/etc/texmf",
+		"/etc/gss",
+		"/etc/openmpi",
+	};
+	static const char *const copies[] = {
+		"/etc/ld.so.cache",  "/etc/ld.so.conf",	     "/etc/localtime",	"/etc/timezone",
+		"/etc/protocols",    "/etc/services",	     "/etc/mime.types", "/etc/matplotlibrc",
+		"/etc/papersize",    "/etc/magic",	     "/etc/os-release", "/etc/debian_version",
+		"/etc/locale.alias", "/etc/ssl/openssl.cnf",
+	};
+	int r;
+
+	for (size_t i = 0; i < ARRAY_SIZE(directories); i++)
+		if ((r = add_system(l, directories[i], err)) < 0)
+			return r;
+	r = add_versioned(l, err);
+	for (size_t i = 0; r == 0 && i < ARRAY_SIZE(copies); i++)
+		r = add_copy(l->plan, copies[i], err);
+	return r;
+}
