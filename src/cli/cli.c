@@ -245,11 +245,6 @@ int cli_fail(struct cli *cli, struct error *err)
 	return STATUS_OURS;
 }
 
-enum style cli_verdict_style(enum verdict v)
-{
-	return v == VERDICT_SUCCEEDED ? STYLE_GREEN : v == VERDICT_NONE ? STYLE_YELLOW : STYLE_RED;
-}
-
 const char *cli_mark(const struct terminal *t, bool ok)
 {
 	if (!t->colour)

@@ -11,6 +11,7 @@
 #include "hood.h"
 #include "options.h"
 #include "terminal.h"
+#include "view.h"
 
 struct command;
 
@@ -91,15 +92,10 @@ int cli_print_attempt(const struct cli *cli, const struct attempt *a, bool full,
 /* Says what err says, in the way that was asked for; returns the exit status. */
 int cli_fail(struct cli *cli, struct error *err);
 
-/* The colour of a verdict, for terminal_style. */
-enum style cli_verdict_style(enum verdict v);
 /* ✓ or ✗, or what a terminal without UTF-8 can show. */
 const char *cli_mark(const struct terminal *t, bool ok);
 /* text_escape() that never fails: for one name in a message or a cell. Freed by the caller. */
 char *cli_escape(const char *text);
-
-/* verdict_line.c: the last line of a run, and what is said beside it. Newly allocated, lines ended; NULL: memory is out. */
-char *verdict_line(const struct attempt *a, const struct terminal *t, bool quiet);
 
 /* dry_run.c: what would be done, as a page or as JSON. */
 int dry_run(struct cli *cli, const struct request *request, struct error *err);

@@ -8,7 +8,6 @@
 
 #include "cli.h"
 #include "file.h"
-#include "print.h"
 
 enum { RESULT_MAX = 64 << 20 };
 

@@ -4,8 +4,6 @@
 #include <stdio.h>
 
 #include "cli.h"
-#include "print.h"
-#include "view.h"
 
 static const char help[] =
 	"  fumehood doctor\n"

@@ -8,7 +8,6 @@
 #include "cli.h"
 #include "queue.h"
 #include "screen.h"
-#include "view.h"
 
 enum { LOOK_AGAIN_MS = 500 }; /* for what a bell does not tell */
 

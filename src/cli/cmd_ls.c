@@ -4,8 +4,6 @@
 #include <stdio.h>
 
 #include "cli.h"
-#include "print.h"
-#include "view.h"
 
 static const char help[] =
 	"  fumehood ls\n"
@@ -33,7 +31,7 @@ static int add_row(void *arg, const struct view_row *row)
 	_cleanup_free_ char *owner = a->owner ? cli_escape(a->owner) : NULL;
 
 	snprintf(number, sizeof number, "%d", a->number);
-	snprintf(shown, sizeof shown, "%s%s%s", terminal_style(t, cli_verdict_style(a->verdict)),
+	snprintf(shown, sizeof shown, "%s%s%s", terminal_style(t, view_verdict_style(a->verdict)),
 		 row->verdict ? row->verdict : row->state, terminal_style(t, STYLE_RESET));
 	table_add(l->table, a->id, a->number > 0 ? number : "-", shown,
 		  print_instant(a->started ? a->started : a->created, since),

@@ -8,9 +8,7 @@
 
 #include "cli.h"
 #include "extract.h"
-#include "print.h"
 #include "screen.h"
-#include "view.h"
 
 static const char outputs_help[] = "  fumehood outputs a42\n"
 				   "  fumehood outputs a42 --json | jq -r '.outputs[].path'\n"

@@ -5,7 +5,6 @@
 #include <string.h>
 
 #include "cli.h"
-#include "print.h"
 #include "signals.h"
 
 static const char help[] =

@@ -53,7 +53,7 @@ static int parse(struct cli *cli, struct request *request, bool *ret_dry_run, st
 /* The verdict is said, and what is still in the queue is shown. The exit status. */
 static int finish(struct cli *cli, struct console *console, const struct attempt *a, int cancel_fd)
 {
-	_cleanup_free_ char *line = cli->json ? NULL : verdict_line(a, &cli->err, cli->quiet);
+	_cleanup_free_ char *line = cli->json ? NULL : view_line(a, cli->err.colour, cli->quiet);
 	int status = a->committed ? a->status : STATUS_OURS;
 	struct error err = ERROR_INIT;
 

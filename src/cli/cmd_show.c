@@ -63,6 +63,16 @@ static int show_json(const struct cli *cli, const struct subject *s, struct erro
 	return own ? cli_print_attempt(cli, &s->attempt, true, own, err) : error_memory(err);
 }
 
+static int show_trace(const struct attempt *a, struct error *err)
+{
+	_cleanup_free_ char *text = view_trace(a);
+
+	if (!text)
+		return error_memory(err);
+	fputs(text, stdout);
+	return 0;
+}
+
 static int show_main(struct cli *cli, struct error *err)
 {
 	_cleanup_(subject_done) struct subject s;
@@ -82,10 +92,9 @@ static int show_main(struct cli *cli, struct error *err)
 		r = subject_load(&s, cli->hood, cli->id, number, err);
 	if (r < 0)
 		return r;
-	if (!trace)
-		return cli->json ? show_json(cli, &s, err) : show_page(cli, &s, err);
-	show_trace(&s.attempt);
-	return 0;
+	if (trace)
+		return show_trace(&s.attempt, err);
+	return cli->json ? show_json(cli, &s, err) : show_page(cli, &s, err);
 }
 
 const struct command command_show = {

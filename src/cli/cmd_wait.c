@@ -58,7 +58,7 @@ static void on_ended(void *arg, size_t index, const struct queued *q)
 	}
 	if (!ok || t->has_one)
 		meter_say(&t->meter, "%s %s%s%s%s%s", q->id,
-			  terminal_style(&t->cli->err, cli_verdict_style(q->verdict)),
+			  terminal_style(&t->cli->err, view_verdict_style(q->verdict)),
 			  verdict_name(q->verdict), terminal_style(&t->cli->err, STYLE_RESET),
 			  reason && *reason ? ": " : "", reason ? reason : "");
 }

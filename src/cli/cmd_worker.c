@@ -35,7 +35,7 @@ static void on_end(void *arg, const struct engine_end *end)
 		return;
 	switch (end->outcome) {
 	case OUTCOME_SETTLED:
-		line = verdict_line(&end->attempt, &cli->err, false);
+		line = view_line(&end->attempt, cli->err.colour, false);
 		fputs(line ? line : "", stderr);
 		break;
 	case OUTCOME_UNSETTLED:

@@ -4,8 +4,6 @@
 #include <sys/stat.h>
 #include <sys/sysmacros.h>
 
-#include "print.h"
-
 /* A line that comes and goes within the blink of an eye is only a flicker. */
 enum { PROGRESS_AFTER_MS = 500, PROGRESS_ROOM = 256 };
 

@@ -5,7 +5,6 @@
 #include <string.h>
 
 #include "cli.h"
-#include "print.h"
 
 static void print_field(const char *name, const char *value)
 {

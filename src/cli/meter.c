@@ -5,7 +5,6 @@
 #include <string.h>
 
 #include "clock.h"
-#include "print.h"
 
 static const uint64_t plain_every_ns = 10 * NSEC_PER_SEC;
 
@@ -20,7 +19,8 @@ static void add(char *out, size_t room, const char *format, ...)
 	va_end(args);
 }
 
-void meter_format(const struct wait_counts *c, double per_second, char *out, size_t room)
+/* "12 queued, 4 running, 37 done, 2 failed, 3.1/s, 4 s left" */
+static void format(const struct wait_counts *c, double per_second, char *out, size_t room)
 {
 	size_t left = c->total - c->succeeded - c->failed;
 	char time[PRINT_ROOM];
@@ -66,7 +66,7 @@ void meter_show(struct meter *m, const struct wait_counts *c)
 		m->began = m->said = now;
 		m->ended_before = c->succeeded + c->failed;
 	}
-	meter_format(c, rate(m, c, now), line, sizeof line);
+	format(c, rate(m, c, now), line, sizeof line);
 	if (m->cli->err.is_tty) {
 		draw(m, line);
 	} else if (now - m->said >= plain_every_ns && strcmp(line, m->last) != 0) {

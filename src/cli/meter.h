@@ -22,10 +22,7 @@ void meter_show(struct meter *m, const struct wait_counts *c);
 void meter_say(struct meter *m, const char *format, ...) PRINTF_LIKE(2, 3);
 void meter_end(struct meter *m);
 
-/* "12 queued, 4 running, 37 done, 2 failed, 3.1/s, 4 s left" */
-void meter_format(const struct wait_counts *c, double per_second, char *out, size_t room);
-
-/* wait.c: waits for all of ids with a meter; the exit status, or negative. With --json one object at the end. */
+/* cmd_wait.c: waits for all of ids with a meter; the exit status, or negative. With --json one object at the end. */
 int wait_and_tell(struct cli *cli, char *const *ids, json_t *json, struct error *err);
 
 #endif

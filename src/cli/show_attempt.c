@@ -17,7 +17,7 @@ static void print_verdict(const struct cli *cli, const struct attempt *a)
 
 	printf("%s%s%s attempt %d  %s%s%s%s%s\n", terminal_style(&cli->out, STYLE_BOLD), a->id,
 	       terminal_style(&cli->out, STYLE_RESET), a->number,
-	       terminal_style(&cli->out, cli_verdict_style(a->verdict)), verdict_name(a->verdict),
+	       terminal_style(&cli->out, view_verdict_style(a->verdict)), verdict_name(a->verdict),
 	       terminal_style(&cli->out, STYLE_RESET), reason ? ": " : "", reason ? reason : "");
 	printf("%-12s%s\n", "started", print_instant(a->started ? a->started : a->created, since));
 	if (a->exit_code >= 0)

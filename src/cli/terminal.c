@@ -38,12 +38,7 @@ int terminal_width(const struct terminal *t)
 
 const char *terminal_style(const struct terminal *t, enum style style)
 {
-	static const char *const sequences[] = {
-		[STYLE_RESET] = "\x1b[0m", [STYLE_BOLD] = "\x1b[1m",   [STYLE_DIM] = "\x1b[2m",
-		[STYLE_RED] = "\x1b[31m",  [STYLE_GREEN] = "\x1b[32m", [STYLE_YELLOW] = "\x1b[33m",
-	};
-
-	return t->colour ? sequences[style] : "";
+	return print_style(t->colour, style);
 }
 
 static bool is_plain(unsigned char c)

@@ -11,6 +11,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
+#include "print.h"
 #include "text.h"
 
 struct terminal {
@@ -20,14 +21,11 @@ struct terminal {
 	bool utf8;   /* by the locale's name */
 };
 
-enum style { STYLE_RESET, STYLE_BOLD, STYLE_DIM, STYLE_RED, STYLE_GREEN, STYLE_YELLOW };
-
 #define TERMINAL_ERASE_LINE "\r\x1b[K"
 
 void terminal_probe(struct terminal *t, int fd);
 /* Columns now; 80 where nobody tells. */
 int terminal_width(const struct terminal *t);
-/* The sequence, or "" where there are no colours. */
 const char *terminal_style(const struct terminal *t, enum style style);
 
 struct filter {

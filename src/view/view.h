@@ -9,6 +9,7 @@
 #define VIEW_VIEW_H
 
 #include "hood.h"
+#include "print.h"
 #include "queue.h"
 
 /* ---- view_list.c: `ls`, one row per analysis ---- */
@@ -93,6 +94,14 @@ int log_read_kept(struct log_reader *r, struct ledger *l, const struct attempt *
 int log_read_live(struct log_reader *r, const struct live *l, struct error *err);
 /* As it is written, until the run has ended; 1: stop_fd (-1: none) is readable. */
 int log_follow(struct log_reader *r, struct hood *h, const struct live *l, int stop_fd, struct error *err);
+
+/* ---- view_line.c, view_trace.c: an attempt in a line. Newly allocated, lines ended; NULL: memory is out ---- */
+
+enum style view_verdict_style(enum verdict v);
+/* The last line of a run, and what is said beside it; quiet: only what went wrong. */
+char *view_line(const struct attempt *a, bool colour, bool quiet);
+/* As workflow engines write it: Nextflow's columns, and a line below them. */
+char *view_trace(const struct attempt *a);
 
 /* ---- view.c: the house ---- */
 

@@ -14,8 +14,6 @@
 #include "console.h"
 #include "extract.h"
 
-static const struct terminal plain = {.fd = -1};
-
 /* An attempt that went well, to be spoiled by a test. */
 static void make_attempt(struct attempt *a, enum verdict verdict)
 {
@@ -31,7 +29,7 @@ static void make_attempt(struct attempt *a, enum verdict verdict)
 
 static void assert_line(struct attempt *a, bool quiet, const char *expected)
 {
-	_cleanup_free_ char *line = verdict_line(a, &plain, quiet);
+	_cleanup_free_ char *line = view_line(a, false, quiet);
 
 	assert_string_equal(line, expected);
 	attempt_done(a);

@@ -7,6 +7,16 @@
 
 #include "text.h"
 
+const char *print_style(bool colour, enum style style)
+{
+	static const char *const sequences[] = {
+		[STYLE_RESET] = "\x1b[0m", [STYLE_BOLD] = "\x1b[1m",   [STYLE_DIM] = "\x1b[2m",
+		[STYLE_RED] = "\x1b[31m",  [STYLE_GREEN] = "\x1b[32m", [STYLE_YELLOW] = "\x1b[33m",
+	};
+
+	return colour ? sequences[style] : "";
+}
+
 const char *print_size(int64_t bytes, char out[PRINT_ROOM])
 {
 	static const char *const units[] = {"B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB"};
@@ -62,7 +72,8 @@ const char *print_count(uint64_t n, const char *noun, char out[PRINT_ROOM])
 	return out;
 }
 
-size_t print_width(const char *text)
+/* Characters as a terminal counts them, nearly: colour sequences and continuation bytes take no room. */
+static size_t width_of(const char *text)
 {
 	size_t n = 0;
 
@@ -97,7 +108,7 @@ static size_t column_width(const struct table *t, size_t column)
 	size_t widest = 0;
 
 	for (size_t i = column; i < t->n_cells; i += t->n_columns) {
-		size_t width = print_width(t->cells[i]);
+		size_t width = width_of(t->cells[i]);
 
 		widest = width > widest ? width : widest;
 	}
@@ -115,7 +126,7 @@ static void print_row(const struct table *t, size_t first, const size_t *widths,
 	pad(to, (size_t)t->indent);
 	for (size_t i = 0; i < t->n_columns; i++) {
 		const char *cell = t->cells[first + i];
-		size_t room = widths[i] - print_width(cell);
+		size_t room = widths[i] - width_of(cell);
 		bool is_last = i + 1 == t->n_columns;
 
 		if (t->right & 1U << i)

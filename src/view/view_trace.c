@@ -2,9 +2,12 @@
  * An attempt as a line of a trace, as workflow engines write it: Nextflow's columns and its way of writing values, so
  * that what reads those reads ours. What is not known is "-".
  */
-#include "show.h"
-
+#include <stdio.h>
 #include <string.h>
+
+#include "buffer.h"
+#include "print.h"
+#include "view.h"
 
 static const char columns[] =
 	"task_id\thash\tnative_id\tname\tstatus\texit\tsubmit\tduration\trealtime\t%cpu\t"
@@ -100,15 +103,17 @@ static const char *trace_cpu(const struct usage *u, char out[PRINT_ROOM])
 
 /* hash and native_id are the engine's own; peak_vmem, and what went through read() and write() whether from a disk or
  * not (rchar, wchar), no counter tells. */
-void show_trace(const struct attempt *a)
+char *view_trace(const struct attempt *a)
 {
+	_cleanup_buffer_ struct buffer b = {0};
 	char code[PRINT_ROOM], submit[PRINT_ROOM], duration[PRINT_ROOM], real[PRINT_ROOM], cpu[PRINT_ROOM],
 		memory[PRINT_ROOM];
 	int64_t whole = a->ended && a->created ? (a->ended - a->created) / (int64_t)NSEC_PER_MSEC : -1;
 
-	fputs(columns, stdout);
-	printf("%d\t-\t-\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t-\t-\t-\n", a->number, a->id, trace_status(a),
-	       trace_exit(a, code), trace_instant(a->created, submit), trace_duration(whole, duration),
-	       trace_duration(a->usage.wall_ms, real), trace_cpu(&a->usage, cpu),
-	       trace_size(a->usage.memory_peak_bytes, memory));
+	buffer_puts(&b, columns);
+	buffer_printf(&b, "%d\t-\t-\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t-\t-\t-\n", a->number, a->id,
+		      trace_status(a), trace_exit(a, code), trace_instant(a->created, submit),
+		      trace_duration(whole, duration), trace_duration(a->usage.wall_ms, real),
+		      trace_cpu(&a->usage, cpu), trace_size(a->usage.memory_peak_bytes, memory));
+	return buffer_take(&b);
 }

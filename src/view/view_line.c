@@ -4,19 +4,24 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "cli.h"
 #include "print.h"
+#include "view.h"
 
-static void add_name(struct buffer *b, const struct attempt *a, const struct terminal *t)
+enum style view_verdict_style(enum verdict v)
+{
+	return v == VERDICT_SUCCEEDED ? STYLE_GREEN : v == VERDICT_NONE ? STYLE_YELLOW : STYLE_RED;
+}
+
+static void add_name(struct buffer *b, const struct attempt *a, bool colour)
 {
 	bool is_known = a->verdict != VERDICT_NONE;
 
 	buffer_printf(b, "fumehood: %s", a->id);
 	if (a->number > 1)
 		buffer_printf(b, " (attempt %d)", a->number);
-	buffer_printf(b, " %s%s%s", terminal_style(t, cli_verdict_style(a->verdict)),
+	buffer_printf(b, " %s%s%s", print_style(colour, view_verdict_style(a->verdict)),
 		      is_known ? verdict_name(a->verdict) : "has ended, and is",
-		      terminal_style(t, STYLE_RESET));
+		      print_style(colour, STYLE_RESET));
 }
 
 /* " in 1.2 s (cpu 0.9 s, memory 45 MiB)", as far as it is known. */
@@ -78,13 +83,14 @@ static void add_error(struct buffer *b, const struct attempt *a)
 		buffer_printf(b, "fumehood: %s\n", message);
 }
 
-static void add_verdict(struct buffer *b, const struct attempt *a, const struct terminal *t)
+static void add_verdict(struct buffer *b, const struct attempt *a, bool colour)
 {
-	_cleanup_free_ char *kept = a->kept && a->workspace ? cli_escape(a->workspace) : NULL;
+	_cleanup_free_ char *kept =
+		a->kept && a->workspace ? text_escape(a->workspace, strlen(a->workspace)) : NULL;
 	bool ok = a->verdict == VERDICT_SUCCEEDED;
 	bool has_post_log = a->verdict == VERDICT_POST_PROCESS_FAILED && a->post_log.head_size;
 
-	add_name(b, a, t);
+	add_name(b, a, colour);
 	add_usage(b, a);
 	if (!ok)
 		add_reason(b, a);
@@ -99,25 +105,25 @@ static void add_verdict(struct buffer *b, const struct attempt *a, const struct 
 	buffer_puts(b, "\n");
 }
 
-static void add_warnings(struct buffer *b, const struct attempt *a, const struct terminal *t)
+static void add_warnings(struct buffer *b, const struct attempt *a, bool colour)
 {
 	for (size_t i = 0; a->receipt.warnings && a->receipt.warnings[i]; i++) {
 		_cleanup_free_ char *text = text_safe(a->receipt.warnings[i]);
 
-		buffer_printf(b, "fumehood: %swarning%s: %s\n", terminal_style(t, STYLE_YELLOW),
-			      terminal_style(t, STYLE_RESET), text ? text : "?");
+		buffer_printf(b, "fumehood: %swarning%s: %s\n", print_style(colour, STYLE_YELLOW),
+			      print_style(colour, STYLE_RESET), text ? text : "?");
 	}
 }
 
-char *verdict_line(const struct attempt *a, const struct terminal *t, bool quiet)
+char *view_line(const struct attempt *a, bool colour, bool quiet)
 {
 	_cleanup_buffer_ struct buffer b = {0};
 	bool is_news = a->verdict != VERDICT_SUCCEEDED || !a->committed;
 
 	if (!quiet)
-		add_warnings(&b, a, t);
+		add_warnings(&b, a, colour);
 	if (!quiet || is_news)
-		add_verdict(&b, a, t);
+		add_verdict(&b, a, colour);
 	if (a->committed)
 		add_error(&b, a);
 	return buffer_take(&b);

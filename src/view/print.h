@@ -1,8 +1,8 @@
 /*
- * Numbers, times and tables for people. What is not known is "-", never 0.
+ * Numbers, times, tables and colours for people. What is not known is "-", never 0.
  */
-#ifndef CLI_PRINT_H
-#define CLI_PRINT_H
+#ifndef VIEW_PRINT_H
+#define VIEW_PRINT_H
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -12,6 +12,10 @@
 #include "macros.h"
 
 enum { PRINT_ROOM = 48 };
+
+enum style { STYLE_RESET, STYLE_BOLD, STYLE_DIM, STYLE_RED, STYLE_GREEN, STYLE_YELLOW };
+/* The sequence, or "" where there are no colours. */
+const char *print_style(bool colour, enum style style);
 
 const char *print_size(int64_t bytes, char out[PRINT_ROOM]);	 /* "45 MiB" */
 const char *print_duration(int64_t ms, char out[PRINT_ROOM]);	 /* "1.2 s", "3 min 20 s" */
@@ -34,9 +38,6 @@ void table_add(struct table *t, ...); /* n_columns strings; NULL is "-" */
 int table_print(const struct table *t, FILE *to, struct error *err);
 void table_done(struct table *t);
 #define _cleanup_table_ _cleanup_(table_done)
-
-/* Characters as a terminal counts them, nearly: colour sequences and continuation bytes take no room. */
-size_t print_width(const char *text);
 
 /* A row of bars, one for each of `columns` slices of the values; unknown ones (-1) are blank. */
 char *print_bars(const int64_t *values, size_t n, size_t columns, int64_t highest, bool utf8);
