@@ -52,14 +52,17 @@ static size_t left(const struct waiting *w)
 	return w->n - w->tally[SEEN_ENDED];
 }
 
-static struct wait_counts counts(const struct waiting *w)
+static void tell_progress(const struct waiting *w)
 {
-	return (struct wait_counts){.total = w->n,
-				    .waiting = w->tally[JOB_WAITING],
-				    .queued = w->tally[JOB_QUEUED],
-				    .running = w->tally[JOB_RUNNING],
-				    .succeeded = w->succeeded,
-				    .failed = w->failed};
+	const struct wait_counts counts = {.total = w->n,
+					   .waiting = w->tally[JOB_WAITING],
+					   .queued = w->tally[JOB_QUEUED],
+					   .running = w->tally[JOB_RUNNING],
+					   .succeeded = w->succeeded,
+					   .failed = w->failed};
+
+	if (w->hooks->progress)
+		w->hooks->progress(w->hooks->arg, &counts);
 }
 
 static void note_end(struct waiting *w, size_t index, const struct queued *q)
@@ -212,11 +215,8 @@ static int wait_for_bell(struct waiting *w, uint64_t looked)
 		}
 		if (clock_now() >= until)
 			return 0;
-		if (w->hooks->progress && w->hooks->progress_ms > 0) {
-			struct wait_counts now_are = counts(w);
-
-			w->hooks->progress(w->hooks->arg, &now_are);
-		}
+		if (w->hooks->progress_ms > 0)
+			tell_progress(w);
 	}
 }
 
@@ -266,11 +266,7 @@ static int wait_listening(struct ledger *l, char *const *ids, const struct wait_
 			return r;
 		is_first = is_first && r < 0;
 		looked = clock_now();
-		if (hooks->progress) {
-			struct wait_counts now_are = counts(w);
-
-			hooks->progress(hooks->arg, &now_are);
-		}
+		tell_progress(w);
 		if (left(w) == 0)
 			return 0;
 		r = wait_for_bell(w, looked);

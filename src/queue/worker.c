@@ -39,22 +39,24 @@ void worker_say(const struct worker *w, const char *format, ...)
 	w->options->hooks.say(w->options->hooks.arg, line);
 }
 
-int worker_running(const struct worker *w)
+/* states: bits of enum held_state */
+static int held_count(const struct worker *w, unsigned states)
 {
 	int n = 0;
 
 	for (const struct held *h = w->held; h; h = h->next)
-		n += h->state == HELD_RUNNING;
+		n += states >> h->state & 1;
 	return n;
+}
+
+int worker_running(const struct worker *w)
+{
+	return held_count(w, 1U << HELD_RUNNING);
 }
 
 int worker_seats_taken(const struct worker *w)
 {
-	int n = 0;
-
-	for (const struct held *h = w->held; h; h = h->next)
-		n += h->state == HELD_RUNNING || h->state == HELD_UNSETTLED;
-	return n;
+	return held_count(w, 1U << HELD_RUNNING | 1U << HELD_UNSETTLED);
 }
 
 uint64_t worker_memory_used(const struct worker *w)
@@ -77,10 +79,7 @@ uint64_t worker_cpus_used(const struct worker *w)
 
 static bool holds(const struct worker *w, enum held_state state)
 {
-	for (const struct held *h = w->held; h; h = h->next)
-		if (h->state == state)
-			return true;
-	return false;
+	return held_count(w, 1U << state) > 0;
 }
 
 static void tell_systemd(const struct worker *w)

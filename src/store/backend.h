@@ -74,7 +74,7 @@ struct backend_ops {
 	void (*rollback)(struct backend *b);
 	/* Before the first statement: what the database itself needs (schema, journal mode), and a lock so that two
 	 * migrations do not collide, nor one with a transaction that has asked for the version. Called between begin and
-	 * commit, except prepare, which comes before begin. */
+	 * commit, except prepare, which comes before begin. NULL: nothing, since to begin is to lock. */
 	int (*migrate_prepare)(struct backend *b, struct error *err);
 	int (*migrate_lock)(struct backend *b, struct error *err);
 	int (*script)(struct backend *b, const char *text, struct error *err);
@@ -83,7 +83,7 @@ struct backend_ops {
 	/* fn may be NULL, and must not use the backend. */
 	int (*run)(struct backend *b, enum sql which, const struct value *params, size_t n_params, row_fn fn,
 		   void *arg, struct error *err);
-	/* rows_begin, rows_add for each, rows_end. */
+	/* rows_begin, rows_add for each, rows_end. NULL for the end: each is there at once. */
 	int (*rows_begin)(struct backend *b, enum sql_table table, struct error *err);
 	int (*rows_add)(struct backend *b, const struct value *row, struct error *err);
 	int (*rows_end)(struct backend *b, struct error *err);

@@ -10,7 +10,6 @@
 
 #include "queue_private.h"
 
-#include <errno.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -77,9 +76,11 @@ static int chunk_source_open(void *arg, void *content, struct error *err)
 {
 	const struct content *k = content;
 	struct commit *c = arg;
-	int fd = k->output->is_object ? objects_find(&c->l->objects, k->output->sha256, err) : -ENOENT;
+	int fd = -1, r = k->output->is_object ? objects_find(&c->l->objects, k->output->sha256, &fd, err) : 0;
 
-	return fd == -ENOENT ? commit_content_open(c, k->output, err) : fd;
+	if (r < 0)
+		return r;
+	return r == 0 ? commit_content_open(c, k->output, err) : fd;
 }
 
 static int chunk_source_changed(void *arg, void *content, struct error *err)

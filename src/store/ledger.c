@@ -61,7 +61,8 @@ static int migrate_locked(struct ledger *l, unsigned flags, struct error *err)
 	struct backend *b = l->backend;
 	int r;
 
-	if (b->ops->migrate_lock(b, err) < 0 || b->ops->version(b, &l->version, err) < 0)
+	if ((b->ops->migrate_lock && b->ops->migrate_lock(b, err) < 0) ||
+	    b->ops->version(b, &l->version, err) < 0)
 		return -1;
 	r = schema_decide(l, l->version, flags, err);
 	if (r <= 0)
@@ -99,7 +100,8 @@ static int migrate(struct ledger *l, unsigned flags, struct error *err)
 {
 	struct backend *b = l->backend;
 
-	if (b->ops->migrate_prepare(b, err) < 0 || b->ops->begin(b, NULL, err) < 0)
+	if ((b->ops->migrate_prepare && b->ops->migrate_prepare(b, err) < 0) ||
+	    b->ops->begin(b, NULL, err) < 0)
 		return -1;
 	if (migrate_all(l, flags, err) == 0 && b->ops->commit(b, err) == 0)
 		return 0;

@@ -434,28 +434,32 @@ int objects_put(struct objects *o, int fd, uint64_t size, uint8_t ret_sha256[DIG
 	return 0;
 }
 
-int objects_find(struct objects *o, const uint8_t sha256[DIGEST_SIZE], struct error *err)
+int objects_find(struct objects *o, const uint8_t sha256[DIGEST_SIZE], int *ret_fd, struct error *err)
 {
 	char path[3 + DIGEST_TEXT_SIZE], fan[3], name[DIGEST_TEXT_SIZE];
-	int r = objects_open(o, err);
+	int r = objects_open(o, err), fd;
 
 	if (r <= 0)
-		return r < 0 ? r : -ENOENT;
+		return r;
 	object_name(sha256, fan, name);
 	snprintf(path, sizeof path, "%s/%s", fan, name);
-	r = file_open_beneath(o->dir, path, O_RDONLY, 0);
-	if (r < 0 && r != -ENOENT)
-		return error_system(err, -r, "cannot open the object %s in '%s'", name, o->path);
-	return r;
+	fd = file_open_beneath(o->dir, path, O_RDONLY, 0);
+	if (fd < 0)
+		return fd == -ENOENT
+			       ? 0
+			       : error_system(err, -fd, "cannot open the object %s in '%s'", name, o->path);
+	*ret_fd = fd;
+	return 1;
 }
 
 int objects_has(struct objects *o, const uint8_t sha256[DIGEST_SIZE], uint64_t size, struct error *err)
 {
-	_cleanup_close_ int fd = objects_find(o, sha256, err);
+	_cleanup_close_ int fd = -1;
 	struct stat st;
+	int r = objects_find(o, sha256, &fd, err);
 
-	if (fd < 0)
-		return fd == -ENOENT ? 0 : fd;
+	if (r <= 0)
+		return r;
 	if (fstat(fd, &st) < 0)
 		return error_system(err, errno, "cannot look at an object in '%s'", o->path);
 	return S_ISREG(st.st_mode) && (uint64_t)st.st_size == size;
@@ -465,14 +469,14 @@ int objects_copy(struct objects *o, const uint8_t sha256[DIGEST_SIZE], uint64_t 
 		 struct error *err)
 {
 	char fan[3], name[DIGEST_TEXT_SIZE];
-	_cleanup_close_ int from = objects_find(o, sha256, err);
+	_cleanup_close_ int from = -1;
 	uint8_t found[DIGEST_SIZE];
-	int r;
+	int r = objects_find(o, sha256, &from, err);
 
 	object_name(sha256, fan, name);
-	if (from == -ENOENT)
+	if (r == 0)
 		return error_set(err, ERROR_NOT_FOUND, "the object %s is missing from '%s'", name, o->path);
-	if (from < 0 || scratch_alloc(o, err) < 0)
+	if (r < 0 || scratch_alloc(o, err) < 0)
 		return -1;
 	r = copy_hashing(o, from, fd, size, found, err);
 	if (r < 0)

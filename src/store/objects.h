@@ -67,8 +67,8 @@ void objects_release(struct objects *o);
 int objects_put(struct objects *o, int fd, uint64_t size, uint8_t ret_sha256[DIGEST_SIZE], struct error *err);
 /* Is it there, with this size? 1, 0, negative. */
 int objects_has(struct objects *o, const uint8_t sha256[DIGEST_SIZE], uint64_t size, struct error *err);
-/* Opens it; -ENOENT, and no error set, if it is not there. */
-int objects_find(struct objects *o, const uint8_t sha256[DIGEST_SIZE], struct error *err);
+/* Opens it: 1, 0 if it is not there, negative. */
+int objects_find(struct objects *o, const uint8_t sha256[DIGEST_SIZE], int *ret_fd, struct error *err);
 /* Writes it to fd (-1: nowhere), verifying digest and size. ERROR_LEDGER if they differ; ERROR_NOT_FOUND if it is
  * missing. */
 int objects_copy(struct objects *o, const uint8_t sha256[DIGEST_SIZE], uint64_t size, int fd,

@@ -113,11 +113,6 @@ static int postgres_begin(struct backend *b, int *ret_version, struct error *err
 	return r;
 }
 
-static int postgres_migrate_prepare(struct backend *b UNUSED, struct error *err UNUSED)
-{
-	return 0;
-}
-
 static int postgres_migrate_lock(struct backend *b, struct error *err)
 {
 	return pq_exec(&postgres_of(b)->q, sql_postgres_migrate_lock, err);
@@ -431,7 +426,6 @@ static const struct backend_ops postgres_ops = {
 	.begin = postgres_begin,
 	.commit = postgres_commit,
 	.rollback = postgres_rollback,
-	.migrate_prepare = postgres_migrate_prepare,
 	.migrate_lock = postgres_migrate_lock,
 	.script = postgres_script,
 	.version = postgres_version,

@@ -257,12 +257,6 @@ static int sqlite_migrate_prepare(struct backend *b, struct error *err)
 	return code == SQLITE_OK ? 0 : sqlite_error(s, code, "write to", err);
 }
 
-/* BEGIN IMMEDIATE is the lock. */
-static int sqlite_migrate_lock(struct backend *b UNUSED, struct error *err UNUSED)
-{
-	return 0;
-}
-
 static int sqlite_version(struct backend *b, int *ret, struct error *err)
 {
 	struct error why = ERROR_INIT;
@@ -293,11 +287,6 @@ static int sqlite_rows_add(struct backend *b, const struct value *row, struct er
 	if (bind_values(s, insert, row, strlen(sql_tables[s->filling].types), err) < 0)
 		return -1;
 	return step_rows(s, insert, NULL, NULL, err);
-}
-
-static int sqlite_rows_end(struct backend *b UNUSED, struct error *err UNUSED)
-{
-	return 0;
 }
 
 static int take_state(void *arg, const struct value *row, struct error *err UNUSED)
@@ -411,13 +400,11 @@ static const struct backend_ops sqlite_ops = {
 	.commit = sqlite_commit,
 	.rollback = sqlite_rollback,
 	.migrate_prepare = sqlite_migrate_prepare,
-	.migrate_lock = sqlite_migrate_lock,
 	.script = sqlite_script,
 	.version = sqlite_version,
 	.run = sqlite_run,
 	.rows_begin = sqlite_rows_begin,
 	.rows_add = sqlite_rows_add,
-	.rows_end = sqlite_rows_end,
 	.blob_states = sqlite_blob_states,
 	.post_begin = sqlite_post_begin,
 	.post_add = sqlite_post_add,

@@ -78,7 +78,7 @@ static inline int ledger_rows_add(struct ledger *l, const struct value *row, str
 
 static inline int ledger_rows_end(struct ledger *l, struct error *err)
 {
-	return l->backend->ops->rows_end(l->backend, err);
+	return l->backend->ops->rows_end ? l->backend->ops->rows_end(l->backend, err) : 0;
 }
 
 #endif
