@@ -21,6 +21,8 @@ char *text_safe(const char *text);
 
 /* text_escape() into a fixed buffer, cut with "…" where it does not fit; returns out. */
 const char *text_escape_into(char *out, size_t room, const char *bytes, size_t size);
+/* The same for a word in a message, in room of its own, which lives as long as the block around it. */
+#define SHOWN(room, text) text_escape_into((char[room]){0}, room, text, strlen(text))
 
 void hex_encode(const uint8_t *bytes, size_t size, char *out); /* out has 2 × size + 1 bytes */
 int hex_decode(const char *text, uint8_t *out,

@@ -34,13 +34,11 @@ int asked_begin(struct cli *cli, const struct option_row *own, struct request *r
 int asked_take_words(struct cli *cli, struct request *r, bool may_lack, struct error *err)
 {
 	const struct options *o = &cli->o;
-	char shown[64];
 
 	if (o->n_words > 1)
 		return error_set(err, ERROR_USAGE,
 				 "'%s' is one word too many: put -- before the command: fumehood %s",
-				 text_escape_into(shown, sizeof shown, o->words[1], strlen(o->words[1])),
-				 cli->command->usage);
+				 SHOWN(64, o->words[1]), cli->command->usage);
 	if (!may_lack && !(o->rest && *o->rest))
 		return error_set(err, ERROR_USAGE, "there is no command: put -- before it: fumehood %s",
 				 cli->command->usage);

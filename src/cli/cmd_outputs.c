@@ -67,12 +67,11 @@ static int outputs_main(struct cli *cli, struct error *err)
 static const struct output *find_output(const struct attempt *a, const char *path, struct error *err)
 {
 	const struct output *found = manifest_find(&a->manifest, path);
-	char shown[256];
 
 	if (found)
 		return found;
 	error_set(err, ERROR_NOT_FOUND, "%s attempt %d has no output '%s': fumehood outputs %s lists them",
-		  a->id, a->number, text_escape_into(shown, sizeof shown, path, strlen(path)), a->id);
+		  a->id, a->number, SHOWN(256, path), a->id);
 	return NULL;
 }
 

@@ -81,13 +81,11 @@ static int parse_array(struct submit_words *s, struct error *err)
 
 static int check_submitter(const char *name, struct error *err)
 {
-	char shown[64];
-
 	if (*name && strlen(name) <= SUBMITTER_MAX && utf8_valid(name, strlen(name)) && !strchr(name, '\n'))
 		return 0;
 	return error_set(err, ERROR_USAGE,
 			 "submitter '%s' makes no sense: give a name of 1 to %d bytes in UTF-8",
-			 text_escape_into(shown, sizeof shown, name, strlen(name)), SUBMITTER_MAX);
+			 SHOWN(64, name), SUBMITTER_MAX);
 }
 
 static int check_combination(const struct submit_words *s, struct error *err)

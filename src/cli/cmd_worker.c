@@ -65,13 +65,11 @@ static void on_say(void *arg, const char *line)
 
 static int read_lease(const char *text, uint64_t *ret, struct error *err)
 {
-	char shown[64];
-
 	if (!text)
 		return 0;
 	if (duration_parse(text, ret) < 0 || *ret < QUEUE_LEASE_MIN_NS || *ret > QUEUE_LEASE_MAX_NS)
 		return error_set(err, ERROR_USAGE, "--lease wants a time from 1s to 1h, not '%s'",
-				 text_escape_into(shown, sizeof shown, text, strlen(text)));
+				 SHOWN(64, text));
 	return 0;
 }
 

@@ -29,7 +29,6 @@ static int resolve(const struct asked_holding *h, struct process_id *ret_owner, 
 		   struct error *err)
 {
 	pid_t pid = h->owner ? h->owner : getppid();
-	char shown[64];
 	uint64_t ns;
 
 	*ret_until = 0;
@@ -38,9 +37,8 @@ static int resolve(const struct asked_holding *h, struct process_id *ret_owner, 
 				 "--for and --owner do not go together: it is held by one or the other");
 	if (h->duration) {
 		if (duration_parse(h->duration, &ns) < 0 || ns == 0 || ns > INT64_MAX / 2)
-			return error_set(
-				err, ERROR_USAGE, "--for wants a time such as 24h, not '%s'",
-				text_escape_into(shown, sizeof shown, h->duration, strlen(h->duration)));
+			return error_set(err, ERROR_USAGE, "--for wants a time such as 24h, not '%s'",
+					 SHOWN(64, h->duration));
 		*ret_until = clock_utc() + (int64_t)ns;
 		return 0;
 	}

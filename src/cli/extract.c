@@ -82,10 +82,8 @@ static int write_whole(int dirfd, const char *name, bool force, struct ledger *l
 		return fail(err, errno, "create a file for", name);
 	r = ledger_copy_output(ledger, o, fd, err);
 	if (r == 0 && renameat2(dirfd, temporary, dirfd, name, force ? 0 : RENAME_NOREPLACE) < 0) {
-		char shown[512];
-
 		r = errno == EEXIST ? error_set(err, ERROR_REFUSED, "'%s' exists: --force overwrites it",
-						text_escape_into(shown, sizeof shown, name, strlen(name)))
+						SHOWN(512, name))
 				    : fail(err, errno, "write", name);
 	}
 	if (r < 0)

@@ -146,12 +146,10 @@ static int takes_value(const struct options *o, const char *name)
 
 static int set_number(const struct option_row *row, const char *value, struct error *err)
 {
-	char shown[SHOWN_ROOM];
-
 	if (int_parse(value, 1, INT_MAX, row->value) == 0)
 		return 0;
 	return error_set(err, ERROR_USAGE, "%s wants a number from 1 on, not '%s'", row->name,
-			 text_escape_into(shown, sizeof shown, value, strlen(value)));
+			 SHOWN(SHOWN_ROOM, value));
 }
 
 static int apply(const struct options *o, const char *name, const char *value, struct error *err)

@@ -69,11 +69,10 @@ FH_PUBLIC int fh_load(fh_hood *hood, const char *id, int attempt, fh_result **re
 static int copy_output(const struct attempt *a, const char *path, struct ledger *l, int fd, struct error *err)
 {
 	const struct output *o = manifest_find(&a->manifest, path);
-	char shown[256];
 
 	return o ? ledger_copy_output(l, o, fd, err)
 		 : error_set(err, ERROR_NOT_FOUND, "%s attempt %d has no output '%s'", a->id, a->number,
-			     text_escape_into(shown, sizeof shown, path, strlen(path)));
+			     SHOWN(256, path));
 }
 
 FH_PUBLIC int fh_get(fh_hood *hood, const char *id, int attempt, const char *path, int fd, fh_error *err)

@@ -252,13 +252,10 @@ FH_PUBLIC int fh_retry(fh_hood *hood, const char *id, fh_error *err)
 
 static int read_lease(const char *text, uint64_t *ret, struct error *err)
 {
-	char shown[64];
-
 	if (!text ||
 	    (duration_parse(text, ret) == 0 && *ret >= QUEUE_LEASE_MIN_NS && *ret <= QUEUE_LEASE_MAX_NS))
 		return 0;
-	return error_set(err, ERROR_USAGE, "a lease is a time from 1s to 1h, not '%s'",
-			 text_escape_into(shown, sizeof shown, text, strlen(text)));
+	return error_set(err, ERROR_USAGE, "a lease is a time from 1s to 1h, not '%s'", SHOWN(64, text));
 }
 
 /* The worker opens hoods of its own: this call's is not lent from the pool for long. */

@@ -62,19 +62,17 @@ static int set_flag(struct request *r, const char *name, const char *option, con
 
 static int set_submitter(char **field, const char *name, struct error *err)
 {
-	char shown[64];
-
 	if (*name && strlen(name) < SUBMITTER_ROOM && utf8_valid(name, strlen(name)) && !strchr(name, '\n'))
 		return set_text(field, name, err);
 	return error_set(err, ERROR_USAGE,
 			 "submitter '%s' makes no sense: give a name of 1 to %d bytes in UTF-8",
-			 text_escape_into(shown, sizeof shown, name, strlen(name)), SUBMITTER_ROOM - 1);
+			 SHOWN(64, name), SUBMITTER_ROOM - 1);
 }
 
 static int set(fh_request *request, const char *name, const char *value, struct error *err)
 {
 	struct request *r = &request->request;
-	char key[64], option[80], shown[64];
+	char key[64], option[80];
 	int limit, wants;
 
 	if (strlen(name) >= sizeof key - 2)
@@ -102,8 +100,7 @@ static int set(fh_request *request, const char *name, const char *value, struct 
 		return set_limit(r, limit, value, err);
 	if (wants > 0)
 		return request_option(r, option, value, err);
-	return error_set(err, ERROR_USAGE, "there is no option '%s'",
-			 text_escape_into(shown, sizeof shown, name, strlen(name)));
+	return error_set(err, ERROR_USAGE, "there is no option '%s'", SHOWN(64, name));
 }
 
 static int request_end(int r, struct error *why, fh_error *err)

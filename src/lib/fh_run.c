@@ -468,15 +468,13 @@ FH_PUBLIC int fh_run_open_output(fh_run *run, const char *path, fh_error *err)
 {
 	struct error why = {.stage = "collect"};
 	const struct output *o;
-	char shown[256];
 	int r = lock_decided(run, err), fd;
 
 	if (r < 0)
 		return r;
 	o = manifest_find(&run->result->attempt.manifest, path);
 	fd = o ? hood_story_open(run->story, o, &why)
-	       : error_set(&why, ERROR_NOT_FOUND, "%s has no output '%s'", run->id,
-			   text_escape_into(shown, sizeof shown, path, strlen(path)));
+	       : error_set(&why, ERROR_NOT_FOUND, "%s has no output '%s'", run->id, SHOWN(256, path));
 	pthread_mutex_unlock(&run->lock);
 	return fd < 0 ? fail(err, &why) : fd;
 }

@@ -213,10 +213,7 @@ int attempt_read_line(struct attempt *a, struct attempt_lines *l, const char *li
 	json_auto_t *json = json_loadb(line, size, JSON_REJECT_DUPLICATES, &where);
 
 	if (!json) {
-		char shown[200];
-
-		return error_set(err, ERROR_SYSTEM, "a line is damaged: %s",
-				 text_escape_into(shown, sizeof shown, where.text, strlen(where.text)));
+		return error_set(err, ERROR_SYSTEM, "a line is damaged: %s", SHOWN(200, where.text));
 	}
 	if (!l->head)
 		return read_head(a, l, json, err);

@@ -15,13 +15,12 @@ int shape_amount(const struct node *n, const char *file, const char *name,
 {
 	const char *word = node_read_word(n, file, name, err);
 	uint64_t value = LIMIT_NONE;
-	char shown[64];
 
 	if (!word)
 		return -EINVAL;
 	if (strcmp(word, "none") != 0 && parse(word, &value) < 0)
 		return node_error(n, file, err, "%s '%s' makes no sense: write it like %s, or 'none'", name,
-				  text_escape_into(shown, sizeof shown, word, strlen(word)), example);
+				  SHOWN(64, word), example);
 	if (ret)
 		*ret = value;
 	return 0;
@@ -30,7 +29,6 @@ int shape_amount(const struct node *n, const char *file, const char *name,
 int shape_count(const struct node *n, const char *file, const char *name, void *ret, struct error *err)
 {
 	const char *word = node_read_word(n, file, name, err);
-	char shown[64];
 
 	if (!word)
 		return -EINVAL;
@@ -41,7 +39,7 @@ int shape_count(const struct node *n, const char *file, const char *name, void *
 	if (int_parse(word, 1, COUNT_MAX, ret) == 0)
 		return 0;
 	return node_error(n, file, err, "%s '%s' makes no sense: write a number from 1 to %d, or 'none'",
-			  name, text_escape_into(shown, sizeof shown, word, strlen(word)), COUNT_MAX);
+			  name, SHOWN(64, word), COUNT_MAX);
 }
 
 static int shape_text(const struct node *n, const char *file, const char *name, void *to UNUSED,

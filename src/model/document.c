@@ -44,8 +44,6 @@ static int next_event(struct yaml_reader *r, yaml_event_t *ret)
 
 static int check_key(const struct yaml_reader *r, const struct node *map, const struct node *key)
 {
-	char shown[128];
-
 	if (key->kind != NODE_SCALAR)
 		return node_error(key, r->file, r->err, "a key must be a word");
 	if (map->count >= DOCUMENT_KEYS_MAX)
@@ -53,8 +51,7 @@ static int check_key(const struct yaml_reader *r, const struct node *map, const 
 	for (size_t i = 0; i < map->count; i++)
 		if (strcmp(map->keys[i].text, key->text) == 0)
 			return node_error(key, r->file, r->err, "key '%s' is given twice, first in line %u",
-					  text_escape_into(shown, sizeof shown, key->text, strlen(key->text)),
-					  map->keys[i].line);
+					  SHOWN(128, key->text), map->keys[i].line);
 	return 0;
 }
 

@@ -208,11 +208,10 @@ static int pair_append(const struct field *f, struct request *r, const char *fro
 static int pair_parse(const struct field *f, struct request *r, const char *text, struct error *err)
 {
 	const char *at = f->kind == FIELD_QUERIES ? strchr(text, '=') : strrchr(text, ':');
-	char shown[128];
 
 	if (!at && f->kind == FIELD_QUERIES)
 		return error_set(err, ERROR_USAGE, "query '%s' makes no sense: write NAME=SQL",
-				 text_escape_into(shown, sizeof shown, text, strlen(text)));
+				 SHOWN(128, text));
 	if (pair_append(f, r, text, at ? (size_t)(at - text) : strlen(text), at && at[1] ? at + 1 : NULL) < 0)
 		return error_memory(err);
 	return 0;
@@ -221,7 +220,6 @@ static int pair_parse(const struct field *f, struct request *r, const char *text
 static int choice_parse(const struct field *f, struct request *r, const char *text, struct error *err)
 {
 	_cleanup_buffer_ struct buffer known = {0};
-	char shown[64];
 
 	for (unsigned i = 0; f->choices[i]; i++) {
 		if (!*f->choices[i])
@@ -234,18 +232,15 @@ static int choice_parse(const struct field *f, struct request *r, const char *te
 	}
 	if (buffer_check(&known, err) < 0)
 		return -ENOMEM;
-	return error_set(err, ERROR_USAGE, "%s '%s' is not one of %s", f->key,
-			 text_escape_into(shown, sizeof shown, text, strlen(text)), known.data);
+	return error_set(err, ERROR_USAGE, "%s '%s' is not one of %s", f->key, SHOWN(64, text), known.data);
 }
 
 static int number_parse(const struct field *f, struct request *r, const char *text, struct error *err)
 {
-	char shown[64];
-
 	if (*text != ' ' && int_parse(text, f->min, f->max, FIELD_AT(int, f, r)) == 0)
 		return 0;
 	return error_set(err, ERROR_USAGE, "%s '%s' makes no sense: write a whole number from %d to %d",
-			 f->key, text_escape_into(shown, sizeof shown, text, strlen(text)), f->min, f->max);
+			 f->key, SHOWN(64, text), f->min, f->max);
 }
 
 bool field_takes_verdict(enum verdict v)

@@ -115,10 +115,7 @@ enum scalar_type node_scalar_type(const struct node *n)
 
 int node_unknown_key(const struct node *key, const char *file, const char *where, struct error *err)
 {
-	char shown[128];
-
-	return node_error(key, file, err, "unknown key '%s' in %s",
-			  text_escape_into(shown, sizeof shown, key->text, strlen(key->text)), where);
+	return node_error(key, file, err, "unknown key '%s' in %s", SHOWN(128, key->text), where);
 }
 
 int node_read_keys(const struct node *map, const char *file, const char *name, const struct node_key *keys,
@@ -159,7 +156,6 @@ static int read_b64(const struct node *n, const char *file, const char *name, ch
 
 int node_read_text(const struct node *n, const char *file, const char *name, char **ret, struct error *err)
 {
-	char shown[64];
 	char *text;
 
 	if (n->kind == NODE_MAP && n->count == 1 && strcmp(n->keys[0].text, "b64") == 0)
@@ -171,7 +167,7 @@ int node_read_text(const struct node *n, const char *file, const char *name, cha
 		return node_error(n, file, err, "%s has no value", name);
 	if (node_scalar_type(n) != SCALAR_TEXT)
 		return node_error(n, file, err, "%s must be text: write \"%s\" in quotes", name,
-				  text_escape_into(shown, sizeof shown, n->text, strlen(n->text)));
+				  SHOWN(64, n->text));
 	text = strdup(n->text);
 	if (!text)
 		return error_memory(err);

@@ -6,13 +6,6 @@
 
 #include "file.h"
 
-enum { SHOWN_SIZE = 256 };
-
-static const char *shown(char out[SHOWN_SIZE], const char *text)
-{
-	return text_escape_into(out, SHOWN_SIZE, text, strlen(text));
-}
-
 static bool is_name(const char *text, size_t size)
 {
 	for (size_t i = 0; i < size; i++) {
@@ -43,64 +36,54 @@ static int check_command(char *const *command, struct error *err)
 
 static int check_env(char *const *env, struct error *err)
 {
-	char text[SHOWN_SIZE];
-
 	for (size_t i = 0; env && env[i]; i++)
 		if (!is_name(env[i], strcspn(env[i], "=")))
 			return error_set(
 				err, ERROR_USAGE,
 				"env '%s' makes no sense: write NAME=VALUE or NAME, with a NAME of letters, digits and '_'",
-				shown(text, env[i]));
+				SHOWN(256, env[i]));
 	return 0;
 }
 
 /* A pattern stays beneath the workspace. */
 static int check_outputs(const char *what, char *const *globs, struct error *err)
 {
-	char text[SHOWN_SIZE];
-
 	for (size_t i = 0; globs && globs[i]; i++)
 		if (!globs[i][0] || globs[i][0] == '/' || path_has_dot_dot(globs[i]))
 			return error_set(
 				err, ERROR_USAGE,
 				"%s '%s' makes no sense: write a path below the workspace, without '..'",
-				what, shown(text, globs[i]));
+				what, SHOWN(256, globs[i]));
 	return 0;
 }
 
 static int check_ro(const struct pair *p, struct error *err)
 {
-	char text[SHOWN_SIZE];
-
 	if (!p->to || (p->to[0] == '/' && p->to[1] && !path_has_dot_dot(p->to) && !strchr(p->to, ':')))
 		return 0;
 	return error_set(err, ERROR_USAGE,
 			 "ro cannot appear at '%s': give an absolute path without '..' and ':'",
-			 shown(text, p->to));
+			 SHOWN(256, p->to));
 }
 
 static int check_input(const struct pair *p, struct error *err)
 {
-	char text[SHOWN_SIZE];
-
 	if (!p->to || (p->to[0] != '/' && !path_has_dot_dot(p->to) && !strchr(p->to, ':')))
 		return 0;
 	return error_set(
 		err, ERROR_USAGE,
 		"input cannot be staged as '%s': give a path below the workspace, without '..' and ':'",
-		shown(text, p->to));
+		SHOWN(256, p->to));
 }
 
 static int check_query(const struct pair *p, struct error *err)
 {
-	char text[SHOWN_SIZE];
-
 	/* A file of the workspace: an id's letters are a file name's. */
 	if (id_check(p->from, NULL) < 0)
 		return error_set(
 			err, ERROR_USAGE,
 			"query name '%s' makes no sense: it is a file's name of letters, digits, '.', '_' and '-'",
-			shown(text, p->from));
+			SHOWN(256, p->from));
 	if (!p->to)
 		return error_set(err, ERROR_USAGE, "query '%s' has no SQL: write NAME=SQL", p->from);
 	return 0;

@@ -27,11 +27,8 @@ void row_tables_done(struct row_tables *t)
 
 static int wrong(const struct row_table *t, const char *what, const char *name, struct error *err)
 {
-	char a[128], b[128];
-
-	return error_set(err, ERROR_USAGE, "post_process.tables: '%s' %s '%s'",
-			 text_escape_into(a, sizeof a, t->name, strlen(t->name)), what,
-			 text_escape_into(b, sizeof b, name, strlen(name)));
+	return error_set(err, ERROR_USAGE, "post_process.tables: '%s' %s '%s'", SHOWN(128, t->name), what,
+			 SHOWN(128, name));
 }
 
 static struct row_column *column_named(const struct row_table *t, const char *name)

@@ -35,14 +35,13 @@ static bool is_live_state(const char *state)
 static int check_state(const char *state, struct error *err)
 {
 	enum verdict v;
-	char shown[64];
 
 	if (!state || is_live_state(state) || strcmp(state, "finished") == 0 || verdict_parse(state, &v) == 0)
 		return 0;
 	return error_set(
 		err, ERROR_USAGE,
 		"there is no state '%s': it is waiting, queued, running, pending, cancelled, held, dead, finished, or a verdict",
-		text_escape_into(shown, sizeof shown, state, strlen(state)));
+		SHOWN(64, state));
 }
 
 static bool wants(const struct view_listing *l, const char *state, const char *id)

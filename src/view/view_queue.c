@@ -37,7 +37,6 @@ int view_queue(struct hood *h, const struct view_filter *f, json_t **ret, struct
 	json_auto_t *rows = json_array();
 	struct ledger *ledger;
 	enum job_state wanted = JOB_STATES;
-	char shown[64];
 	int r;
 
 	if (!rows)
@@ -46,7 +45,7 @@ int view_queue(struct hood *h, const struct view_filter *f, json_t **ret, struct
 		return error_set(
 			err, ERROR_USAGE,
 			"there is no state '%s': it is waiting, queued, running, finished or cancelled",
-			text_escape_into(shown, sizeof shown, f->state, strlen(f->state)));
+			SHOWN(64, f->state));
 	r = hood_ledger(h, LEDGER_CREATE, &ledger, err);
 	if (r < 0)
 		return r;
