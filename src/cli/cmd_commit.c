@@ -91,7 +91,9 @@ static int commit_main(struct cli *cli, struct error *err)
 	if (r == 0)
 		r = cli_open(cli, CLI_HOOD, err);
 	if (r == 0)
-		r = hood_commit(cli->hood, cli->id, globs, result, again, &a, err);
+		r = hood_commit(cli->hood, cli->id,
+				&(struct commit_order){.outputs = globs, .result = result, .again = again},
+				&a, err);
 	return r < 0 ? r : print_commit(cli, &a, err);
 }
 

@@ -136,7 +136,7 @@ FH_PUBLIC int fh_commit(fh_hood *hood, const char *id, const char *const *output
 	if (r == 0 && result_json && !(order.result = json_read(result_json, &c.err)))
 		r = -EINVAL;
 	if (r == 0)
-		r = hood_commit_with(c.hood, id, &order, &result->attempt, &c.err);
+		r = hood_commit(c.hood, id, &order, &result->attempt, &c.err);
 	json_decref(order.result);
 	return call_end_result(&c, r, result, ret, err);
 }

@@ -109,16 +109,8 @@ static int holding_commit(struct holding *c, int fd, struct error *err)
 	return attempt_commit(c->ledger, a, fd, rows, err);
 }
 
-int hood_commit(struct hood *h, const char *id, char *const *outputs, json_t *result, bool again,
-		struct attempt *ret, struct error *err)
-{
-	struct commit_order o = {.outputs = outputs, .result = result, .again = again};
-
-	return hood_commit_with(h, id, &o, ret, err);
-}
-
-int hood_commit_with(struct hood *h, const char *id, const struct commit_order *o, struct attempt *ret,
-		     struct error *err)
+int hood_commit(struct hood *h, const char *id, const struct commit_order *o, struct attempt *ret,
+		struct error *err)
 {
 	struct holding c = {.hood = h, .order = o, .attempt = ret};
 	_cleanup_close_ int fd = -1;

@@ -98,11 +98,8 @@ int hood_workspace_cleanup(struct hood *h, const char *id, struct error *err);
 int hood_cancel(struct hood *h, const char *id, const char **ret_was, struct error *err);
 
 /* `commit ID`: collects from a held workspace (globs as for run, NULL: everything) and commits it as an attempt that
- * succeeded, with an optional result; the workspace stays held. The same content again is a new attempt only with
- * again. */
-int hood_commit(struct hood *h, const char *id, char *const *outputs, json_t *result, bool again,
-		struct attempt *ret, struct error *err);
-/* The same with rows for the site's tables, made by a function that has seen what was collected: one transaction. */
+ * succeeded, with an optional result, and with rows for the site's tables that a function makes which has seen what was
+ * collected: one transaction. The workspace stays held. The same content again is a new attempt only with again. */
 struct commit_order {
 	char *const *outputs;
 	json_t *result;
@@ -112,8 +109,8 @@ struct commit_order {
 	int (*rows)(void *arg, const struct attempt *a, int fd, char **ret_lines, size_t *ret_size,
 		    struct error *err);
 };
-int hood_commit_with(struct hood *h, const char *id, const struct commit_order *o, struct attempt *ret,
-		     struct error *err);
+int hood_commit(struct hood *h, const char *id, const struct commit_order *o, struct attempt *ret,
+		struct error *err);
 
 /* `post-process ID`: once more, from the ledger's outputs (command NULL: as before, else the site's). 0 with ret's verdict
  * succeeded or post_process_failed; *ret_posted false: its rows were there already. */
