@@ -223,7 +223,7 @@ int hood_doctor(struct hood *h, doctor_fn fn, void *arg, UNUSED struct error *er
 
 int hood_delegate(const char *user, char **ret_done, struct error *err)
 {
-	char done[CGROUP_DONE_ROOM], shown[128], *end;
+	char done[CGROUP_DONE_ROOM], *end;
 	const struct passwd *entry;
 	uid_t uid;
 	gid_t gid;
@@ -232,15 +232,14 @@ int hood_delegate(const char *user, char **ret_done, struct error *err)
 	if (geteuid() != 0)
 		return error_set(err, ERROR_REFUSED,
 				 "only root can delegate: run `sudo fumehood doctor --delegate %s`",
-				 text_escape_into(shown, sizeof shown, user, strlen(user)));
+				 SHOWN(128, user));
 	entry = getpwnam(user);
 	uid = gid = (uid_t)strtoul(user, &end, 10);
 	if (entry) {
 		uid = entry->pw_uid;
 		gid = entry->pw_gid;
 	} else if (!*user || *end || uid == 0) {
-		return error_set(err, ERROR_USAGE, "there is no user '%s' on this host",
-				 text_escape_into(shown, sizeof shown, user, strlen(user)));
+		return error_set(err, ERROR_USAGE, "there is no user '%s' on this host", SHOWN(128, user));
 	}
 	r = cgroup_delegate(uid, gid, done, err);
 	if (r < 0)

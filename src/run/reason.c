@@ -9,14 +9,13 @@
 /* Who was killed: the command itself, or others that it had started; the counter says how many in all. */
 static void reason_memory(const struct end *end, struct buffer *b)
 {
-	char limit[LIMIT_TEXT_SIZE], peak[LIMIT_TEXT_SIZE], shown[128];
+	char limit[LIMIT_TEXT_SIZE], peak[LIMIT_TEXT_SIZE];
 	const char *name = strrchr(end->plan->program, '/');
 	const struct usage *u = end->usage;
 	bool itself = end->evidence->signal == SIGKILL;
 	int64_t others = u->oom_kills - itself;
 
-	name = text_escape_into(shown, sizeof shown, name ? name + 1 : end->plan->program,
-				strlen(name ? name + 1 : end->plan->program));
+	name = SHOWN(128, name ? name + 1 : end->plan->program);
 	limit_format(LIMIT_MEMORY, end->plan->limits.value[LIMIT_MEMORY], limit);
 	if (u->memory_peak_bytes < 0)
 		buffer_printf(b, "the limit is %s; ", limit);
@@ -59,13 +58,10 @@ static void reason_failed(const struct end *end, struct buffer *b)
 {
 	const struct evidence *e = end->evidence;
 	const char *program = end->plan->program;
-	char shown[256];
 
 	if (e->exec_errno)
 		buffer_printf(
-			b, "cannot execute '%s': %s%s",
-			text_escape_into(shown, sizeof shown, program, strlen(program)),
-			strerror(e->exec_errno),
+			b, "cannot execute '%s': %s%s", SHOWN(256, program), strerror(e->exec_errno),
 			e->exec_errno == ENOENT
 				? " (it, or the interpreter that it names, is not there; --ro shows more)"
 				: "");

@@ -140,7 +140,6 @@ static int find_user(struct hood *h, const struct job *job, struct rights *ret, 
 int rights_find(struct hood *h, const struct job *job, const struct request *request, struct rights *ret,
 		struct error *err)
 {
-	char shown[SHOWN_SIZE];
 	int r;
 
 	if (!job)
@@ -148,9 +147,7 @@ int rights_find(struct hood *h, const struct job *job, const struct request *req
 	if (!request->id || strcmp(request->id, job->id) != 0)
 		return error_set(err, ERROR_REFUSED,
 				 "the request of '%s' in the queue is another analysis's: it names '%s'",
-				 job->id,
-				 text_escape_into(shown, sizeof shown, request->id ? request->id : "",
-						  strlen(request->id ? request->id : "")));
+				 job->id, SHOWN(SHOWN_SIZE, request->id ? request->id : ""));
 	ret->is_queued = true;
 	ret->owner = strdup(job->owner ? job->owner : "");
 	if (!ret->owner)
@@ -167,7 +164,7 @@ int rights_find(struct hood *h, const struct job *job, const struct request *req
 		snprintf(
 			ret->why, sizeof ret->why,
 			"'%s' is the local user %u, and only a worker that is root can act for other users than its own",
-			text_escape_into(shown, sizeof shown, ret->owner, strlen(ret->owner)), ret->who.uid);
+			SHOWN(SHOWN_SIZE, ret->owner), ret->who.uid);
 	}
 	identity_done(&ret->who);
 	return geteuid() == 0 ? identity_nobody(&ret->who, err) : identity_of(geteuid(), &ret->who, err);
@@ -387,7 +384,6 @@ static int apply_bound(struct hood *h, struct rights *rights, struct request *r,
 
 int rights_apply(struct hood *h, struct rights *rights, struct request *r, struct error *err)
 {
-	char shown[SHOWN_SIZE];
 	int e;
 
 	if (!rights->is_queued)
@@ -398,7 +394,7 @@ int rights_apply(struct hood *h, struct rights *rights, struct request *r, struc
 			err, ERROR_REFUSED,
 			"a queued analysis cannot stage '%s' from the worker's host: what is staged must be in the "
 			"ledger, where `fumehood submit` puts it",
-			text_escape_into(shown, sizeof shown, r->inputs[0].from, strlen(r->inputs[0].from)));
+			SHOWN(SHOWN_SIZE, r->inputs[0].from));
 	if (!r->directory && !(r->directory = strdup("/")))
 		return error_memory(err);
 	e = choose_post(h, rights, r, err);

@@ -64,13 +64,10 @@ static int add(struct plan *plan, const char *source, const char *as, const stru
 
 static int refuse_link(const char *path, struct error *err)
 {
-	char shown[512];
-
-	text_escape_into(shown, sizeof shown, path, strlen(path));
 	return error_set(
 		err, ERROR_REFUSED,
 		"'%s' is a symbolic link, and links are not staged: name the file that it leads to, with --input FILE:NAME",
-		shown);
+		SHOWN(512, path));
 }
 
 static int add_entry(struct plan *plan, int dirfd, const char *name, const char *path, const char *as,

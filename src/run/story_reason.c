@@ -9,15 +9,12 @@
 
 static void list_some(struct buffer *b, char *const *list, size_t most)
 {
-	char shown[128];
-
 	for (size_t i = 0; list && list[i]; i++) {
 		if (i == most) {
 			buffer_puts(b, ", …");
 			return;
 		}
-		buffer_printf(b, "%s'%s'", i ? ", " : "",
-			      text_escape_into(shown, sizeof shown, list[i], strlen(list[i])));
+		buffer_printf(b, "%s'%s'", i ? ", " : "", SHOWN(128, list[i]));
 	}
 }
 
@@ -35,14 +32,12 @@ static void reason_missing(const struct story *s, struct buffer *b)
 {
 	const struct manifest *m = &s->attempt->manifest;
 	size_t said = 0, rest = 0;
-	char shown[128];
 
 	for (char **pattern = m->missing; pattern && *pattern; pattern++) {
 		const struct rejected_output *o = rejected_as(m, *pattern);
 
 		if (o && said++ < 5)
-			buffer_printf(b, "%s'%s' was rejected: %s", said > 1 ? "; " : "",
-				      text_escape_into(shown, sizeof shown, o->path, strlen(o->path)),
+			buffer_printf(b, "%s'%s' was rejected: %s", said > 1 ? "; " : "", SHOWN(128, o->path),
 				      o->reason);
 	}
 	for (char **pattern = m->missing; pattern && *pattern; pattern++) {
@@ -56,7 +51,7 @@ static void reason_missing(const struct story *s, struct buffer *b)
 			      rest > 1 ? ", "
 			      : said   ? "; no output matches "
 				       : "no output matches ",
-			      text_escape_into(shown, sizeof shown, *pattern, strlen(*pattern)));
+			      SHOWN(128, *pattern));
 	}
 	if (rest == 0)
 		return;

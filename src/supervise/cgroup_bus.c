@@ -108,13 +108,11 @@ static int bus_call(struct bus *b, sd_bus_message *message, const char *method, 
 {
 	sd_bus_error said = SD_BUS_ERROR_NULL;
 	int r = b->sd_bus_call(b->connection, message, BUS_TIMEOUT_MS * 1000ULL, &said, reply);
-	char shown[256];
 
 	b->sd_bus_message_unref(message);
 	b->no_unit = said.name && strcmp(said.name, NO_SUCH_UNIT) == 0;
 	if (r < 0 && said.message)
-		r = error_set(err, ERROR_REFUSED, "systemd refuses %s: %s", method,
-			      text_escape_into(shown, sizeof shown, said.message, strlen(said.message)));
+		r = error_set(err, ERROR_REFUSED, "systemd refuses %s: %s", method, SHOWN(256, said.message));
 	else if (r < 0)
 		r = error_system(err, -r, "systemd does not answer to %s", method);
 	b->sd_bus_error_free(&said);

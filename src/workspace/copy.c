@@ -19,10 +19,7 @@ struct copying {
 
 static int fail(struct copying *c, int errnum, const char *name)
 {
-	char shown[300];
-
-	return error_system(c->err, errnum, "cannot copy '%s' to the kept workspace",
-			    text_escape_into(shown, sizeof shown, name, strlen(name)));
+	return error_system(c->err, errnum, "cannot copy '%s' to the kept workspace", SHOWN(300, name));
 }
 
 /* The bytes from start to end, by the kernel where it can. */

@@ -57,11 +57,8 @@ static void removal_done(struct removal *r)
 
 static void note(struct removal *r, int errnum, const char *name)
 {
-	char shown[300];
-
 	if (r->result == 0)
-		r->result = error_system(r->err, errnum, "cannot remove '%s'",
-					 text_escape_into(shown, sizeof shown, name, strlen(name)));
+		r->result = error_system(r->err, errnum, "cannot remove '%s'", SHOWN(300, name));
 }
 
 int tree_open_directory(int dirfd, const char *name)
