@@ -290,10 +290,14 @@ static int remove_name(int dirfd, const char *name, const char *shown, struct er
 		return 0;
 	if (fd < 0)
 		return error_system(err, -fd, "cannot open directory '%s' to remove it", shown);
-	r = tree_empty(fd, err);
-	if (r < 0)
-		return error_prefix(err, r, "cannot empty '%s'", shown);
-	r = unlink_any(dirfd, name, true);
+	/* Who had it open before it got this name may put something there: a lock, to find out that it is not the one. */
+	for (int pass = 0; (r == -ENOTEMPTY || r == -EEXIST) && pass < PASSES; pass++) {
+		int e = tree_empty(fd, err);
+
+		if (e < 0)
+			return error_prefix(err, e, "cannot empty '%s'", shown);
+		r = unlink_any(dirfd, name, true);
+	}
 	return r < 0 ? error_system(err, -r, "cannot remove '%s'", shown) : 0;
 }
 

@@ -3,7 +3,7 @@
 #include <dirent.h>
 #include <linux/fs.h>
 #include <pthread.h>
-#include <sched.h>
+#include <poll.h>
 #include <sys/ioctl.h>
 #include <sys/mount.h>
 #include <sys/resource.h>
@@ -68,6 +68,44 @@ static void test_removing_what_is_missing_is_fine(void **state)
 	place_open(&p);
 	assert_int_equal(tree_remove(p.fd, "nothing", &err), 0);
 	assert_int_equal(tree_empty(p.fd, &err), 0);
+	place_close(&p);
+}
+
+/* As one that opens a folder's lock, not knowing yet that the folder was set aside; twenty times, or until it is gone. */
+static void fill_again_and_again(int fd)
+{
+	int lock = 0;
+
+	for (int i = 0; i < 20 && lock >= 0; i++) {
+		lock = openat(fd, "lock", O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+		close(lock);
+		poll(NULL, 0, 0);
+	}
+	_exit(0);
+}
+
+static void test_what_is_filled_meanwhile_is_removed(void **state)
+{
+	struct error err = ERROR_INIT;
+	struct place p;
+
+	(void)state;
+	place_open(&p);
+	for (int i = 0; i < 200; i++) {
+		int fd, status;
+		pid_t pid;
+
+		put_dir(p.fd, "dir");
+		put_file(p.fd, "dir/x", "x");
+		fd = openat(p.fd, "dir", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+		pid = fork();
+		assert_true(fd >= 0 && pid >= 0);
+		if (pid == 0)
+			fill_again_and_again(fd);
+		assert_int_equal(tree_remove(p.fd, "dir", &err), 0);
+		assert_int_equal(waitpid(pid, &status, 0), pid);
+		close(fd);
+	}
 	place_close(&p);
 }
 
@@ -702,6 +740,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_removing_what_is_missing_is_fine),
+		cmocka_unit_test(test_what_is_filled_meanwhile_is_removed),
 		cmocka_unit_test(test_whatever_it_is_it_is_removed),
 		cmocka_unit_test(test_no_link_is_followed),
 		cmocka_unit_test(test_names_of_any_bytes_are_removed),

@@ -536,8 +536,10 @@ static int contend(void *arg)
 			return 2;
 		close(fd);
 		unlinkat(b->place.fd, "only-one", 0);
-		if (workspace_remove(&w, &err) < 0)
+		if (workspace_remove(&w, &err) < 0) {
+			fprintf(stderr, "%s\n", err.message);
 			return 3;
+		}
 		workspace_close(&w);
 		won++;
 	}
