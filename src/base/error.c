@@ -117,20 +117,9 @@ int error_memory(struct error *err)
 	return -ENOMEM;
 }
 
-bool error_is_passing(const struct error *err)
+bool errno_is_passing(int errnum)
 {
-	if (err->is_here)
-		return true;
-	switch (error_kind_shown(err->kind)) {
-	case ERROR_BUSY:
-	case ERROR_LEDGER:
-		return true;
-	case ERROR_SYSTEM:
-		break;
-	default:
-		return false;
-	}
-	switch (err->errnum) {
+	switch (errnum) {
 	case ENOSPC:
 	case EDQUOT:
 	case EROFS:
@@ -142,6 +131,21 @@ bool error_is_passing(const struct error *err)
 	case ESTALE:
 	case ETIMEDOUT:
 		return true;
+	default:
+		return false;
+	}
+}
+
+bool error_is_passing(const struct error *err)
+{
+	if (err->is_here)
+		return true;
+	switch (error_kind_shown(err->kind)) {
+	case ERROR_BUSY:
+	case ERROR_LEDGER:
+		return true;
+	case ERROR_SYSTEM:
+		return errno_is_passing(err->errnum);
 	default:
 		return false;
 	}

@@ -70,6 +70,8 @@ int error_damaged(struct error *err, int r);
 /* Is it of this moment or of this host: marked so, somebody else's now, a full disk, too many files, a ledger that does not
  * answer? Then it may be tried again, here or elsewhere, and says nothing about what was asked. */
 bool error_is_passing(const struct error *err);
+/* The same of a system call's answer: a disk, memory or a table that is full, or a device that fails. */
+bool errno_is_passing(int errnum);
 
 /* Out of memory is an ordinary failure as well, and what builds something tells it once, at the end: see buffer.h.
  * Returns -ENOMEM. */

@@ -192,9 +192,12 @@ static int layer_note(const struct report *r, struct receipt *receipt)
 static int start_failed(const struct report *r, struct error *err)
 {
 	char shown[sizeof r->text * 4 + 1];
+	int e;
 
 	text_escape_into(shown, sizeof shown, r->text, strlen(r->text));
-	return error_set(err, ERROR_REFUSED, "the hood cannot be closed: %s: %s", shown, strerror(r->errnum));
+	e = error_set(err, ERROR_REFUSED, "the hood cannot be closed: %s: %s", shown, strerror(r->errnum));
+	/* What is shown read-only stays so: that is no matter of time. */
+	return errno_is_passing(r->errnum) && r->errnum != EROFS ? error_here(err, e) : e;
 }
 
 /* Answers init's questions until the command runs. 0: it runs or could not be executed. */

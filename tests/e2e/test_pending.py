@@ -194,8 +194,8 @@ POST = '''post_process:
 '''
 
 
-@pytest.mark.parametrize('full', ['tmp', 'state'])
-def test_a_post_process_that_has_no_room_runs_later(hood, disks, full):
+def site_with_rows(hood, disks):
+    """A site whose post-process makes one row."""
     d = disks(ledger=8, objects=8, state=8, tmp=8)
     hood.write(hood.home / 'config/fumehood/config.yaml', POST)
     hood.write(hood.home / 'config/fumehood/rows.jsonl', '{"table": "scores", "row": {"n": 1}}\n')
@@ -203,6 +203,12 @@ def test_a_post_process_that_has_no_room_runs_later(hood, disks, full):
     d.inside('sqlite3', d.places['ledger'] / 'ledger.db', 'CREATE TABLE scores(n integer, analysis_id text)')
     if hood.who.uid:
         d.inside('chown', '-R', f'{hood.who.uid}:{hood.who.uid}', d.places['ledger'])
+    return d
+
+
+@pytest.mark.parametrize('full', ['tmp', 'state'])
+def test_a_post_process_that_has_no_room_runs_later(hood, disks, full):
+    d = site_with_rows(hood, disks)
     process, id = begin(hood)
     d.fill(full)
     status, err = finish(process)
@@ -212,6 +218,28 @@ def test_a_post_process_that_has_no_room_runs_later(hood, disks, full):
     is_whole(hood, id)
     assert shown(hood, id)['rows'] == 1
     assert d.left() == []
+
+
+def test_a_post_process_that_has_no_inode_runs_later(hood, disks):
+    d = site_with_rows(hood, disks)
+
+    def inodes(n):
+        d.inside('mount', '-o', f'remount,nr_inodes={n}', '/tmp')
+
+    seen = set()
+    for more in range(10):  # one of them is missing in turn to everything that the post-process is given
+        process, id = begin(hood)
+        now = os.statvfs(d.path('tmp'))
+        inodes(now.f_files - now.f_ffree + more)
+        status, err = finish(process)
+        inodes(10000)
+        seen.add(status)
+        if status:
+            assert status == 125 and 'pending' in err, (more, err)
+            hood.succeed('gc')
+        is_whole(hood, id)
+        assert shown(hood, id)['rows'] == 1
+    assert seen == {0, 125} and d.left() == []
 
 
 def test_what_was_printed_while_the_state_was_full_is_counted_and_no_failure(hood, disks):

@@ -31,12 +31,18 @@ long open_inside(const char *path, uint64_t flags)
 			RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS | RESOLVE_NO_MAGICLINKS);
 }
 
+/* A disk that is full is a reason to wait, and must not be told as something that is missing. */
+static int is_full(long r)
+{
+	return r == -ENOSPC || r == -EDQUOT || r == -ENOMEM;
+}
+
 /* One directory after the other, each opened without following a link: what lies in an input or in a workspace may be
  * one, and leads to the host as long as its root is ours. */
 static void directories_walk(const char *path)
 {
 	char name[256];
-	long at = SYS3(__NR_fcntl, root, F_DUPFD_CLOEXEC, 64), next;
+	long at = SYS3(__NR_fcntl, root, F_DUPFD_CLOEXEC, 64), next, made;
 	const char *rest = path;
 
 	while (at >= 0 && *rest) {
@@ -53,11 +59,11 @@ static void directories_walk(const char *path)
 		rest += n;
 		if (n == 0)
 			break;
-		SYS3(__NR_mkdirat, at, name, 0755);
+		made = SYS3(__NR_mkdirat, at, name, 0755);
 		next = open_how((int)at, name, O_PATH | O_DIRECTORY,
 				RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS | RESOLVE_NO_MAGICLINKS);
 		SYS1(__NR_close, at);
-		at = next;
+		at = next < 0 && is_full(made) ? made : next;
 	}
 	if (at < 0)
 		fail("make a directory for", path, at);
@@ -149,6 +155,8 @@ int is_directory(int fd)
 /* A mount point of the source's own kind. */
 void target_make(const char *target, int source)
 {
+	long made;
+
 	if (source < 0 || is_directory(source)) {
 		directories_make(target, 1);
 		return;
@@ -156,5 +164,7 @@ void target_make(const char *target, int source)
 	directories_make(target, 0);
 	while (*target == '/')
 		target++;
-	SYS4(__NR_mknodat, root, target, S_IFREG | 0644, 0);
+	made = SYS4(__NR_mknodat, root, target, S_IFREG | 0644, 0);
+	if (is_full(made))
+		fail("make the mount point", target, made);
 }
