@@ -1,17 +1,29 @@
 #include "array.h"
 
+#include <malloc.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 
-void *array_grow(void *list, size_t count, size_t size)
+static size_t room_for(size_t count)
 {
 	size_t room = 1;
-	char *grown;
 
-	while (room <= count)
-		room = room > SIZE_MAX / 2 ? count + 1 : room * 2;
-	grown = reallocarray(list, room, size);
+	while (room < count)
+		room = room > SIZE_MAX / 2 ? count : room * 2;
+	return room;
+}
+
+void *array_grow(void *list, size_t count, size_t size)
+{
+	size_t room = room_for(count + 1), bytes;
+	char *grown = list;
+
+	if (__builtin_mul_overflow(room, size, &bytes))
+		return NULL;
+	/* Mostly there is room. What somebody else has allocated need not have it. */
+	if (!list || room != room_for(count) || malloc_usable_size(list) < bytes)
+		grown = realloc(list, bytes);
 	if (grown)
 		memset(grown + count * size, 0, size);
 	return grown;
