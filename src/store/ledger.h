@@ -45,7 +45,8 @@ int ledger_has_roles(struct ledger *l, bool *ret, struct error *err);
 char *ledger_url_redacted(const char *url);
 /* Do they name the same ledger, whoever connects? 1, 0, -ENOMEM. */
 int ledger_url_same(const char *a, const char *b);
-/* What a user wrote: another scheme, or libpq's words with '=', would else become the name of a file. */
+/* What a user wrote: another scheme, or a connection string, would else become the name of a file, with the password in it.
+ * ERROR_USAGE says the right form, and nothing that may be a password. */
 int ledger_url_check(const char *url, struct error *err);
 
 /* Where its large contents are to be, "postgresql" or a directory, newly allocated; and how large one may be (UINT64_MAX: no

@@ -514,8 +514,9 @@ char *ledger_url_redacted(const char *url)
 {
 	_cleanup_buffer_ struct buffer b = {0};
 
+	/* What is refused may have a password anywhere. */
 	if (!is_postgres(url))
-		return strdup(url);
+		return strdup(ledger_url_check(url, NULL) < 0 ? "…" : url);
 	return (is_plain(strstr(url, "://") + 3) ? redact_plain : redact_odd)(url, &b) == 0 ? buffer_take(&b)
 											    : NULL;
 }
@@ -560,31 +561,83 @@ int ledger_url_same(const char *a, const char *b)
 	return x.size == y.size && (x.size == 0 || memcmp(x.data, y.data, x.size) == 0);
 }
 
-/* "host=db dbname=lab password=…": libpq's other form, which would else be the name of a file with a password in it. */
+/* "host=db dbname=lab password=…", "Server=db;Pwd=…": how other programs are told, which would else be the name of a file
+ * with a password in it. */
 static bool is_connection_string(const char *url)
 {
 	static const char names[] =
-		"host hostaddr port dbname user password passfile service sslmode application_name";
+		"host hostaddr port dbname user password passfile service sslmode application_name server "
+		"database username uid pwd";
+	static const char between[] = " \t\n;";
 
-	for (const char *word = url + strspn(url, " \t\n"); *word; word += strspn(word, " \t\n")) {
-		size_t n = strcspn(word, "= \t\n");
+	for (const char *word = url + strspn(url, between); *word; word += strspn(word, between)) {
+		size_t n = strcspn(word, "= \t\n;");
 		const char *sign = word + n + strspn(word + n, " \t\n");
 
 		if (*sign == '=' && is_one_of(names, word, n, strncasecmp))
 			return true;
-		word += n + strcspn(word + n, " \t\n");
+		word += n + strcspn(word + n, between);
 	}
 	return false;
+}
+
+/* How long the scheme is that it begins with, "mysql" of "mysql://x" and of "mysql:x"; 0: none. */
+static size_t scheme_of(const char *url)
+{
+	static const char others[] = "0123456789+.-abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ";
+	size_t n = strspn(url, others + strlen("0123456789+.-"));
+
+	if (n == 0)
+		return 0;
+	n += strspn(url + n, others);
+	return url[n] == ':' ? n : 0;
+}
+
+static const char server_form[] = "postgresql://USER@HOST:PORT/DATABASE";
+
+/* What is no scheme may be a user, and what follows it a password: only what "://" makes one is repeated. */
+static int refuse_scheme(const char *url, size_t size, struct error *err)
+{
+	_cleanup_free_ char *scheme = strndup(url, size);
+
+	if (!scheme)
+		return error_memory(err);
+	if (strncmp(url + size, "://", 3) != 0)
+		return error_set(
+			err, ERROR_USAGE,
+			"the ledger's name begins with a word and a ':' that is neither sqlite: nor postgresql://: "
+			"write sqlite:PATH for a file of that name, or %s for a server",
+			server_form);
+	if (strcasestr(scheme, "postgres"))
+		return error_set(err, ERROR_USAGE,
+				 "the ledger's URL begins with '%s://', as other programs write it: write %s",
+				 SHOWN(64, scheme), server_form);
+	return error_set(
+		err, ERROR_USAGE,
+		"the ledger cannot be kept behind '%s://': write sqlite:PATH for a file, or %s for a server",
+		SHOWN(64, scheme), server_form);
 }
 
 int ledger_url_check(const char *url, struct error *err)
 {
 	bool is_file = strncmp(url, "sqlite:", 7) == 0;
+	const char *path = is_file ? url + 7 : url;
+	size_t scheme = is_file ? 0 : scheme_of(url);
 
-	if (is_postgres(url) || (is_file && !strstr(url, "postgresql://") && !strstr(url, "postgres://")))
+	if (is_postgres(url))
 		return 0;
-	if (is_file || strstr(url, "://") || is_connection_string(url))
-		return error_set(err, ERROR_USAGE,
-				 "no ledger is spoken to like that: write sqlite:PATH or postgresql://…");
+	if (scheme)
+		return refuse_scheme(url, scheme, err);
+	if ((!is_file || (*path != '/' && *path != '.')) && is_connection_string(path))
+		return error_set(
+			err, ERROR_USAGE,
+			"the ledger is named by a URL, not by a connection string of names and values: write %s",
+			server_form);
+	if (strstr(path, is_file ? "postgresql://" : "://") || (is_file && strstr(path, "postgres://")) ||
+	    (strncmp(path, "//", 2) == 0 && path[2] != '/' && strchr(path, '@')))
+		return error_set(
+			err, ERROR_USAGE,
+			"the ledger's name is a path and a server's URL in one: write sqlite:PATH, or %s",
+			server_form);
 	return 0;
 }

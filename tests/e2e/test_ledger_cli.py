@@ -222,3 +222,22 @@ def test_a_ledger_of_a_newer_version_is_refused(hood):
     with sqlite3.connect(hood.home / 'share/fumehood/ledger.db') as ledger:
         ledger.execute('UPDATE fumehood_schema_version SET version = version - 9998')
     assert hood.run('true').status == 0
+
+
+@pytest.mark.parametrize('name', ['postgresql+psycopg2://u:s3cret@h/lab', 'mysql://u:s3cret@h/lab', 'mysql:s3cret', 'u:s3cret@h/lab',
+                                  'host=h dbname=lab password=s3cret', 'Server=h;Pwd=s3cret', 'sqlite://u:s3cret@h/lab'])
+def test_another_programs_name_of_a_database_becomes_no_file(hood, name):
+    here = hood.directory('here')
+    config = hood.write('elsewhere/c.yaml', f'ledger: {json.dumps(name)}\n')
+    for words, env in [(['--db', name], {}), ([], {'FUMEHOOD_DB': name}), (['--config', config], {'FUMEHOOD_DB': ''})]:
+        result = hood.cli('ls', *words, env=env, cwd=here)
+        assert result.status == 125 and 'postgresql://USER@HOST:PORT/DATABASE' in result.err, result
+        assert len(result.err.splitlines()) == 1 and 's3cret' not in result.err + result.out
+        answer = json.loads(hood.cli('run', 'a', *words, '--json', '--', 'true', env=env, cwd=here).out)
+        assert answer['verdict'] == 'refused' and 's3cret' not in json.dumps(answer)
+    assert not list(here.iterdir())
+
+
+def test_a_server_may_be_written_postgres(hood):
+    result = hood.cli('ls', '--db', 'postgres://nobody:s3cret@localhost:1/lab')
+    assert result.status == 125 and 'nobody@localhost:1/lab' in result.err and 's3cret' not in result.err

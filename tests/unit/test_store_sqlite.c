@@ -333,15 +333,20 @@ static void test_a_directory_is_refused(void **state)
 static void test_names_that_sqlite_would_interpret_are_plain_paths(void **state)
 {
 	const struct place *p = *state;
-	static const char *const names[] = {":memory:", "file:x?mode=memory", "with ? and %41"};
+	static const char *const names[] = {"sqlite::memory:", "sqlite:file:x?mode=memory",
+					    "sqlite:with ? and %41"};
 	struct ledger *l = NULL;
 
 	assert_int_equal(chdir(p->dir), 0);
 	for (size_t i = 0; i < ARRAY_SIZE(names); i++) {
 		OK(ledger_open(names[i], LEDGER_CREATE, &l, &err));
 		ledger_close(l);
-		assert_int_equal(access(names[i], F_OK), 0);
+		assert_int_equal(access(names[i] + strlen("sqlite:"), F_OK), 0);
 	}
+	/* Without sqlite: the one is a path, the other another program's URL. */
+	OK(ledger_open(":memory:", 0, &l, &err));
+	ledger_close(l);
+	REFUSED(ledger_open("file:x?mode=memory", LEDGER_CREATE, &l, &err), "write sqlite:PATH");
 	assert_int_equal(chdir("/"), 0);
 }
 
