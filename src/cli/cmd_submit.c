@@ -11,12 +11,13 @@
 #include "meter.h"
 #include "submission.h"
 
-enum { TASKS_MAX = 1000000, SUBMITTER_MAX = 128, LINE_MAX_BYTES = 1 << 20 };
+enum { SUBMITTER_MAX = 128, LINE_MAX_BYTES = 1 << 20 };
 
 static const char help[] =
 	"  fumehood submit a42 -- python3 analysis.py         as run, later, by a worker\n"
 	"  fumehood submit a43 --after a42 --priority 5 -- python3 next.py\n"
 	"  fumehood submit sweep --array 1-1000 -- python3 fit.py --seed {task}\n"
+	"  fumehood submit redo --array 3,17,40-60:5 -- python3 fit.py --seed {task}\n"
 	"  fumehood submit -f request.yaml\n"
 	"  fumehood submit -f many.jsonl                      one request per line, all or none\n"
 	"  fumehood submit a44 --wait -- ./simulate           and wait for its end\n"
@@ -26,7 +27,7 @@ static const char help[] =
 static const struct help_group groups[] = {
 	{"the queue", GROUP_QUEUE, "--submitter NAME (within the owner's share of the workers)"},
 	{"many", GROUP_NONE,
-	 "--array A-B ({task} is the number; ids are ID.A … ID.B)  --lines FILE (JSON Lines; - is stdin)  "
+	 "--array 1-9 (or 1,3,5, or 1-99:2; {task} is the number, ids are ID.1 …)  --lines FILE (JSON Lines; - is stdin)  "
 	 "-f FILE (.jsonl: the same)"},
 	{"the rest", GROUP_NONE,
 	 "--if-absent (a known id is no mistake)  --wait  --dry-run  --db URL  --config FILE  --json  --quiet"},
@@ -41,12 +42,13 @@ struct submit_words {
 	struct request request;
 	const char *file, *lines, *array, *submitter;
 	bool if_absent, waits, dry_run;
-	unsigned first, last; /* tasks */
+	struct tasks tasks; /* of an array */
 };
 
 static void submit_done(struct submit_words *s)
 {
 	request_done(&s->request);
+	tasks_done(&s->tasks);
 }
 
 /* ---- what was asked ---- */
@@ -57,26 +59,6 @@ static bool is_lines(const char *file)
 
 	return (n > 6 && strcmp(file + n - 6, ".jsonl") == 0) ||
 	       (n > 7 && strcmp(file + n - 7, ".ndjson") == 0);
-}
-
-static int parse_array(struct submit_words *s, struct error *err)
-{
-	char *end = NULL, shown[64];
-	unsigned long first, last = 0;
-
-	errno = 0;
-	first = strtoul(s->array, &end, 10);
-	if (*end == '-' && end[1] >= '0' && end[1] <= '9')
-		last = strtoul(end + 1, &end, 10);
-	if (errno || *s->array < '0' || *s->array > '9' || *end || last < first || last >= 1UL << 31)
-		return error_set(err, ERROR_USAGE, "--array wants two numbers like 1-1000, not '%s'",
-				 text_escape_into(shown, sizeof shown, s->array, strlen(s->array)));
-	if (last - first >= TASKS_MAX)
-		return error_set(err, ERROR_USAGE, "--array has more than %d tasks: submit it in parts",
-				 TASKS_MAX);
-	s->first = (unsigned)first;
-	s->last = (unsigned)last;
-	return 0;
 }
 
 static int check_submitter(const char *name, struct error *err)
@@ -133,7 +115,7 @@ static int parse(struct cli *cli, struct submit_words *s, struct error *err)
 	r = asked_complete(&s->request, s->file, err);
 	if (r == 0)
 		r = check_combination(s, err);
-	return r == 0 && s->array ? parse_array(s, err) : r;
+	return r == 0 && s->array ? tasks_parse(s->array, &s->tasks, err) : r;
 }
 
 /* ---- one, an array, many lines ---- */
@@ -154,7 +136,7 @@ static int add_array(struct submit_words *s, struct submission *to, struct error
 		return r;
 	if (!s->request.id && text_set(&s->request.id, id) < 0)
 		return error_memory(err);
-	return submission_add_array(to, &s->request, s->first, s->last, err);
+	return submission_add_array(to, &s->request, &s->tasks, err);
 }
 
 static bool is_blank(const char *line)
@@ -284,7 +266,7 @@ static int submit(struct cli *cli, struct submit_words *s, struct error *err)
 /* Of an array the first task. */
 static int show_plan(struct cli *cli, struct submit_words *s, struct error *err)
 {
-	int r = s->array ? request_set_task(&s->request, s->first, err) : 0;
+	int r = s->array ? request_set_task(&s->request, s->tasks.list[0], err) : 0;
 
 	if (r == 0)
 		r = request_check(&s->request, err);

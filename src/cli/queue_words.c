@@ -12,7 +12,7 @@ struct words {
 	json_t *added; /* NULL: none can be there twice */
 };
 
-struct tasks {
+struct numbers {
 	unsigned long *numbers;
 	size_t n;
 };
@@ -24,7 +24,7 @@ static int note_known(void *known, const struct queued *q, struct error *err)
 
 static int note_task(void *arg, const char *id UNUSED, unsigned long number, struct error *err)
 {
-	struct tasks *t = arg;
+	struct numbers *t = arg;
 	unsigned long *added = ARRAY_ADD(t->numbers, t->n);
 
 	if (!added)
@@ -51,7 +51,7 @@ static int add_once(struct words *w, const char *id, struct error *err)
 
 static int add_tasks(struct ledger *l, const char *array, bool and_ledger, struct words *w, struct error *err)
 {
-	struct tasks t = {0};
+	struct numbers t = {0};
 	char id[ID_ROOM + 32];
 	int r = ledger_array_tasks(l, array, and_ledger, note_task, &t, err);
 

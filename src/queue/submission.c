@@ -302,26 +302,26 @@ static bool is_there(const char *directory, const char *word, unsigned task)
 
 /* A word of the command with {task} in it may name a file below the current directory, which would be staged. One look
  * at the directory mostly tells that it does not. */
-static bool names_file(const char *directory, const char *word, unsigned first, unsigned last)
+static bool names_file(const char *directory, const char *word, const struct tasks *tasks)
 {
 	while (strncmp(word, "./", 2) == 0)
 		word += 2;
 	if (!may_be_here(directory, word))
 		return false;
-	for (unsigned task = first; task <= last; task++)
-		if (is_there(directory, word, task))
+	for (size_t i = 0; i < tasks->count; i++)
+		if (is_there(directory, word, tasks->list[i]))
 			return true;
 	return false;
 }
 
-static bool names_files(const struct request *r, unsigned first, unsigned last)
+static bool names_files(const struct request *r, const struct tasks *tasks)
 {
 	for (size_t i = 1; !r->no_stage && r->command[i]; i++) {
 		const char *word = r->command[i];
 
 		/* No name is as long as that. */
 		if (strstr(word, task_word) && *word != '/' && *word != '-' && strlen(word) <= 2 * NAME_MAX &&
-		    names_file(r->directory ? r->directory : ".", word, first, last))
+		    names_file(r->directory ? r->directory : ".", word, tasks))
 			return true;
 	}
 	return false;
@@ -352,30 +352,31 @@ static int check_task(const struct request *request, unsigned task, struct error
 }
 
 /* The mark may be longer than any task: then it is done one by one, which says what is too long, if it is. */
-static int add_pattern(struct submission *s, const struct request *request, unsigned first, unsigned last,
+static int add_pattern(struct submission *s, const struct request *request, const struct tasks *tasks,
 		       struct error *err)
 {
 	struct error ignored = ERROR_INIT;
 
-	if (check_task(request, first, err) < 0 || check_task(request, last, err) < 0)
+	if (check_task(request, tasks->list[0], err) < 0 ||
+	    check_task(request, tasks->list[tasks->count - 1], err) < 0)
 		return -1;
-	if (!is_plain(request) || names_files(request, first, last) ||
+	if (!is_plain(request) || names_files(request, tasks) ||
 	    add_task(s, request, task_mark, &ignored) < 0)
 		return 0;
 	s->array = (struct job_array){
-		.job = &s->jobs[0], .name = request->id, .mark = TASK_MARK, .first = first, .last = last};
+		.job = &s->jobs[0], .name = request->id, .mark = TASK_MARK, .tasks = tasks};
 	return 1;
 }
 
-int submission_add_array(struct submission *s, const struct request *request, unsigned first, unsigned last,
+int submission_add_array(struct submission *s, const struct request *request, const struct tasks *tasks,
 			 struct error *err)
 {
-	int r = add_pattern(s, request, first, last, err);
+	int r = add_pattern(s, request, tasks, err);
 
 	if (r != 0)
 		return r < 0 ? r : 0;
-	for (unsigned task = first; task <= last; task++)
-		if (add_task(s, request, task, err) < 0)
+	for (size_t i = 0; i < tasks->count; i++)
+		if (add_task(s, request, tasks->list[i], err) < 0)
 			return -1;
 	return 0;
 }

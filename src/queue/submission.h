@@ -24,8 +24,8 @@ DEFINE_CLEANUP(struct submission *, submission_close);
 
 /* request has been checked. Its id is made up if it has none. */
 int submission_add(struct submission *s, const struct request *request, struct error *err);
-/* One for each number from first to last, as request_set_task() makes them. Alone in its submission. */
-int submission_add_array(struct submission *s, const struct request *request, unsigned first, unsigned last,
+/* One for each task, as request_set_task() makes them. Alone in its submission, which tasks and request outlive. */
+int submission_add_array(struct submission *s, const struct request *request, const struct tasks *tasks,
 			 struct error *err);
 /* flags as for ledger_submit. */
 int submission_commit(struct submission *s, unsigned flags, struct error *err);

@@ -16,6 +16,7 @@
 
 #include "job.h"
 #include "ledger.h"
+#include "tasks.h"
 
 /* ---- for submitters ---- */
 
@@ -29,13 +30,13 @@ enum submit_flags { SUBMIT_IF_ABSENT = 1 /* a known id is the same analysis */ }
 int ledger_submit(struct ledger *l, const struct job *jobs, size_t n, unsigned flags, content_open_fn open,
 		  void *arg, bool *ret_new, struct error *err);
 
-/* An array: one for each number from first to last. All is as in job, but that mark, a number that occurs nowhere else,
+/* An array: one for each of its tasks. All is as in job, but that mark, a number that occurs nowhere else,
  * stands in its id and its request where the task's number belongs. job's after is the same for all. */
 struct job_array {
 	const struct job *job;
 	const char *name; /* for messages */
 	const char *mark;
-	unsigned first, last;
+	const struct tasks *tasks;
 };
 size_t job_array_count(const struct job_array *a);
 void job_array_id(const struct job_array *a, size_t i, char out[ID_ROOM]); /* of its i-th task */

@@ -31,13 +31,13 @@ void job_array_id(const struct job_array *a, size_t i, char out[ID_ROOM])
 	if (!at)
 		snprintf(out, ID_ROOM, "%s", a->job->id);
 	else
-		snprintf(out, ID_ROOM, "%.*s%u%s", (int)(at - a->job->id), a->job->id, a->first + (unsigned)i,
+		snprintf(out, ID_ROOM, "%.*s%u%s", (int)(at - a->job->id), a->job->id, a->tasks->list[i],
 			 at + strlen(a->mark));
 }
 
 size_t job_array_count(const struct job_array *a)
 {
-	return (size_t)a->last - a->first + 1;
+	return a->tasks->count;
 }
 
 /* ---- which of them are new ---- */
@@ -196,7 +196,7 @@ static int add_rows(struct submit *s, enum job_state state, struct error *err)
 		if (!s->fresh[i])
 			continue;
 		job_array_id(a, i, id);
-		if (fill_mark(&request, pattern, a->mark, a->first + (unsigned)i) < 0)
+		if (fill_mark(&request, pattern, a->mark, a->tasks->list[i]) < 0)
 			return error_memory(err);
 		if (submit_add_job(s, a->job, id, state, request.data, inputs, err) < 0)
 			return -1;

@@ -57,6 +57,22 @@ def test_a_large_array_costs_little_memory_and_few_transactions(hood, ledger):
     assert result.status == 143 and f'0 succeeded, {MANY} did not' in result.err, result.err[-300:]
 
 
+def test_an_array_may_be_single_numbers_and_steps(hood, ledger):
+    id = hood.id()
+    out = hood.succeed('submit', id, '--array', '9,1-5:2,20', '--', 'sh', '-c', 'echo {task} $FUMEHOOD_TASK >n').out
+    assert out.split() == [f'{id}.{n}' for n in (1, 3, 5, 9, 20)]
+    drain(hood)
+    assert hood.succeed('wait', id).status == 0
+    assert hood.succeed('get', f'{id}.5', 'n', '-o', '-').out == '5 5\n'
+    for n in 1, 3:  # files that differ: one by one
+        hood.write(f'odd-{n}.txt', f'{n}\n')
+    assert hood.succeed('submit', f'{id}b', '--array', '3,1', '--', 'cat', 'odd-{task}.txt').out.split() == [f'{id}b.1', f'{id}b.3']
+    for wrong in ['1,,2', '5-1', '1-9:0', '1-', 'x', '1,1', '1-5,3', '', '1-3000000:2']:
+        result = hood.cli('submit', f'{id}c', '--array', wrong, '--', 'true')
+        assert result.status == 125 and '--array' in result.err and len(result.err.splitlines()) == 1, (wrong, result)
+    assert not [row for row in hood.succeed('ls', f'{id}c', '--json').json]
+
+
 def test_tasks_that_are_known_are_refused_or_the_same_as_of_many_lines(hood, ledger):
     id, after = hood.id(), submit(hood, 'true')
     hood.succeed('submit', id, '--array', '3-4', '--after', after, '--', 'true')

@@ -10,6 +10,7 @@
 #include "config.h"
 #include "job.h"
 #include "request.h"
+#include "tasks.h"
 #include "verdict.h"
 
 static int parse_line(struct request *r, const char *text, struct error *err)
@@ -175,6 +176,53 @@ static void test_pauses_double_and_end_at_five_minutes(void **state)
 	assert_int_equal(job_back_off(1000), 300 * NSEC_PER_SEC);
 }
 
+static void assert_tasks(const char *text, size_t count, const unsigned *want)
+{
+	_cleanup_tasks_ struct tasks t = {0};
+	struct error err = ERROR_INIT;
+
+	if (tasks_parse(text, &t, &err) < 0)
+		fail_msg("%s: %s", text, err.message);
+	assert_int_equal(t.count, count);
+	assert_memory_equal(t.list, want, count * sizeof *want);
+}
+
+static void test_the_tasks_of_an_array_are_numbers_ranges_and_steps(void **state)
+{
+	(void)state;
+	assert_tasks("7", 1, (unsigned[]){7});
+	assert_tasks("0-3", 4, (unsigned[]){0, 1, 2, 3});
+	assert_tasks("5,1,3", 3, (unsigned[]){1, 3, 5});
+	assert_tasks("1-10:4", 3, (unsigned[]){1, 5, 9});
+	assert_tasks("1-2:9", 1, (unsigned[]){1});
+	assert_tasks("20-30:5,1-2,2147483647,7", 7, (unsigned[]){1, 2, 7, 20, 25, 30, 2147483647});
+}
+
+static void test_tasks_that_make_no_sense_are_refused(void **state)
+{
+	static const char *const wrong[] = {
+		"",    ",",   "1,",    ",1",   "1,,2",	"a",	      "1-",
+		"-1",  "9-1", "1-9:0", "1-9:", "1-9:x", "1:2",	      "1--2",
+		"1 2", " 1",  "+1",    "0x10", "1.5",	"2147483648", "1-99999999999999999999",
+	};
+	struct error err = ERROR_INIT;
+	struct tasks t;
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(wrong); i++) {
+		if (tasks_parse(wrong[i], &t, &err) == 0)
+			fail_msg("'%s' is taken", wrong[i]);
+		assert_int_equal(err.kind, ERROR_USAGE);
+		assert_non_null(strstr(err.message, "1-1000, 1,3,5 or 1-99:2"));
+	}
+	assert_true(tasks_parse("1-9,4", &t, &err) < 0);
+	assert_non_null(strstr(err.message, "the task 4 twice"));
+	assert_true(tasks_parse("0-1000000", &t, &err) < 0);
+	assert_non_null(strstr(err.message, "more than 1000000 tasks"));
+	assert_true(tasks_parse("1,0-2147483647:2000,1000000-1999998", &t, &err) < 0);
+	assert_non_null(strstr(err.message, "more than 1000000 tasks"));
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -187,6 +235,8 @@ int main(void)
 		cmocka_unit_test(test_the_queues_configuration_is_merged_key_by_key),
 		cmocka_unit_test(test_nonsense_in_the_queues_configuration_is_pointed_at),
 		cmocka_unit_test(test_pauses_double_and_end_at_five_minutes),
+		cmocka_unit_test(test_the_tasks_of_an_array_are_numbers_ranges_and_steps),
+		cmocka_unit_test(test_tasks_that_make_no_sense_are_refused),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
