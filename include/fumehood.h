@@ -203,9 +203,12 @@ int fh_perform(fh_hood *hood, const fh_request *request, fh_result **ret, fh_err
 typedef struct fh_run fh_run;
 
 enum fh_start_flags {
-	FH_DEFER = 1,	/* stop at the verdict, before the commit: fh_run_commit() or fh_run_drop() ends it */
-	FH_FOLLOW = 2,	/* keep what it writes for fh_run_read() */
-	FH_PROGRESS = 4 /* measure it while it runs, for fh_run_progress() */
+	FH_DEFER = 1,  /* stop at the verdict, before the commit: fh_run_commit() or fh_run_drop() ends it */
+	FH_FOLLOW = 2, /* keep what it writes for fh_run_read() */
+	FH_PROGRESS = 4, /* measure it while it runs, for fh_run_progress() */
+	FH_WHOLE =
+		8, /* with FH_FOLLOW: nothing is dropped, what is not read yet is kept in memory, up to log_max */
+	FH_MERGE = 16 /* its stderr goes where its stdout goes, in the order in which it was written */
 };
 
 int fh_start(fh_hood *hood, const fh_request *request, unsigned flags, fh_run **ret, fh_error *err);
@@ -228,13 +231,16 @@ int fh_run_state(const fh_run *run);
 int fh_run_fd(const fh_run *run);
 /* Until it is decided or has ended: 1. 0: timeout_ms have passed (-1: no end of waiting; 0: only look). */
 int fh_run_wait(fh_run *run, int timeout_ms, fh_error *err);
+/* Until its command is executed, could not be (*ret_errno, which may be NULL, says why, else it is 0), or will not be,
+ * since the run has ended before: 1. 0: timeout_ms have passed, as above. */
+int fh_run_started(fh_run *run, int timeout_ms, int *ret_errno, fh_error *err);
 /* signal: SIGTERM, SIGINT, SIGHUP: what the verdict shall say, and what the analysis is sent; it has its grace (1 s),
  * then it is killed. SIGKILL: at once. It returns before it is dead. Too late is no failure. */
 int fh_run_cancel(fh_run *run, int signal, fh_error *err);
 
 /* With FH_FOLLOW: what it wrote since the last call. More than 0: so many bytes. 0: nothing for now. -1: nothing, and
  * nothing more will come. *ret_dropped (may be NULL): so many bytes before these were never read, and are gone: the
- * library keeps the newest MiB of each stream, the log more. A stream that is longer than log_max ends there, with a line
+ * library keeps the newest MiB of each stream (all of it with FH_WHOLE), the log more. A stream that is longer than log_max ends there, with a line
  * that says so. */
 ssize_t fh_run_read(fh_run *run, int stream, void *buffer, size_t size, uint64_t *ret_dropped);
 

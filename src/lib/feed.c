@@ -25,7 +25,7 @@ static void grow(struct feed *f, size_t more)
 	size_t room = f->room ? f->room : FEED_FIRST_ROOM;
 	char *ring;
 
-	while (room < FEED_ROOM && room - f->size < more)
+	while ((f->whole || room < FEED_ROOM) && room - f->size < more)
 		room *= 2;
 	if (room == f->room)
 		return;

@@ -1,16 +1,19 @@
 /*
  * What an analysis writes, on its way to a host that may not be reading: the newest FEED_ROOM bytes of a stream, and how
- * many older ones nobody has read. Zero-initialise. Not locked: that is the run's business.
+ * many older ones nobody has read; or, if it is to be whole, all of them. Zero-initialise. Not locked: that is the run's
+ * business.
  */
 #ifndef LIB_FEED_H
 #define LIB_FEED_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
 enum { FEED_ROOM = 1 << 20 };
 
 struct feed {
+	bool whole; /* set before the first byte: nothing is dropped; who fills it has a bound of his own */
 	char *ring; /* grows by doubling up to FEED_ROOM */
 	size_t room;
 	size_t start, size;

@@ -41,6 +41,8 @@ struct fh_run {
 	pthread_mutex_t lock;
 	pthread_cond_t changed;
 	enum fh_state state;
+	bool executed; /* or tried in vain */
+	int exec_errno;
 	enum order order;
 	struct story *story;
 	fh_result *result;
@@ -62,9 +64,11 @@ static void event_update(fh_run *run)
 		(void)!read(run->event, &count, sizeof count);
 }
 
+/* Nobody reads its stdin any more, and whoever still writes to it is told. */
 static void run_set_state(fh_run *run, enum fh_state state)
 {
 	pthread_mutex_lock(&run->lock);
+	run->stdin_fd = fd_close(run->stdin_fd);
 	run->state = state;
 	event_update(run);
 	pthread_cond_broadcast(&run->changed);
@@ -78,6 +82,17 @@ static void on_output(void *arg, int stream, const char *data, size_t size)
 	pthread_mutex_lock(&run->lock);
 	feed_put(&run->feed[stream], data, size);
 	event_update(run);
+	pthread_mutex_unlock(&run->lock);
+}
+
+static void on_started(void *arg, int exec_errno)
+{
+	fh_run *run = arg;
+
+	pthread_mutex_lock(&run->lock);
+	run->executed = true;
+	run->exec_errno = exec_errno;
+	pthread_cond_broadcast(&run->changed);
 	pthread_mutex_unlock(&run->lock);
 }
 
@@ -200,6 +215,8 @@ static fh_run *run_new(fh_hood *hood, unsigned flags)
 	run->cancel[0] = run->cancel[1] = run->stdin_fd = run->event = -1;
 	run->started = clock_now();
 	run->progress = (fh_progress){.cpu_ms = -1, .memory_bytes = -1, .pids = -1, .disk_files = -1};
+	for (int i = 0; i < STREAM_COUNT; i++)
+		run->feed[i].whole = flags & FH_WHOLE;
 	request_init(&run->request);
 	pthread_mutex_init(&run->lock, NULL);
 	pthread_condattr_init(&attr);
@@ -251,9 +268,11 @@ static int prepare(fh_run *run, const fh_request *request, struct error *err)
 		.arg = run,
 		.output = run->flags & FH_FOLLOW ? on_output : NULL,
 		.progress = on_progress,
+		.started = on_started,
 		.progress_interval_ms = run->flags & FH_PROGRESS ? PROGRESS_INTERVAL_MS : 0,
 		.cancel_fd = run->cancel[0],
 		.stdin_fd = run->stdin_fd,
+		.merge = run->flags & FH_MERGE,
 	};
 	return start_thread(run, err);
 }
@@ -266,7 +285,7 @@ FH_PUBLIC int fh_start(fh_hood *hood, const fh_request *request, unsigned flags,
 
 	if (r < 0)
 		return r;
-	if (flags & ~(unsigned)(FH_DEFER | FH_FOLLOW | FH_PROGRESS))
+	if (flags & ~(unsigned)(FH_DEFER | FH_FOLLOW | FH_PROGRESS | FH_WHOLE | FH_MERGE))
 		return fail_with(err, FH_USAGE, "fh_start() knows no flag 0x%x: is the library too old?",
 				 flags);
 	run = run_new(hood, flags);
@@ -351,18 +370,50 @@ static struct timespec deadline(int timeout_ms)
 	return t;
 }
 
-FH_PUBLIC int fh_run_wait(fh_run *run, int timeout_ms, fh_error *err)
+static bool has_ended(const fh_run *run)
+{
+	return run->state != FH_RUNNING;
+}
+
+static bool has_started(const fh_run *run)
+{
+	return run->executed || has_ended(run);
+}
+
+/* Under the lock. 1: it is so. */
+static int await(fh_run *run, bool (*is_so)(const fh_run *run), int timeout_ms)
 {
 	struct timespec until = deadline(timeout_ms < 0 ? 0 : timeout_ms);
-	int r = check_process(run->owner->pid, err), timed_out = 0;
+	int timed_out = 0;
+
+	while (!is_so(run) && !timed_out && timeout_ms != 0)
+		timed_out = timeout_ms < 0 ? pthread_cond_wait(&run->changed, &run->lock)
+					   : pthread_cond_timedwait(&run->changed, &run->lock, &until);
+	return is_so(run);
+}
+
+FH_PUBLIC int fh_run_wait(fh_run *run, int timeout_ms, fh_error *err)
+{
+	int r = check_process(run->owner->pid, err);
 
 	if (r < 0)
 		return r;
 	pthread_mutex_lock(&run->lock);
-	while (run->state == FH_RUNNING && !timed_out && timeout_ms != 0)
-		timed_out = timeout_ms < 0 ? pthread_cond_wait(&run->changed, &run->lock)
-					   : pthread_cond_timedwait(&run->changed, &run->lock, &until);
-	r = run->state != FH_RUNNING;
+	r = await(run, has_ended, timeout_ms);
+	pthread_mutex_unlock(&run->lock);
+	return r;
+}
+
+FH_PUBLIC int fh_run_started(fh_run *run, int timeout_ms, int *ret_errno, fh_error *err)
+{
+	int r = check_process(run->owner->pid, err);
+
+	if (r < 0)
+		return r;
+	pthread_mutex_lock(&run->lock);
+	r = await(run, has_started, timeout_ms);
+	if (r && ret_errno)
+		*ret_errno = run->exec_errno;
 	pthread_mutex_unlock(&run->lock);
 	return r;
 }

@@ -161,7 +161,7 @@ int box_start(struct box *b, struct error *err)
 		.host_uid = place->uid,
 		.host_gid = place->gid,
 		.stdio = {b->in[0] >= 0 ? b->in[0] : b->null, b->out[STREAM_STDOUT][1],
-			  b->out[STREAM_STDERR][1]},
+			  b->out[b->order.merge ? STREAM_STDOUT : STREAM_STDERR][1]},
 		.slot_fd = place->slot.fd,
 		.facts = b->facts,
 	};

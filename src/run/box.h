@@ -31,6 +31,7 @@ struct box_order {
 	struct receipt *receipt; /* gets a line for each wall and limit */
 	const char *log_prefix;	 /* its logs' names in the folder of runs begin with it */
 	int cancel_fd, stdin_fd; /* -1: none */
+	bool merge;		 /* its stderr is its stdout */
 
 	void *arg;
 	/* The disk of its own is mounted, and the workspace is a directory on it: copies in what is staged. */

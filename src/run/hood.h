@@ -50,9 +50,12 @@ struct run_hooks {
 	void *arg;
 	void (*output)(void *arg, int stream, const char *data, size_t size);
 	void (*progress)(void *arg, const struct progress *p);
+	/* The command is executed from now on, or could not be: why. */
+	void (*started)(void *arg, int exec_errno);
 	int progress_interval_ms; /* 0: none */
 	int cancel_fd; /* readable: a byte with the signal's number, or CANCEL_HAND_BACK; -1: none */
 	int stdin_fd;  /* for request.stdin_open; -1 otherwise */
+	bool merge;    /* its stderr goes where its stdout goes */
 	const struct job
 		*job; /* claimed from the queue: its number, token and inputs are used; NULL otherwise */
 };

@@ -11,6 +11,8 @@ int story_start(struct story *s, struct error *err)
 	int r = box_start(&s->box, err);
 
 	s->attempt->started = s->box.started_utc;
+	if (r == 0 && s->hooks->started)
+		s->hooks->started(s->hooks->arg, s->box.sandbox->exec_errno);
 	return r;
 }
 

@@ -184,6 +184,7 @@ int story_box(struct story *s, struct error *err)
 		.log_prefix = "",
 		.cancel_fd = hooks->cancel_fd,
 		.stdin_fd = hooks->stdin_fd,
+		.merge = hooks->merge,
 		.arg = s,
 		.fill = on_fill,
 		.output = hooks->output ? story_on_output : NULL,

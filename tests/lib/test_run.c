@@ -1,6 +1,7 @@
 /* Running analyses from a program: verdicts, errors, output as it comes, cancelling, the commit that is the host's. */
 #include "site.h"
 
+#include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
@@ -240,6 +241,86 @@ static void test_a_host_that_does_not_read_loses_the_oldest_and_is_told(void **s
 	fh_run_free(run);
 }
 
+static void test_a_host_that_wants_all_of_it_loses_nothing(void **state)
+{
+	fh_run *run = start(*state, "f3", "head -c 3000000 /dev/zero; printf end", FH_FOLLOW | FH_WHOLE);
+	static char text[4 << 20];
+	uint64_t dropped = 1;
+	ssize_t n;
+
+	fh_result_free(result_of(run));
+	n = fh_run_read(run, FH_STDOUT, text, sizeof text, &dropped);
+	assert_int_equal(n, 3000003);
+	assert_int_equal(dropped, 0);
+	assert_memory_equal(text + n - 3, "end", 3);
+	fh_run_free(run);
+}
+
+static void test_what_is_merged_comes_in_the_order_in_which_it_was_written(void **state)
+{
+	fh_run *run =
+		start(*state, "f4", "for i in 1 2 3; do printf o; printf e >&2; done", FH_FOLLOW | FH_MERGE);
+	fh_result *result = result_of(run);
+	char text[64];
+
+	assert_int_equal(fh_run_read(run, FH_STDOUT, text, sizeof text, NULL), 6);
+	assert_memory_equal(text, "oeoeoe", 6);
+	assert_int_equal(fh_run_read(run, FH_STDERR, text, sizeof text, NULL), -1);
+	assert_int_equal(fh_result_verdict(result), FH_SUCCEEDED);
+	fh_result_free(result);
+	fh_run_free(run);
+}
+
+static void test_a_host_learns_whether_the_command_was_executed(void **state)
+{
+	struct site *s = *state;
+	const char *none[] = {"no-such-program", NULL};
+	fh_request *request = shell("s2", "true");
+	fh_run *run = start(s, "s1", "exec sleep 31.4158", 0);
+	fh_error err = {0};
+	int why = -1;
+
+	assert_int_equal(fh_run_started(run, 120000, &why, &err), 1);
+	assert_int_equal(why, 0);
+	assert_int_equal(fh_run_state(run), FH_RUNNING);
+	fh_run_free(run);
+	assert_ok(fh_request_command(request, none, &err), err);
+	assert_ok(fh_start(s->hood, request, 0, &run, &err), err);
+	assert_int_equal(fh_run_started(run, 120000, &why, &err), 1);
+	assert_int_equal(why, ENOENT);
+	fh_result_free(result_of(run));
+	fh_run_free(run);
+	assert_ok(fh_request_set(request, "id", "s3", &err), err);
+	assert_ok(fh_request_set(request, "ro", "/no/such/place", &err), err);
+	assert_ok(fh_start(s->hood, request, 0, &run, &err), err);
+	assert_int_equal(fh_run_started(run, 120000, &why, &err), 1); /* it is refused, and will not be */
+	assert_int_equal(why, 0);
+	fh_run_free(run);
+	fh_request_free(request);
+}
+
+/* Who still writes would wait for a reader for ever. */
+static void test_nobody_holds_the_stdin_of_what_has_ended(void **state)
+{
+	struct site *s = *state;
+	fh_request *request = shell("i2", "true");
+	fh_error err = {0};
+	fh_run *run = NULL;
+	int ends[2];
+
+	assert_int_equal(pipe2(ends, O_CLOEXEC | O_NONBLOCK), 0);
+	assert_ok(fh_request_stdin(request, ends[0], &err), err);
+	close(ends[0]);
+	assert_ok(fh_start(s->hood, request, 0, &run, &err), err);
+	fh_request_free(request);
+	fh_result_free(result_of(run));
+	signal(SIGPIPE, SIG_IGN);
+	assert_int_equal(write(ends[1], "x", 1), -1);
+	assert_int_equal(errno, EPIPE);
+	close(ends[1]);
+	fh_run_free(run);
+}
+
 static void test_what_it_reads_comes_from_the_hosts_descriptor(void **state)
 {
 	struct site *s = *state;
@@ -460,6 +541,10 @@ int main(void)
 		TEST(test_a_plan_touches_nothing),
 		TEST(test_output_comes_while_it_runs_and_ends_with_it),
 		TEST(test_a_host_that_does_not_read_loses_the_oldest_and_is_told),
+		TEST(test_a_host_that_wants_all_of_it_loses_nothing),
+		TEST(test_what_is_merged_comes_in_the_order_in_which_it_was_written),
+		TEST(test_a_host_learns_whether_the_command_was_executed),
+		TEST(test_nobody_holds_the_stdin_of_what_has_ended),
 		TEST(test_what_it_reads_comes_from_the_hosts_descriptor),
 		TEST(test_progress_names_the_stage),
 		TEST(test_cancelling_ends_it_with_that_verdict),
