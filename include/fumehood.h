@@ -234,7 +234,7 @@ int fh_run_wait(fh_run *run, int timeout_ms, fh_error *err);
 /* Until its command is executed, could not be (*ret_errno, which may be NULL, says why, else it is 0), or will not be,
  * since the run has ended before: 1. 0: timeout_ms have passed, as above. */
 int fh_run_started(fh_run *run, int timeout_ms, int *ret_errno, fh_error *err);
-/* signal: SIGTERM, SIGINT, SIGHUP: what the verdict shall say, and what the analysis is sent; it has its grace (1 s),
+/* signal: SIGTERM, SIGINT, SIGHUP: what the verdict shall say. The analysis is sent SIGTERM and has its grace (1 s),
  * then it is killed. SIGKILL: at once. It returns before it is dead. Too late is no failure. */
 int fh_run_cancel(fh_run *run, int signal, fh_error *err);
 
