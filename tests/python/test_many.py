@@ -52,7 +52,7 @@ def in_asyncio(first, count):
         turn = asyncio.Semaphore(THREADS)
         async def one(n):
             async with turn:
-                r = await fumehood.run_async(ID(n), ["sh", "-c", f"echo {n} > out"], outputs=["out"], check=True)
+                r = await fumehood.run_async(["sh", "-c", f"echo {n} > out"], id=ID(n), outputs=["out"], check=True)
                 assert r.committed
         await asyncio.gather(*(one(n) for n in range(first, first + count)))
     asyncio.run(main())

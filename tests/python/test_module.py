@@ -29,7 +29,7 @@ with fumehood.Analysis(ID(1), data="data", docs="docs", outputs=["results/*.csv"
     a.commit(rows={"hypotheses": [{"title": "…", "score": 0.7}]}, result={"model": "m1"})
 
 async def main():
-    r = await fumehood.run_async(ID(2), ["sh", "-c", "echo fit > fit.txt"])
+    r = await fumehood.run_async(["sh", "-c", "echo fit > fit.txt"], id=ID(2))
     say([r.verdict, r.committed])
 asyncio.run(main())
 
@@ -58,7 +58,7 @@ store += "/tmp"
 open(store, "w").close()
 large = ["sh", "-c", "head -c 300000 /dev/zero >large; echo small >small"]
 try:
-    fumehood.start(ID(1), large).wait()
+    fumehood.start(large, id=ID(1)).wait()
 except fumehood.FumehoodError as e:
     r = e.result
     say([r.verdict, r.committed, r.pending, r.status, r.error.stage])
@@ -275,7 +275,7 @@ for line in a.start(["sh", "-c", "echo on; exec sleep 1000", ID(1)], follow=True
 def test_cancelling_a_task_kills_its_analysis(program, hood):
     said = program('''
 async def main():
-    task = asyncio.ensure_future(fumehood.run_async(ID(1), ["sleep", "1000"]))
+    task = asyncio.ensure_future(fumehood.run_async(["sleep", "1000"], id=ID(1)))
     while not fumehood.ls("running"):
         await asyncio.sleep(0.01)
     task.cancel()
@@ -299,16 +299,16 @@ asyncio.run(main())
 
 def test_lines_as_they_come(program, hood):
     said = program('''
-with fumehood.start(ID(1), ["sh", "-c", "echo one; echo two >&2; printf three"], follow=True, progress=True) as run:
+with fumehood.start(["sh", "-c", "echo one; echo two >&2; printf three"], id=ID(1), follow=True, progress=True) as run:
     say(sorted([line.stream, line.text] for line in run))
     say([run.wait().verdict, run.progress().stage != ""])
 async def main():
-    with fumehood.start(ID(2), ["sh", "-c", "for i in 1 2 3; do echo $i; done"], follow=True) as run:
+    with fumehood.start(["sh", "-c", "for i in 1 2 3; do echo $i; done"], id=ID(2), follow=True) as run:
         say([line.text async for line in run])
     say([line.text async for line in fumehood.follow(ID(2))])
 asyncio.run(main())
 say([line.text for line in fumehood.follow(ID(2))])
-with fumehood.start(ID(3), ["sh", "-c", "echo slow; exec sleep 1000"]) as run:
+with fumehood.start(["sh", "-c", "echo slow; exec sleep 1000"], id=ID(3)) as run:
     while not fumehood.ls("running"):
         time.sleep(0.01)
     with fumehood.follow(ID(3)) as lines:
@@ -348,8 +348,8 @@ p = subprocess.Popen(["sleep", "60"])
 p.terminate()
 say([p.wait(), p.result.verdict])
 ''')
-    assert said == [[3, 'in', 'own\n'], ['TimedOut', ['sleep', '60']], [-9, 'out\n'], 'a b\n', ['hello\n', '', 0, 0],
-                    [3000000, 'e\n'], [143, 'cancelled']], said
+    assert said == [[3, 'in', 'own\n'], ['WaitTimeout', ['sleep', '60']], [-9, 'out\n'], 'a b\n', ['hello\n', '', 0, 0],
+                    [3000000, 'e\n'], [-15, 'cancelled']], said
 
 
 def test_a_run_in_a_held_directory_is_that_analysis(program, hood):
@@ -374,6 +374,106 @@ fumehood.cleanup_analysis_temp_dir(ID(2))
 say([fumehood.load(ID(2)).verdict, os.path.exists(path)])
 ''')
     assert 'out.txt' in said[0] and said[2:] == [['more.txt', 'out.txt'], ['succeeded', False], ['failed', False]], said
+
+
+def test_a_script_can_be_run_twice(program, hood):
+    """As before the two imports: what has succeeded is run once more, and that is its next attempt."""
+    script = '''
+from fumehood import subprocess
+from fumehood import cleanup_analysis_temp_dir, create_analysis_temp_dir
+path = create_analysis_temp_dir(ID(1))
+try:
+    open(path + "/script.py", "w").write("print('done')")
+    say(subprocess.run(["python3", "script.py"], cwd=path, check=True, capture_output=True, text=True, timeout=60).stdout)
+finally:
+    cleanup_analysis_temp_dir(ID(1))
+say(fumehood.load(ID(1)).attempt)
+'''
+    assert [program(script) for _ in range(3)] == [['done\n', n] for n in (1, 2, 3)]
+
+
+def test_an_id_that_has_succeeded(program, hood):
+    """It is not run again unless one says so, and what it had to tell is at hand."""
+    said = program('''
+first = fumehood.run(["sh", "-c", "echo said; echo 1 > out"], id=ID(1), check=True)
+def attempt(what):
+    try:
+        return what()
+    except fumehood.AlreadySucceeded as e:
+        assert isinstance(e, fumehood.Refused)
+        say([str(e), e.result.attempt, [o.path for o in e.result.outputs]])
+command = ["sh", "-c", "echo never"]
+async def both():
+    say((await fumehood.run_async(command, id=ID(1), if_absent=True)).attempt)
+    await fumehood.run_async(command, id=ID(1))
+attempt(lambda: fumehood.run(command, id=ID(1)))
+attempt(lambda: fumehood.start(command, id=ID(1)).wait())
+attempt(lambda: asyncio.run(both()))
+with fumehood.Analysis(ID(1)) as a:
+    attempt(lambda: a.run(command))
+done = fumehood.run(command, id=ID(1), if_absent=True, capture_output=True, text=True)
+say([done.returncode, done.stdout, done.result.attempt])
+with fumehood.start(command, id=ID(1), if_absent=True, follow=True) as run:
+    say([list(run), run.running, run.wait(check=True).attempt, run.result().verdict])
+say(fumehood.run(["sh", "-c", "exit 3"], id=ID(1), again=True).result.attempt)
+attempt(lambda: fumehood.run(command, id=ID(1)))
+say(fumehood.run(["true"], id=ID(2), if_absent=True).result.attempt)
+''')
+    refused = [f"'{hood.tag}-1' has already succeeded: again=True makes another attempt, fumehood.show('{hood.tag}-1') shows the last one",
+               1, ['out']]
+    assert said == [refused, refused, 1, refused, refused, [0, 'said\n', 1], [[], False, 1, 'succeeded'], 2, refused, 1], said
+
+
+def test_values_of_the_wrong_type_are_told_in_a_sentence(program, hood):
+    """And never in ctypes' words."""
+    said = program('''
+Limits = fumehood.Limits
+for what in (
+        "fumehood.show(5)", "fumehood.load('a', 'b')", "fumehood.load('a', 2**40)", "fumehood.ls(5)", "fumehood.ls(limit='x')",
+        "fumehood.outputs(None)", "fumehood.get('a', 5)", "fumehood.get('a', 'b', to=5)", "fumehood.logs('a', 'x')",
+        "fumehood.logs('a', [])", "fumehood.follow(5)", "fumehood.run(5)", "fumehood.run([])", "fumehood.run([1])",
+        "fumehood.run('\\"')", "fumehood.run('true', id=5)", "fumehood.run('a\\0')", "fumehood.run('true', limits={})",
+        "fumehood.run('true', limits=Limits(memory=[]))", "fumehood.run('true', limits=Limits(wall=True))",
+        "fumehood.run('true', outputs=5)", "fumehood.run('true', outputs=[5])", "fumehood.run('true', ro='data')",
+        "fumehood.run('true', ro=[(1, 2)])", "fumehood.run('true', inputs=5)", "fumehood.run('true', data=5)",
+        "fumehood.run('true', env=5)", "fumehood.run('true', env={'A': 5})", "fumehood.run('true', env={'A=': 'b'})",
+        "fumehood.run('true', query=['x'])", "fumehood.run('true', keep='sometimes')", "fumehood.run('true', strength=5)",
+        "fumehood.run('true', timeout='x')", "fumehood.run('true', hood=5)", "fumehood.run('true', post_process=5)",
+        "fumehood.run('true', stdout='x')", "fumehood.run('true', cwd=5)", "fumehood.start('true', stdin='x')",
+        "fumehood.submit('true', id=ID(1), priority='x')", "fumehood.submit_many(['true'])", "fumehood.submit('true', after=5)",
+        "fumehood.wait(5)", "fumehood.wait('a', timeout='x')", "fumehood.cancel(5)", "fumehood.retry(None)", "fumehood.queue(5)",
+        "fumehood.Worker('x')", "fumehood.Worker(1, lease=5)", "fumehood.configure(ledger=5)", "fumehood.configure(config=5)",
+        "fumehood.create_analysis_temp_dir(5)", "fumehood.create_analysis_temp_dir('a', hold_for='x')",
+        "fumehood.cleanup_analysis_temp_dir(5)", "fumehood.post_process(5)", "fumehood.post_process('a', attempt='x')",
+        "fumehood.post_process('a', command=5)", "fumehood.Analysis(5).__enter__()", "fumehood.db('x')", "fumehood.db(5)"):
+    try:
+        eval(what)
+        say([what, "nothing"])
+    except (TypeError, ValueError, AttributeError) as e:
+        if "ctypes" in str(e) or "argument 1" in str(e) or "of the library" in str(e) or len(str(e)) < 10:
+            say([what, repr(e)])
+    except Exception as e:
+        say([what, repr(e)])
+say("done")
+''')
+    assert said == 'done', said
+
+
+def test_a_post_process_may_be_a_list(program, hood):
+    program.site('post_process: {tables: {scores: [text]}}\n')
+    hood.write('post.sh', 'printf \'{"table": "scores", "row": {"text": "%s"}}\' "$1"\n')
+    said = program('''
+import sqlite3
+fumehood.ls()
+db = sqlite3.connect(os.environ["XDG_DATA_HOME"] + "/fumehood/ledger.db")
+db.execute("CREATE TABLE scores(text text)")
+db.commit()
+for n, words in enumerate((["sh", "post.sh", "two words"], ["sh", "post.sh", "it's $HOME"], "sh post.sh 'in a text'")):
+    fumehood.run(["true"], id=ID(n), post_process=words, check=True)
+fumehood.post_process(ID(0), command=["sh", "post.sh", "two words"])
+say(sorted(row[0] for row in db.execute("SELECT text FROM scores")))
+''')
+    assert said == ['in a text', "it's $HOME", 'two words'], said
 
 
 def test_forked_children_are_on_their_own(program, hood):
@@ -404,7 +504,7 @@ with fumehood.Analysis(ID(1)) as a:
 
 def test_closing_while_another_thread_waits(program, hood):
     assert program('''
-run = fumehood.start(ID(1), ["sleep", "1000"])
+run = fumehood.start(["sleep", "1000"], id=ID(1))
 ended = []
 def wait():
     try:
@@ -446,10 +546,10 @@ say(fumehood.run(["true"], id=ID(1), again=True).result.attempt)
 
 def test_the_queue(program, hood):
     said = program('''
-ids = [fumehood.submit(ID(n), ["sh", "-c", f"echo {n} > out"], outputs=["out"]) for n in range(3)]
-late = fumehood.submit(ID("late"), ["true"], after=ids)
+ids = [fumehood.submit(["sh", "-c", f"echo {n} > out"], id=ID(n), outputs=["out"]) for n in range(3)]
+late = fumehood.submit(["true"], id=ID("late"), after=ids)
 say(sorted(job.state for job in fumehood.queue()))
-say(fumehood.submit(ids[0], ["true"], if_absent=True) == ids[0])
+say(fumehood.submit(["true"], id=ids[0], if_absent=True) == ids[0])
 try:
     fumehood.wait(late, timeout=0.2)
 except fumehood.WaitTimeout:
@@ -457,13 +557,13 @@ except fumehood.WaitTimeout:
 with fumehood.Worker(2, lease="3s"):
     say([job.verdict for job in fumehood.wait(*ids, late, timeout=60)])
     say([job.verdict for job in asyncio.run(fumehood.wait_async(late))])
-    never = fumehood.submit(ID("long"), ["sleep", "1000"])
+    never = fumehood.submit(["sleep", "1000"], id=ID("long"))
     while fumehood.queue("running") == []:
         time.sleep(0.01)
     fumehood.cancel(never)
     say(fumehood.wait(never, timeout=60)[0].verdict)
 say(fumehood.get(ids[1], "out").decode())
-failed = fumehood.submit(ID("failing"), ["false"])
+failed = fumehood.submit(["false"], id=ID("failing"))
 with fumehood.Worker(1, drain=True):
     pass
 say(fumehood.wait(failed, timeout=0)[0].verdict)
@@ -481,7 +581,7 @@ def test_what_a_stranger_submits_names_nothing_of_the_workers_host(program, hood
 directory = os.environ["XDG_DATA_HOME"] + "/fumehood"
 secret = os.getcwd() + "/secret"
 for n, mode in enumerate((0o700, 0o777)):
-    fumehood.submit(ID(n), ["cat", secret], ro=[secret], data=None)
+    fumehood.submit(["cat", secret], id=ID(n), ro=[secret], data=None)
     os.chmod(directory, mode)
     with fumehood.Worker(1, drain=True):
         pass
@@ -497,7 +597,7 @@ def test_a_post_process_goes_along_with_what_is_submitted(program, hood):
     hood.write('post.sh', 'echo \'{"table": "scores", "row": {"text": "stored"}}\'\n')
     said = program('''
 import sqlite3
-fumehood.submit(ID(1), ["true"], post_process="sh post.sh")
+fumehood.submit(["true"], id=ID(1), post_process="sh post.sh")
 os.unlink("post.sh")
 db = sqlite3.connect(os.environ["XDG_DATA_HOME"] + "/fumehood/ledger.db")
 db.execute("CREATE TABLE scores(text text)")
@@ -530,7 +630,7 @@ for force in (False, True):
         say([refused.stage, "'a' exists" in str(refused)])
 say([fumehood.show(ID(n))["verdict"] for n in (2, 3)])
 ''')
-    assert f'--docs {place}' in said[0]
+    assert f'docs={place}' in said[0]
     assert said[1:] == [['into', True], 'copied', ['succeeded', 'succeeded']]
     assert {path.name: path.read_text() for path in (hood.dir / 'results').iterdir()} == {'a': 'new\n'}
 

@@ -41,7 +41,7 @@ def away(hood):
 def test_a_program_that_waits_survives_a_restart_of_the_server(program, hood, away, slice_ms, seconds):
     waiting = program.start(f'''
 fumehood._queue.SLICE_MS = {slice_ms}
-fumehood.submit(ID(1), ["sh", "-c", "echo 1 >out"])
+fumehood.submit(["sh", "-c", "echo 1 >out"], id=ID(1))
 say("submitted")
 (job,) = fumehood.wait(ID(1), timeout=100)
 say(job.state)
@@ -60,7 +60,7 @@ say(job.state)
 
 
 def test_a_ledger_that_was_never_there_is_an_error_at_once(program, hood, away):
-    program('fumehood.submit(ID(1), ["true"])')
+    program('fumehood.submit(["true"], id=ID(1))')
     away.server('kill')
     said = program('''
 try:
@@ -74,7 +74,7 @@ except fumehood.LedgerError as error:
 
 
 def test_a_connection_of_the_pool_does_not_go_on_listening(program, hood, away):
-    program('fumehood.submit(ID(1), ["true"])')
+    program('fumehood.submit(["true"], id=ID(1))')
     hood.succeed('worker', '--drain', '--jobs', '1')
     resting = program.start('''
 fumehood.wait(ID(1))

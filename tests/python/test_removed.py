@@ -8,7 +8,7 @@ LOOKED = """SELECT 1 FROM pg_stat_activity WHERE application_name = 'fumehood' A
 AND query LIKE 'SELECT id, state, verdict%'"""
 SUBMIT = """
 for n in 1, 2:
-    fumehood.submit(ID(n), ["true"])
+    fumehood.submit(["true"], id=ID(n))
 say("submitted")
 """
 
@@ -39,7 +39,7 @@ def test_a_program_waits_for_no_row_that_was_removed(program, hood, ledger, how)
 
 
 def test_trying_again_from_the_ledger_and_an_id_twice(program, hood, ledger):
-    program('fumehood.submit(ID(1), ["sh", "-c", "test $FUMEHOOD_ATTEMPT = 2"])')
+    program('fumehood.submit(["sh", "-c", "test $FUMEHOOD_ATTEMPT = 2"], id=ID(1))')
     hood.succeed('worker', '--drain', '--jobs', '1')
     ledger.sql(f"DELETE FROM {ledger.table('queue')}")
     program('fumehood.retry(ID(1))')

@@ -28,7 +28,7 @@ async def main() -> Optional[str]:
         result = a.run(["true"], check=True)
         peak: Optional[int] = result.usage.memory_peak_bytes
         a.commit(rows={"t": [{"peak": peak}]}, result=[1])
-    names: List[str] = [o.path for o in (await fumehood.run_async("b", "true")).outputs]
+    names: List[str] = [o.path for o in (await fumehood.run_async("true", id="b")).outputs]
     fumehood.post_process("c", rows)
     return names[0] if names else None
 '''
@@ -84,6 +84,33 @@ def test_a_request_has_every_key_of_the_format():
     assert {names.get(key, key) for key in schema['properties']} - known - {'stdin', 'slurm'} == set()
     limits = set(inspect.signature(fumehood.Limits).parameters)
     assert limits == set(schema['$defs']['limits']['properties'])
+
+
+def test_what_the_library_says_of_options_is_said_in_python():
+    import json
+    from fumehood._errors import in_python
+    schema = json.loads((TOP / 'docs/schema/request.schema.json').read_text())
+    for key in [*schema['properties'], *schema['$defs']['limits']['properties'], 'db', 'config']:
+        option = '--' + key.replace('_', '-')
+        if key not in ('id', 'command', 'limits', 'stdin', 'slurm', 'submitter', 'directory'):
+            assert option not in in_python(f'or pass {option}'), option
+    assert in_python("'a' has already succeeded: --again makes another attempt, `fumehood show a` shows the last one") == \
+        "'a' has already succeeded: again=True makes another attempt, fumehood.show('a') shows the last one"
+    assert in_python("cannot use --input 'x--again': --input FILE:NAME") == "cannot use inputs='x--again': inputs=[(FILE, NAME)]"
+    assert in_python('the memory limit cannot be held: or pass --allow-unlimited') == \
+        'the memory limit cannot be held: or pass allow_unlimited=True'
+    assert in_python("run 'fumehood doctor --delegate me' as root once") == "run 'fumehood doctor --delegate me' as root once"
+
+
+def test_words_that_are_chosen_from_are_typed(tmp_path):
+    """A verdict, a stream, a state that is none is the type checker's to find."""
+    wrong = ['fumehood.Request(keep="sometimes")', 'fumehood.run("true", strength="some")', 'fumehood.ls("runing")',
+             'fumehood.logs("a", "stdot")', 'fumehood.db("inti")', 'fumehood.submit("true", retry_on="lots")',
+             'fumehood.run("true", shel=True)', 'fumehood.load("a").verdict == "succeded"']
+    (tmp_path / 'wrong.py').write_text('import fumehood\n' + '\n'.join(wrong) + '\n')
+    said = mypy(tmp_path / 'wrong.py', '--python-version', '3.9', cwd=tmp_path).stdout
+    for line, text in enumerate(wrong, 2):
+        assert f'wrong.py:{line}:' in said, f'{text} is not found\n{said}'
 
 
 def test_limits_are_written_as_the_library_reads_them():

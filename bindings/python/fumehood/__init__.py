@@ -7,7 +7,7 @@
         print(r.verdict, r.usage.memory_peak_bytes, [o.path for o in r.outputs])
         a.commit(rows={"hypotheses": [{"title": "…", "score": 0.7}]}, result={"model": "m1"})
 
-    r = await fumehood.run_async("a43", ["Rscript", "fit.R"])
+    r = await fumehood.run_async(["Rscript", "fit.R"], id="a43")
 
 docs/PYTHON.md is the guide. Everything here may be used from several threads; a forked child opens a hood of its own at its
 first call.
@@ -18,7 +18,7 @@ from typing import Mapping, Optional, Sequence
 
 from . import subprocess
 from ._analysis import Analysis
-from ._errors import (AnalysisFailed, Busy, Cancelled, DiskLimitExceeded, FumehoodError, LeaseLost, LedgerError,
+from ._errors import (AlreadySucceeded, AnalysisFailed, Busy, Cancelled, DiskLimitExceeded, FumehoodError, LeaseLost, LedgerError,
                       LibraryNotFound, LimitExceeded, Lost, MemoryLimitExceeded, NotFound, OutputMissing,
                       PostProcessFailed, ProcessLimitExceeded, Refused, SystemFailure, TimedOut, UsageError, WaitTimeout)
 from ._held import cleanup_analysis_temp_dir, create_analysis_temp_dir, post_process
@@ -29,15 +29,15 @@ from ._model import (DoctorItem, Failure, GcReport, Health, Job, Layer, Limits, 
 from ._native import version
 from ._outputs import OutputFile, Outputs
 from ._queue import Worker, cancel, queue, retry, submit, submit_many, wait, wait_async
-from ._request import Command, Globs, Request, Shown, StrPath
+from ._request import Command, Globs, Keep, Request, Shown, Strength, StrPath
 from ._rows import Rows
-from ._run import LogLines, Run
+from ._run import LogLines, Run, expired, seconds, start_run, with_wall
 from .subprocess import CompletedProcess, Popen, run
 
 __version__ = "0.1.0"
 
 __all__ = [
-    "Analysis", "AnalysisFailed", "Busy", "Cancelled", "CompletedProcess", "DiskLimitExceeded", "DoctorItem", "Failure",
+    "AlreadySucceeded", "Analysis", "AnalysisFailed", "Busy", "Cancelled", "CompletedProcess", "DiskLimitExceeded", "DoctorItem", "Failure",
     "FumehoodError", "GcReport", "Health", "Hood", "Job", "Layer", "LeaseLost", "LedgerError", "LibraryNotFound",
     "LimitExceeded", "Limits", "Listed", "LogLine", "LogLines", "Lost", "MemoryLimitExceeded", "NotFound", "Output",
     "OutputFile", "OutputMissing", "Outputs", "Popen", "PostProcessFailed", "ProcessLimitExceeded", "Progress", "Receipt",
@@ -48,20 +48,22 @@ __all__ = [
 ]
 
 
-def start(id: Optional[str], command: Command, *, follow: bool = False, progress: bool = False, stdin: Optional[int] = None,
+def start(command: Command, *, id: Optional[str] = None, if_absent: bool = False, follow: bool = False,
+          progress: bool = False, stdin: Optional[int] = None,
           # scripts/texts: options
           data: Optional[StrPath] = None, docs: Optional[StrPath] = None, ro: Sequence[Shown] = (),
           inputs: Sequence[Shown] = (), stage: bool = True, outputs: Globs = (), optional_outputs: Globs = (),
           env: Optional[Mapping[str, Optional[str]]] = None, limits: Optional[Limits] = None,
-          allow_unlimited: bool = False, strength: Optional[str] = None, keep: Optional[str] = None,
-          into: Optional[StrPath] = None, force: bool = False, again: bool = False, post_process: Optional[str] = None,
-          query: Optional[Mapping[str, str]] = None, explain: bool = False,
+          allow_unlimited: bool = False, strength: Optional[Strength] = None, keep: Optional[Keep] = None,
+          into: Optional[StrPath] = None, force: bool = False, again: bool = False,
+          post_process: Optional[Command] = None, query: Optional[Mapping[str, str]] = None, explain: bool = False,
           # scripts/texts: end
           directory: Optional[StrPath] = None, hood: Optional[Hood] = None) -> Run:
     """Starts an analysis and returns at once. It is committed when it ends; Run.wait() has the result.
 
     follow: its lines can be read as they come (`for line in run`, `async for line in run`). progress: Run.progress() measures.
-    stdin: a descriptor that it reads from. The other options are those of Request.
+    stdin: a descriptor that it reads from. if_absent: one that has succeeded is not run; Run.wait() has that result. The other
+    options are those of Request.
     """
     request = Request(
         id, command,
@@ -71,32 +73,39 @@ def start(id: Optional[str], command: Command, *, follow: bool = False, progress
         again=again, post_process=post_process, query=query, explain=explain,
         # scripts/texts: end
         directory=directory)
-    return Run(request, hood=hood, follow=follow, progress=progress, stdin=stdin)
+    return start_run(request, hood, if_absent, follow=follow, progress=progress, stdin=stdin)
 
 
-async def run_async(id: Optional[str], command: Command, *, check: bool = False,
+async def run_async(command: Command, *, id: Optional[str] = None, if_absent: bool = False, check: bool = False,
+                    timeout: Optional[float] = None, stdin: Optional[int] = None,
                     # scripts/texts: options
                     data: Optional[StrPath] = None, docs: Optional[StrPath] = None, ro: Sequence[Shown] = (),
                     inputs: Sequence[Shown] = (), stage: bool = True, outputs: Globs = (), optional_outputs: Globs = (),
                     env: Optional[Mapping[str, Optional[str]]] = None, limits: Optional[Limits] = None,
-                    allow_unlimited: bool = False, strength: Optional[str] = None, keep: Optional[str] = None,
+                    allow_unlimited: bool = False, strength: Optional[Strength] = None, keep: Optional[Keep] = None,
                     into: Optional[StrPath] = None, force: bool = False, again: bool = False,
-                    post_process: Optional[str] = None, query: Optional[Mapping[str, str]] = None,
+                    post_process: Optional[Command] = None, query: Optional[Mapping[str, str]] = None,
                     explain: bool = False,
                     # scripts/texts: end
                     directory: Optional[StrPath] = None, hood: Optional[Hood] = None) -> Result:
     """Runs an analysis to its end and commit, while the event loop goes on. Cancelling the task kills the analysis: it is
     recorded as cancelled, and when CancelledError is raised nothing of it is alive.
 
-    check: any other end than success is raised. The other options are those of Request.
+    check: any other end than success is raised. timeout: it is ended, and WaitTimeout raised, after so many seconds. stdin: a
+    descriptor that it reads from. if_absent: one that has succeeded is not run, and that result returned. The other options are
+    those of Request.
     """
     request = Request(
         id, command,
-        # scripts/texts: passed
+        # scripts/texts: passed -limits
         data=data, docs=docs, ro=ro, inputs=inputs, stage=stage, outputs=outputs, optional_outputs=optional_outputs,
-        env=env, limits=limits, allow_unlimited=allow_unlimited, strength=strength, keep=keep, into=into, force=force,
-        again=again, post_process=post_process, query=query, explain=explain,
+        env=env, allow_unlimited=allow_unlimited, strength=strength, keep=keep, into=into, force=force, again=again,
+        post_process=post_process, query=query, explain=explain,
         # scripts/texts: end
-        directory=directory)
-    with Run(request, hood=hood) as run:
-        return await run.wait_async(check)
+        limits=with_wall(limits, seconds(timeout)), directory=directory)
+    with start_run(request, hood, if_absent, stdin=stdin) as run:
+        found = await run.wait_async()
+        expiry = expired(found, timeout, run.command)
+        if expiry is not None:
+            raise expiry
+        return run.result(check)

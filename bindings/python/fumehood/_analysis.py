@@ -14,7 +14,7 @@ from ._held import commit_held, present
 from ._hood import Hood, hood_or_default
 from ._model import Limits, LogLine, Result
 from ._outputs import Outputs
-from ._request import Command, Globs, Request, Shown, StrPath, encode
+from ._request import Command, Globs, Keep, Request, Shown, Strength, StrPath, encode
 from ._rows import Rows
 from ._run import Run, rows_taken
 
@@ -44,9 +44,10 @@ class Analysis:
                  data: Optional[StrPath] = None, docs: Optional[StrPath] = None, ro: Sequence[Shown] = (),
                  inputs: Sequence[Shown] = (), stage: bool = True, outputs: Globs = (), optional_outputs: Globs = (),
                  env: Optional[Mapping[str, Optional[str]]] = None, limits: Optional[Limits] = None,
-                 allow_unlimited: bool = False, strength: Optional[str] = None, keep: Optional[str] = None,
+                 allow_unlimited: bool = False, strength: Optional[Strength] = None, keep: Optional[Keep] = None,
                  into: Optional[StrPath] = None, force: bool = False, again: bool = False,
-                 post_process: Optional[str] = None, query: Optional[Mapping[str, str]] = None, explain: bool = False,
+                 post_process: Optional[Command] = None, query: Optional[Mapping[str, str]] = None,
+                 explain: bool = False,
                  # scripts/texts: end
                  directory: Optional[StrPath] = None, hood: Optional[Hood] = None) -> None:
         self.id: str = _make_id() if id is None else id

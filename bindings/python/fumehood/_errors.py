@@ -5,10 +5,12 @@ other than success, for those who asked with check=True (AnalysisFailed and what
 """
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Dict, Optional, Sequence, Tuple, Type, Union
+import re
+import subprocess
+from dataclasses import fields
+from typing import Any, Callable, Dict, List, Match, Optional, Pattern, Tuple, Type, Union
 
-if TYPE_CHECKING:
-    from ._model import Result
+from ._model import Limits, Result
 
 LOG_LINES = 20
 
@@ -25,7 +27,7 @@ class FumehoodError(Exception):
 
     def __init__(self, message: str = "", *, stage: str = "", errnum: int = 0,
                  result: Optional[Result] = None) -> None:
-        super().__init__(message)
+        Exception.__init__(self, message)  # not what is beside it below: CalledProcessError wants other words
         self.message = message
         self.stage = stage
         self.errnum = errnum
@@ -63,6 +65,10 @@ class Refused(FumehoodError):
     """Understood, and not allowed or not possible on this host. Nothing was touched."""
 
 
+class AlreadySucceeded(Refused):
+    """The id is known, and has succeeded: again=True makes another attempt. result is that of its latest success."""
+
+
 class Busy(FumehoodError):
     """Somebody else has it now, or it is still running."""
 
@@ -83,40 +89,34 @@ class SystemFailure(FumehoodError):
     """A system call failed that should not have; errnum says how."""
 
 
-class WaitTimeout(FumehoodError):
-    """What was waited for has not happened within the time given. It goes on."""
+class WaitTimeout(FumehoodError, subprocess.TimeoutExpired):
+    """The time that was given with timeout= is over. What was waited for goes on, but for run(), which has ended it.
 
-
-class AnalysisFailed(FumehoodError):
-    """An analysis did not succeed. Exactly this class: it exited with another status than 0, or was killed.
-
-    The names of subprocess.CalledProcessError are there too.
+    It is a subprocess.TimeoutExpired, and has its names: cmd, timeout, stdout, stderr.
     """
 
-    def __init__(self, message: str = "", *, stage: str = "", errnum: int = 0,
-                 result: Optional[Result] = None, cmd: Optional[Sequence[str]] = None) -> None:
+    def __init__(self, message: str = "", *, stage: str = "", errnum: int = 0, result: Optional[Result] = None,
+                 cmd: Any = None, timeout: float = 0, output: Any = None, stderr: Any = None) -> None:
         super().__init__(message, stage=stage, errnum=errnum, result=result)
-        self.cmd = None if cmd is None else list(cmd)
-        self.captured: Tuple[Union[str, bytes, None], Union[str, bytes, None]] = (None, None)
+        self.cmd, self.timeout, self.output, self.stderr = cmd, timeout, output, stderr
+
+
+class AnalysisFailed(FumehoodError, subprocess.CalledProcessError):
+    """An analysis did not succeed. Exactly this class: it exited with another status than 0, or was killed.
+
+    It is a subprocess.CalledProcessError, and has its names: returncode (the exit status, or -N for signal N, or what
+    `fumehood run` exits with), cmd, stdout, stderr.
+    """
+
+    def __init__(self, message: str = "", *, stage: str = "", errnum: int = 0, result: Optional[Result] = None,
+                 cmd: Any = None, output: Any = None, stderr: Any = None) -> None:
+        super().__init__(message, stage=stage, errnum=errnum, result=result)
+        self.cmd, self.output, self.stderr = cmd, output, stderr
+        self.returncode = 125 if result is None else result.returncode
 
     @property
     def verdict(self) -> Optional[str]:
         return None if self.result is None else self.result.verdict
-
-    @property
-    def returncode(self) -> int:
-        """As subprocess has it: the exit status, or -N for signal N, or what `fumehood run` exits with."""
-        return 125 if self.result is None else self.result.returncode
-
-    @property
-    def stdout(self) -> Union[str, bytes, None]:
-        return self.captured[0]
-
-    @property
-    def stderr(self) -> Union[str, bytes, None]:
-        return self.captured[1]
-
-    output = stdout
 
 
 class TimedOut(AnalysisFailed):
@@ -169,20 +169,53 @@ _BY_VERDICT: Dict[str, Type[AnalysisFailed]] = {
 }
 
 
+# The library speaks of the command's options. Those that are not merely NAME= in Python:
+_OPTIONS = {
+    "again": "again=True", "allow-unlimited": "allow_unlimited=True", "force": "force=True", "explain": "explain=True",
+    "no-stage": "stage=False", "input": "inputs=", "output": "outputs=", "optional-output": "optional_outputs=",
+    "db": "ledger=", "config": "config=", "post-process": "post_process=",
+    **{f.name.replace("_", "-"): f"limits.{f.name}" for f in fields(Limits)},
+}
+_NAMES = ("data", "docs", "ro", "env", "strength", "keep", "into", "query", "priority", "retries", "retry-on", "after")
+_SAID: List[Tuple[Pattern[str], Union[str, Callable[[Match[str]], str]]]] = [
+    (re.compile(r"'fumehood submit (\S+) --again'"), r"submit(…, id='\1', again=True)"),
+    (re.compile(r"`fumehood (show|logs|gc|doctor)(?: ([\w.-]+))?`"),
+     lambda found: f"fumehood.{found[1]}({'' if found[2] is None else repr(found[2])})"),
+    (re.compile(r"--input FILE:NAME"), "inputs=[(FILE, NAME)]"),
+    (re.compile(r"--post-process CMD"), "post_process="),
+    (re.compile(rf"(?<![\w-])--({'|'.join([*_OPTIONS, *_NAMES])})(?![\w-])(?: (?=['/]))?"),  # --docs '/d': docs='/d'
+     lambda found: _OPTIONS.get(found[1], found[1].replace("-", "_") + "=")),
+]
+
+
+def in_python(message: str) -> str:
+    """What the library says, in the words of this module: again=True, not --again."""
+    for pattern, words in _SAID:
+        message = pattern.sub(words, message)
+    return message
+
+
 def error_of(code: int, message: str, stage: str = "", errnum: int = 0) -> FumehoodError:
     """The exception of an fh_error."""
-    return _BY_CODE.get(code, FumehoodError)(message, stage=stage, errnum=errnum)
+    kind = _BY_CODE.get(code, FumehoodError)
+    return _refined(kind, message)(in_python(message), stage=stage, errnum=errnum)
+
+
+def _refined(kind: Type[FumehoodError], message: str) -> Type[FumehoodError]:
+    if kind is Refused and "' has already succeeded: " in message:
+        return AlreadySucceeded
+    return kind
 
 
 def own_failure(result: Result) -> Optional[FumehoodError]:
     """What went wrong on our side, if anything did: refused, or finished and not committed."""
     if result.error is None:
         return None
-    kind = CODES.get(result.error.code, FumehoodError)
-    return kind(result.error.message, stage=result.error.stage or "", result=result)
+    kind, message = CODES.get(result.error.code, FumehoodError), result.error.message
+    return _refined(kind, message)(in_python(message), stage=result.error.stage or "", result=result)
 
 
-def verdict_failure(result: Result, cmd: Optional[Sequence[str]] = None) -> Optional[AnalysisFailed]:
+def verdict_failure(result: Result, cmd: Any = None) -> Optional[AnalysisFailed]:
     """The exception of an attempt that did not succeed; None if it did."""
     if result.verdict == "succeeded":
         return None

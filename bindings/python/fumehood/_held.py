@@ -3,6 +3,7 @@ from __future__ import annotations
 
 import ctypes
 import os
+import shlex
 import signal
 import threading
 from pathlib import Path
@@ -10,19 +11,20 @@ from typing import Any, BinaryIO, List, Optional, Sequence
 
 from . import _native
 from ._errors import FumehoodError, Refused, UsageError, verdict_failure
-from ._hood import Hood, hood_or_default, result_of, take_result
+from ._hood import Hood, hood_or_default, result_of, take_result, told
 from ._model import Result
 from ._outputs import Handler, Outputs, open_beneath
-from ._request import Globs, encode
+from ._request import Command, Globs, encode, number, texts, words
 from ._rows import result_json, rows_lines
-from ._run import Run
+from ._run import Run, seconds
 
 
 def create_analysis_temp_dir(analysis_id: str, *, hold_for: Optional[float] = None, hood: Optional[Hood] = None) -> str:
     """Makes /tmp/scidex-analysis-{id}, mode 0700, and returns its path. It is held as long as this process lives, or, with
     hold_for, for so many seconds, whoever lives. The same process gets the same path again."""
     hood = hood_or_default(hood)
-    path = os.fsdecode(_native.call_text("fh_workspace_create", hood.handle, encode(analysis_id), 0, int(hold_for or 0)))
+    hold = int(seconds(hold_for, "hold_for") or 0)
+    path = os.fsdecode(_native.call_text("fh_workspace_create", hood.handle, encode(analysis_id, "analysis_id"), 0, hold))
     with hood.lock:
         hood.held[path] = analysis_id
     return path
@@ -41,7 +43,7 @@ def cleanup_analysis_temp_dir(analysis_id: str, *, hood: Optional[Hood] = None) 
     finally:
         if run is not None:
             run.close()
-        _native.call("fh_workspace_cleanup", hood.handle, encode(analysis_id))
+        _native.call("fh_workspace_cleanup", hood.handle, encode(analysis_id, "analysis_id"))
 
 
 def take_pending(hood: Hood, id: str) -> Optional[Run]:
@@ -50,7 +52,7 @@ def take_pending(hood: Hood, id: str) -> Optional[Run]:
 
 
 def post_process(analysis_id: str, handler: Optional[Handler] = None, *, outputs: Globs = (), result: Any = None,
-                 again: bool = False, command: Optional[str] = None, attempt: int = 0,
+                 again: bool = False, command: Optional[Command] = None, attempt: int = 0,
                  hood: Optional[Hood] = None) -> Result:
     """Turns an analysis's files into rows, all in one transaction with its outputs and its result.
 
@@ -76,15 +78,16 @@ def post_process(analysis_id: str, handler: Optional[Handler] = None, *, outputs
     return found
 
 
-def _repeat(hood: Hood, id: str, attempt: int, command: Optional[str]) -> Result:
+def _repeat(hood: Hood, id: str, attempt: int, command: Optional[Command]) -> Result:
     """In a thread of its own, so that Ctrl-C is heard, and ends it."""
+    text = None if command is None else encode(shlex.join(words(command)), "command")
+    arguments = (encode(id, "analysis_id"), number(attempt, "attempt"), text)
     handle, (heard, tell) = ctypes.c_void_p(), os.pipe()
     raised: List[BaseException] = []
 
     def work() -> None:
         try:
-            _native.call("fh_post_process", hood.handle, encode(id), attempt, None if command is None else encode(command),
-                         heard, ctypes.byref(handle), None)
+            _native.call("fh_post_process", hood.handle, *arguments, heard, ctypes.byref(handle), None)
         except BaseException as problem:
             raised.append(problem)
 
@@ -140,16 +143,17 @@ def commit_held(hood: Hood, id: str, outputs: Globs, handler: Optional[Handler],
         finally:
             open_now[0] = False
 
-    globs = [outputs] if isinstance(outputs, str) else list(outputs)
+    globs = texts(outputs, "outputs")
     callback = _native.NO_ROWS if handler is None else _native.rows_callback(make_rows)
     try:
         handle = _native.call_handle(
-            "fh_commit", hood.handle, encode(id), _native.strings([encode(glob) for glob in globs] or None),
+            "fh_commit", hood.handle, encode(id, "analysis_id"),
+            _native.strings([encode(glob, "one of outputs") for glob in globs] or None),
             result_json(result), callback, None, _native.AGAIN if again else 0)
-    except FumehoodError:
+    except FumehoodError as problem:
         if raised:
             raise raised[0] from None
-        raise
+        raise told(problem, hood, id)
     return take_result(handle)
 
 

@@ -9,9 +9,9 @@ import weakref
 from typing import TYPE_CHECKING, Any, Dict, Optional
 
 from . import _native
-from ._errors import Refused
+from ._errors import AlreadySucceeded, FumehoodError, Refused
 from ._model import Result
-from ._request import NativeRequest, Request, StrPath
+from ._request import NativeRequest, Request, StrPath, encode, path_of, wrong
 
 if TYPE_CHECKING:
     from ._run import Run
@@ -33,8 +33,8 @@ class Hood:
     """
 
     def __init__(self, config: Optional[StrPath] = None, ledger: Optional[str] = None) -> None:
-        handle = _native.call_handle("fh_open", None if config is None else os.fsencode(config),
-                                     None if ledger is None else ledger.encode())
+        handle = _native.call_handle("fh_open", None if config is None else encode(path_of(config, "config"), "config"),
+                                     None if ledger is None else encode(ledger, "ledger"))
         self._pid = os.getpid()
         self._handle: Optional[int] = handle
         self._finalize = weakref.finalize(self, _release, "fh_close", handle, self._pid)
@@ -82,6 +82,8 @@ def configure(config: Optional[StrPath] = None, ledger: Optional[str] = None) ->
 def hood_or_default(hood: Optional[Hood]) -> Hood:
     global _default
     if hood is not None:
+        if not isinstance(hood, Hood):
+            raise wrong("hood", "a fumehood.Hood", hood)
         return hood
     with _choosing:
         if _default is None:
@@ -123,6 +125,30 @@ def take_result(handle: int, decided: bool = False) -> Result:
         return result_of(handle, decided)
     finally:
         _native.library().fh_result_free(handle)
+
+
+def load_result(hood: Hood, id: str, attempt: int = 0) -> Result:
+    return take_result(_native.call_handle("fh_load", hood.handle, encode(id), attempt))
+
+
+def success_of(hood: Hood, id: str) -> Optional[Result]:
+    """The latest attempt of it that succeeded."""
+    try:
+        latest = load_result(hood, id)
+        if latest.ok:
+            return latest
+        attempts = hood.json("fh_show", encode(id), 0).get("attempts") or []
+    except FumehoodError:
+        return None
+    numbers = [row["attempt"] for row in attempts if row.get("verdict") == "succeeded"]
+    return load_result(hood, id, max(numbers)) if numbers else None
+
+
+def told(error: FumehoodError, hood: Hood, id: str) -> FumehoodError:
+    """The same; one that says that it has succeeded brings that along."""
+    if isinstance(error, AlreadySucceeded):
+        error.result = success_of(hood, id)
+    return error
 
 
 def plan(request: Request, hood: Optional[Hood] = None) -> Dict[str, Any]:

@@ -5,64 +5,65 @@ import ctypes
 import json
 import os
 import tempfile
-from typing import Any, Dict, List, Optional, Tuple
+from typing import Any, Dict, List, Literal, Optional, Tuple, Union
 
 from . import _native
 from ._errors import UsageError
-from ._hood import Hood, hood_or_default, take_result
-from ._model import DoctorItem, GcReport, Health, Listed, Output, Result
-from ._request import StrPath, encode
+from ._hood import Hood, hood_or_default, load_result
+from ._model import DoctorItem, GcReport, Health, Listed, Output, Result, State, Stream, Verdict
+from ._request import StrPath, encode, number, path_of
 from ._run import LogLines
 
 
-def _optional(text: Optional[str]) -> Optional[bytes]:
-    return None if text is None else encode(text)
+def _optional(text: Optional[str], what: str) -> Optional[bytes]:
+    return None if text is None else encode(text, what)
 
 
-def _stream(name: str) -> int:
+def _stream(name: Stream) -> int:
     try:
         return _native.STREAMS[name]
-    except KeyError:
+    except (KeyError, TypeError):
         raise UsageError(f"there is no stream {name!r}: there are {', '.join(_native.STREAMS)}") from None
 
 
-def ls(state: Optional[str] = None, prefix: Optional[str] = None, limit: int = 0, *,
+def ls(state: Union[State, Verdict, None] = None, prefix: Optional[str] = None, limit: int = 0, *,
        hood: Optional[Hood] = None) -> List[Listed]:
     """Analyses, those that are running first. state: "running", "pending", "held", "dead", "finished", or a verdict; prefix: of ids."""
-    rows = hood_or_default(hood).json("fh_list", _optional(state), _optional(prefix), limit)
+    rows = hood_or_default(hood).json("fh_list", _optional(state, "state"), _optional(prefix, "prefix"),
+                                      number(limit, "limit"))
     return [Listed.of(row) for row in rows]
 
 
 def load(id: str, attempt: int = 0, *, hood: Optional[Hood] = None) -> Result:
     """An attempt from the ledger; 0 is the latest."""
-    return take_result(_native.call_handle("fh_load", hood_or_default(hood).handle, encode(id), attempt))
+    return load_result(hood_or_default(hood), id, number(attempt, "attempt"))
 
 
 def show(id: str, attempt: int = 0, *, hood: Optional[Hood] = None) -> Dict[str, Any]:
     """Everything about an analysis, as `fumehood show --json`; of one that is running, too."""
-    found: Dict[str, Any] = hood_or_default(hood).json("fh_show", encode(id), attempt)
+    found: Dict[str, Any] = hood_or_default(hood).json("fh_show", encode(id), number(attempt, "attempt"))
     return found
 
 
 def outputs(id: str, attempt: int = 0, *, hood: Optional[Hood] = None) -> Tuple[Output, ...]:
     """The outputs of an attempt in the ledger."""
-    found = hood_or_default(hood).json("fh_outputs", encode(id), attempt)
+    found = hood_or_default(hood).json("fh_outputs", encode(id), number(attempt, "attempt"))
     return tuple(Output.of(entry) for entry in (found["outputs"] if isinstance(found, dict) else found))
 
 
 def get(id: str, path: str, to: Optional[StrPath] = None, *, attempt: int = 0, hood: Optional[Hood] = None) -> bytes:
     """An output's content, its digest compared on the way. to: it is written to that file (whole, or not at all), and b"" is
     returned."""
-    hood = hood_or_default(hood)
+    hood, attempt = hood_or_default(hood), number(attempt, "attempt")
     if to is None:
         with os.fdopen(os.memfd_create("output"), "r+b") as file:
-            _native.call("fh_get", hood.handle, encode(id), attempt, encode(path), file.fileno())
+            _native.call("fh_get", hood.handle, encode(id), attempt, encode(path, "path"), file.fileno())
             file.seek(0)
             return file.read()
-    fd, name = tempfile.mkstemp(prefix=".fumehood-", dir=os.path.dirname(os.path.abspath(os.fspath(to))))
+    fd, name = tempfile.mkstemp(prefix=".fumehood-", dir=os.path.dirname(os.path.abspath(path_of(to, "to"))))
     try:
         with os.fdopen(fd, "wb"):
-            _native.call("fh_get", hood.handle, encode(id), attempt, encode(path), fd)
+            _native.call("fh_get", hood.handle, encode(id), attempt, encode(path, "path"), fd)
             umask = os.umask(0o077)
             os.umask(umask)
             os.fchmod(fd, 0o666 & ~umask)
@@ -73,16 +74,21 @@ def get(id: str, path: str, to: Optional[StrPath] = None, *, attempt: int = 0, h
     return b""
 
 
-def logs(id: str, stream: str = "stdout", *, attempt: int = 0, hood: Optional[Hood] = None) -> str:
-    """What was kept of "stdout", "stderr" or "post_process"; of one that is running, what there is now."""
-    number = _stream(stream)
+def logs_bytes(id: str, stream: Stream, attempt: int, hood: Optional[Hood]) -> bytes:
+    which = _stream(stream)
     with os.fdopen(os.memfd_create("log"), "r+b") as file:
-        _native.call("fh_log_copy", hood_or_default(hood).handle, encode(id), attempt, number, file.fileno(), 0, -1)
+        _native.call("fh_log_copy", hood_or_default(hood).handle, encode(id), number(attempt, "attempt"), which,
+                     file.fileno(), 0, -1)
         file.seek(0)
-        return file.read().decode("utf-8", "replace")
+        return file.read()
 
 
-def follow(id: str, stream: str = "stdout", *, attempt: int = 0, hood: Optional[Hood] = None) -> LogLines:
+def logs(id: str, stream: Stream = "stdout", *, attempt: int = 0, hood: Optional[Hood] = None) -> str:
+    """What was kept of "stdout", "stderr" or "post_process"; of one that is running, what there is now."""
+    return logs_bytes(id, stream, attempt, hood).decode("utf-8", "replace")
+
+
+def follow(id: str, stream: Stream = "stdout", *, attempt: int = 0, hood: Optional[Hood] = None) -> LogLines:
     """Lines of an analysis that runs elsewhere (another process, a worker), as they come, until it ends: an iterator and an
     async iterator. Closing it stops looking."""
     _stream(stream)
@@ -102,7 +108,7 @@ def doctor(*, hood: Optional[Hood] = None) -> Health:
     return Health(found["ok"], items)
 
 
-def db(what: str, *, hood: Optional[Hood] = None) -> Dict[str, Any]:
+def db(what: Literal["init", "upgrade", "roles", "status", "check"], *, hood: Optional[Hood] = None) -> Dict[str, Any]:
     """The ledger itself: "init", "upgrade", "status" or "check", as `fumehood db WHAT --json`; "roles" is `db init --roles`."""
     if what not in ("init", "upgrade", "roles", "status", "check"):
         raise UsageError(f"db is init, upgrade, roles, status or check, not {what!r}")

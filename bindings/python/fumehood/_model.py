@@ -6,11 +6,15 @@ import dataclasses
 import os
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
-from typing import Any, Dict, List, Mapping, Optional, Tuple, Type, TypeVar, Union
+from typing import Any, Dict, List, Literal, Mapping, Optional, Tuple, Type, TypeVar, Union
 
 Json = Dict[str, Any]
 Amount = Union[str, int, float]
 Duration = Union[str, int, float, timedelta]
+Verdict = Literal["succeeded", "failed", "timed_out", "output_missing", "post_process_failed", "out_of_memory", "out_of_disk",
+                  "out_of_processes", "cancelled", "lost", "refused"]
+State = Literal["waiting", "queued", "running", "pending", "held", "dead", "finished", "cancelled"]
+Stream = Literal["stdout", "stderr", "post_process"]
 _T = TypeVar("_T")
 
 
@@ -18,9 +22,17 @@ def _amount(value: Union[Amount, timedelta]) -> str:
     """As the library reads it: digits and at most one point."""
     if isinstance(value, timedelta):
         value = value.total_seconds()
+    if hasattr(value, "__index__"):
+        return str(value.__index__())
     if isinstance(value, float):
         return f"{value:.9f}".rstrip("0").rstrip(".")
-    return str(value)
+    return value
+
+
+def _limit(name: str, value: Any) -> str:
+    if isinstance(value, bool) or not (isinstance(value, (str, float, timedelta)) or hasattr(value, "__index__")):
+        raise TypeError(f"limits.{name} is a text such as '2G' or '10m', or a number, not {type(value).__name__}: {value!r:.80}")
+    return _amount(value)
 
 
 @dataclass(frozen=True)
@@ -46,7 +58,7 @@ class Limits:
     def items(self) -> List[Tuple[str, str]]:
         """Name and text of those that are given."""
         given = ((f.name, getattr(self, f.name)) for f in dataclasses.fields(self))
-        return [(name, _amount(value)) for name, value in given if value is not None]
+        return [(name, _limit(name, value)) for name, value in given if value is not None]
 
 
 def _path(entry: Mapping[str, Any]) -> str:
@@ -149,7 +161,7 @@ class Result:
 
     id: str
     attempt: int
-    verdict: Optional[str]
+    verdict: Optional[Verdict]
     status: int
     exit_code: Optional[int] = None
     signal: Optional[int] = None
@@ -175,7 +187,7 @@ class Result:
     @property
     def returncode(self) -> int:
         """As subprocess has it: 0 is success, -N is signal N."""
-        if self.verdict == "failed" and self.signal:
+        if self.verdict in ("failed", "cancelled") and self.signal:
             return -self.signal
         return self.status
 
@@ -222,7 +234,7 @@ class LogLine:
     """A line that an analysis wrote: hostile text, of at most 64 KiB, without its end. dropped: so many bytes before it came
     faster than they were read, and are only in the log."""
 
-    stream: str
+    stream: Stream
     text: str
     dropped: int = 0
 
@@ -232,8 +244,8 @@ class Listed:
     """A row of ls()."""
 
     id: str
-    state: str
-    verdict: Optional[str] = None
+    state: State
+    verdict: Optional[Verdict] = None
     attempt: Optional[int] = None
     created: Optional[datetime] = None
     started: Optional[datetime] = None
@@ -251,8 +263,8 @@ class Job:
     """A row of the queue. state is "waiting", "queued", "running", "finished" or "cancelled"."""
 
     id: str
-    state: str
-    verdict: Optional[str] = None
+    state: State
+    verdict: Optional[Verdict] = None
     status: Optional[int] = None
     attempt: Optional[int] = None
     priority: int = 0

@@ -19,7 +19,7 @@ NAMES = ("libfumehood.so.0", "libfumehood.so")
 
 STREAMS = {"stdout": 0, "stderr": 1, "post_process": 2}
 
-DEFER, FOLLOW, PROGRESS = 1, 2, 4
+DEFER, FOLLOW, PROGRESS, WHOLE, MERGE = 1, 2, 4, 8, 16
 RUNNING, DECIDED, ENDED = 0, 1, 2
 AGAIN = 1
 IF_ABSENT = 1
@@ -54,6 +54,7 @@ _FALLIBLE: Dict[str, List[Any]] = {
     "fh_result_json": [c_void_p, c_int, _OUT],
     "fh_start": [c_void_p, c_void_p, c_uint, _OUT],
     "fh_run_wait": [c_void_p, c_int],
+    "fh_run_started": [c_void_p, c_int, POINTER(c_int)],
     "fh_run_cancel": [c_void_p, c_int],
     "fh_run_progress": [c_void_p, POINTER(ProgressStruct)],
     "fh_run_result": [c_void_p, _OUT],
@@ -197,7 +198,11 @@ def version() -> str:
 def call(name: str, *arguments: Any) -> int:
     """Calls a function that can fail; a failure is raised."""
     err = Error()
-    r: int = getattr(library(), name)(*arguments, ctypes.byref(err))
+    try:
+        r: int = getattr(library(), name)(*arguments, ctypes.byref(err))
+    except (ctypes.ArgumentError, OverflowError):
+        given = ", ".join(type(argument).__name__ for argument in arguments[1:])
+        raise TypeError(f"{name}() of the library does not take values of these types: {given}") from None
     if r < 0:
         raise exception(err, -r)
     return r

@@ -15,21 +15,23 @@ from typing import Any, Dict, List, Mapping, Optional, Sequence, Tuple
 from . import _native
 from ._errors import Busy, LedgerError, NotFound, UsageError, WaitTimeout
 from ._hood import Hood, hood_or_default
-from ._model import Job, Limits
-from ._request import Command, Globs, NativeRequest, Request, Shown, StrPath, encode
+from ._model import Job, Limits, State
+from ._request import (Command, Globs, Keep, NativeRequest, Request, Shown, Strength, StrPath, Verdicts, encode, number,
+                       wrong)
+from ._run import seconds
 
 SLICE_MS = 500
 
 
-def submit(id: Optional[str], command: Command, *, priority: Optional[int] = None, retries: Optional[int] = None,
-           retry_on: Globs = (), after: Globs = (), submitter: Optional[str] = None, if_absent: bool = False,
+def submit(command: Command, *, id: Optional[str] = None, priority: Optional[int] = None, retries: Optional[int] = None,
+           retry_on: Verdicts = (), after: Globs = (), submitter: Optional[str] = None, if_absent: bool = False,
            # scripts/texts: options
            data: Optional[StrPath] = None, docs: Optional[StrPath] = None, ro: Sequence[Shown] = (),
            inputs: Sequence[Shown] = (), stage: bool = True, outputs: Globs = (), optional_outputs: Globs = (),
            env: Optional[Mapping[str, Optional[str]]] = None, limits: Optional[Limits] = None,
-           allow_unlimited: bool = False, strength: Optional[str] = None, keep: Optional[str] = None,
-           into: Optional[StrPath] = None, force: bool = False, again: bool = False, post_process: Optional[str] = None,
-           query: Optional[Mapping[str, str]] = None, explain: bool = False,
+           allow_unlimited: bool = False, strength: Optional[Strength] = None, keep: Optional[Keep] = None,
+           into: Optional[StrPath] = None, force: bool = False, again: bool = False,
+           post_process: Optional[Command] = None, query: Optional[Mapping[str, str]] = None, explain: bool = False,
            # scripts/texts: end
            directory: Optional[StrPath] = None, hood: Optional[Hood] = None) -> str:
     """Puts an analysis into the queue, with the files that it needs, and returns its id.
@@ -49,6 +51,9 @@ def submit(id: Optional[str], command: Command, *, priority: Optional[int] = Non
 
 def submit_many(requests: Sequence[Request], *, if_absent: bool = False, hood: Optional[Hood] = None) -> List[str]:
     """All of them or none; their ids."""
+    for request in requests:
+        if not isinstance(request, Request):
+            raise wrong("one of requests", "a fumehood.Request", request)
     with ExitStack() as stack:
         native = [stack.enter_context(NativeRequest(request)) for request in requests]
         array = (ctypes.c_void_p * max(1, len(native)))(*native)
@@ -56,11 +61,11 @@ def submit_many(requests: Sequence[Request], *, if_absent: bool = False, hood: O
     return [row["id"] for row in answer]
 
 
-def queue(state: Optional[str] = None, prefix: Optional[str] = None, limit: int = 0, *,
+def queue(state: Optional[State] = None, prefix: Optional[str] = None, limit: int = 0, *,
           hood: Optional[Hood] = None) -> List[Job]:
     """What is and was in the queue, the newest first."""
-    rows = hood_or_default(hood).json("fh_queue", None if state is None else encode(state),
-                                      None if prefix is None else encode(prefix), limit)
+    rows = hood_or_default(hood).json("fh_queue", None if state is None else encode(state, "state"),
+                                      None if prefix is None else encode(prefix, "prefix"), number(limit, "limit"))
     return [Job.of(row) for row in rows]
 
 
@@ -85,7 +90,8 @@ def wait(*ids: str, timeout: Optional[float] = None, hood: Optional[Hood] = None
     if not ids:
         raise UsageError("wait for which analyses?")
     hood = hood_or_default(hood)
-    end = None if timeout is None else time.monotonic() + timeout
+    limit = seconds(timeout)
+    end = None if limit is None else time.monotonic() + limit
     jobs: Dict[str, Job] = {}
     known = False  # the ledger was there, and knew them
     behind = list(dict.fromkeys(ids))  # those that have not ended
@@ -108,7 +114,8 @@ def wait(*ids: str, timeout: Optional[float] = None, hood: Optional[Hood] = None
         if not behind:
             return [jobs[id] for id in ids]
         if end is not None and time.monotonic() >= end:
-            raise WaitTimeout(f"{len(behind)} of {len(ids)} have not ended after {timeout} s: {', '.join(behind[:5])}")
+            raise WaitTimeout(f"{len(behind)} of {len(ids)} have not ended after {timeout} s: {', '.join(behind[:5])}",
+                              timeout=limit or 0)
 
 
 async def wait_async(*ids: str, hood: Optional[Hood] = None) -> List[Job]:
@@ -151,7 +158,7 @@ class Worker:
         self._hood = hood_or_default(hood)
         self._problem: Optional[BaseException] = None
         self._drain = drain
-        self._arguments: Tuple[Any, ...] = (jobs, None if lease is None else encode(lease), int(drain))
+        self._arguments: Tuple[Any, ...] = (number(jobs, "jobs"), None if lease is None else encode(lease, "lease"), int(drain))
         self._thread: Optional[threading.Thread] = None
 
     def _work(self, stop: int) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import ctypes
+import dataclasses
 import os
 import select
 import signal as signals
@@ -13,16 +14,44 @@ import weakref
 from typing import Any, AsyncIterator, BinaryIO, Dict, Iterator, List, Optional
 
 from . import _native
-from ._errors import Refused, WaitTimeout, own_failure, verdict_failure
-from ._hood import Hood, _release, hood_or_default, log_of, take_result
-from ._model import LogLine, Progress, Result
-from ._request import NativeRequest, Request, encode, words
+from ._errors import Refused, UsageError, WaitTimeout, own_failure, verdict_failure
+from ._hood import Hood, _release, hood_or_default, log_of, success_of, take_result, told
+from ._model import Limits, LogLine, Progress, Result, Stream
+from ._request import NativeRequest, Request, encode, number, words, wrong
 from ._rows import Rows, result_json, rows_lines
 
 READ_SIZE = 64 * 1024
 LINE_MAX = 64 * 1024
 BUFFER_MAX = 16 * 1024 * 1024
 POLL_S = 0.02
+
+
+def seconds(timeout: Any, what: str = "timeout") -> Optional[float]:
+    if timeout is None:
+        return None
+    if isinstance(timeout, bool) or not isinstance(timeout, (int, float)):
+        raise wrong(what, "a number of seconds", timeout)
+    if not -1e9 < timeout < 1e9:
+        raise UsageError(f"{what} is a number of seconds below 1e9, not {timeout}")
+    return float(timeout)
+
+
+def with_wall(limits: Optional[Limits], timeout: Optional[float]) -> Optional[Limits]:
+    """The timeout of a call that ends what it runs: init keeps it, whatever becomes of this process."""
+    if timeout is None:
+        return limits
+    if limits is not None and limits.wall is not None:
+        raise UsageError("timeout= and limits.wall are one limit: give one of them")
+    return dataclasses.replace(limits or Limits(), wall=max(timeout, 1e-6))
+
+
+def expired(result: Result, timeout: Optional[float], cmd: Any, output: Any = None,
+            stderr: Any = None) -> Optional[WaitTimeout]:
+    """The exception of such a call, if that is what ended it."""
+    if timeout is None or result.verdict != "timed_out" or (result.usage.wall_ms or 0) < int(timeout * 1000):
+        return None
+    return WaitTimeout(f"'{result.id}' was ended after timeout={timeout:g} s", result=result, cmd=cmd, timeout=timeout,
+                       output=output, stderr=stderr)
 
 
 class _Stream:
@@ -41,7 +70,7 @@ class _Stream:
             del self.data[:surplus]
             self.dropped += surplus
 
-    def lines(self, name: str) -> Iterator[LogLine]:
+    def lines(self, name: Stream) -> Iterator[LogLine]:
         """Whole lines; the rest too once nothing more will come."""
         while self.data:
             end = self.data.find(b"\n", 0, LINE_MAX + 1)
@@ -62,9 +91,12 @@ class Run:
     """
 
     def __init__(self, request: Request, *, hood: Optional[Hood] = None, follow: bool = False, progress: bool = False,
-                 defer: bool = False, stdin: Optional[int] = None) -> None:
+                 defer: bool = False, whole: bool = False, merge: bool = False, stdin: Optional[int] = None) -> None:
         hood = hood_or_default(hood)
-        flags = defer * _native.DEFER | follow * _native.FOLLOW | progress * _native.PROGRESS
+        flags = 0
+        for flag, wanted in ((_native.DEFER, defer), (_native.FOLLOW, follow), (_native.PROGRESS, progress),
+                             (_native.WHOLE, whole), (_native.MERGE, merge)):
+            flags |= flag if wanted else 0
         with NativeRequest(request, stdin) as native:
             handle = _native.call_handle("fh_start", hood.handle, native, flags)
         self.hood, self.command = hood, None if request.command is None else words(request.command)
@@ -73,7 +105,7 @@ class Run:
         self._pid = os.getpid()
         self._lock, self._users, self._closed = threading.Lock(), 0, False
         self._free = weakref.finalize(self, _release, "fh_run_free", handle, self._pid)
-        self._streams: Dict[str, _Stream] = {name: _Stream() for name in ("stdout", "stderr")}
+        self._streams: Dict[Stream, _Stream] = {"stdout": _Stream(), "stderr": _Stream()}
         self._reading = threading.Lock()
         self._final: Optional[Result] = None
         self.spoiled = False  # it must not be committed as it is: the handler of its rows has failed
@@ -82,7 +114,7 @@ class Run:
     # The handle is freed by whoever uses it last.
 
     @contextlib.contextmanager
-    def _use(self) -> Iterator[int]:
+    def use(self) -> Iterator[int]:
         if self._pid != os.getpid():
             raise Refused(f"the run of '{self.id}' belongs to the process that forked")
         with self._lock:
@@ -118,6 +150,10 @@ class Run:
     def __exit__(self, *_: object) -> None:
         self.close()
 
+    @property
+    def closed(self) -> bool:
+        return self._closed
+
     # Waiting.
 
     @property
@@ -125,7 +161,7 @@ class Run:
         """False once its end is known."""
         if self._final is not None:
             return False
-        with self._use() as handle:
+        with self.use() as handle:
             return bool(_native.library().fh_run_state(handle) == _native.RUNNING)
 
     @property
@@ -133,12 +169,12 @@ class Run:
         """Deferred: its verdict is known, and it is neither committed nor dropped."""
         if self._final is not None or self._closed:
             return False
-        with self._use() as handle:
+        with self.use() as handle:
             return bool(_native.library().fh_run_state(handle) == _native.DECIDED)
 
     def fileno(self) -> int:
         """Readable once its end is known, or, with follow, there is something to read. Do not read from it."""
-        with self._use() as handle:
+        with self.use() as handle:
             return int(_native.library().fh_run_fd(handle))
 
     def wait(self, timeout: Optional[float] = None, check: bool = False) -> Result:
@@ -146,10 +182,20 @@ class Run:
 
         timeout: WaitTimeout after so many seconds; it goes on. check: any other end than success is raised.
         """
-        with self._use() as handle:
-            if not self._await_end(handle, timeout):
-                raise WaitTimeout(f"'{self.id}' is still running after {timeout} s")
+        with self.use() as handle:
+            if not self._await_end(handle, seconds(timeout)):
+                raise WaitTimeout(f"'{self.id}' is still running after {timeout} s", cmd=self.command, timeout=timeout or 0)
         return self.result(check)
+
+    def started(self) -> int:
+        """Waits until its command is executed: 0; or could not be: errno. What was refused before is raised."""
+        why = ctypes.c_int()
+        with self.use() as handle:
+            while not _native.call("fh_run_started", handle, 100, ctypes.byref(why)):
+                pass  # in slices, so that Ctrl-C is heard
+        if not self.running and not why.value:
+            self.result()
+        return why.value
 
     def _await_end(self, handle: int, timeout: Optional[float]) -> bool:
         end = None if timeout is None else time.monotonic() + timeout
@@ -180,7 +226,7 @@ class Run:
         return self.result(check)
 
     async def _await_end_async(self) -> None:
-        with self._use() as handle:
+        with self.use() as handle:
             while _native.library().fh_run_state(handle) == _native.RUNNING:
                 if self.follow:
                     await asyncio.sleep(POLL_S)
@@ -207,8 +253,8 @@ class Run:
     def cancel(self, signal: int = signals.SIGTERM) -> None:
         """SIGTERM, SIGINT or SIGHUP: it has its grace. SIGKILL: at once. It returns before it is dead."""
         if self._final is None:
-            with self._use() as handle:
-                _native.call("fh_run_cancel", handle, int(signal))
+            with self.use() as handle:
+                _native.call("fh_run_cancel", handle, number(signal, "signal"))
 
     # What is known.
 
@@ -216,7 +262,7 @@ class Run:
         """Busy while it is running. Raises what went wrong on our side, whether asked to check or not."""
         found = self._final
         if found is None:
-            with self._use() as handle:
+            with self.use() as handle:
                 state = _native.library().fh_run_state(handle)
                 found = take_result(_native.call_handle("fh_run_result", handle), state == _native.DECIDED)
                 if state == _native.ENDED:
@@ -225,12 +271,12 @@ class Run:
         if failure is None and check:
             failure = verdict_failure(found, self.command)
         if failure is not None:
-            raise failure
+            raise told(failure, self.hood, self.id)
         return found
 
-    def log(self, stream: str = "stdout") -> bytes:
+    def log(self, stream: Stream = "stdout") -> bytes:
         """All that was kept of a stream, once its end is known."""
-        with self._use() as handle:
+        with self.use() as handle:
             result = _native.call_handle("fh_run_result", handle)
             try:
                 return log_of(result, stream, 2**31)
@@ -240,7 +286,7 @@ class Run:
     def progress(self) -> Progress:
         """What it is doing. With start(progress=True) the numbers are measured five times a second."""
         now = _native.ProgressStruct()
-        with self._use() as handle:
+        with self.use() as handle:
             _native.call("fh_run_progress", handle, ctypes.byref(now))
 
         def known(value: int) -> Optional[int]:
@@ -280,7 +326,7 @@ class Run:
     def __iter__(self) -> Iterator[LogLine]:
         """Lines as they come, until it has ended; for start(follow=True)."""
         self._check_follow()
-        with self._use() as handle:
+        with self.use() as handle:
             poller = select.poll()
             poller.register(_native.library().fh_run_fd(handle), select.POLLIN)
             more = True
@@ -293,7 +339,7 @@ class Run:
 
     async def __aiter__(self) -> AsyncIterator[LogLine]:
         self._check_follow()
-        with self._use() as handle:
+        with self.use() as handle:
             more = True
             while more:
                 await self._readable(handle)
@@ -303,10 +349,10 @@ class Run:
                 if more and _native.library().fh_run_state(handle) != _native.RUNNING:
                     await asyncio.sleep(POLL_S / 10)
 
-    def read(self, stream: str, size: int) -> bytes:
+    def read(self, stream: Stream, size: int) -> bytes:
         """Bytes of a stream, waiting until there are some; b"" at its end."""
         self._check_follow()
-        with self._use() as handle:
+        with self.use() as handle:
             poller = select.poll()
             poller.register(_native.library().fh_run_fd(handle), select.POLLIN)
             mine = self._streams[stream]
@@ -324,7 +370,7 @@ class Run:
 
     def open_output(self, path: str) -> BinaryIO:
         """An output of a deferred run for reading. It is a stranger's file: parse it as such."""
-        with self._use() as handle:
+        with self.use() as handle:
             fd = _native.call("fh_run_open_output", handle, encode(path))
         return os.fdopen(fd, "rb")
 
@@ -334,15 +380,53 @@ class Run:
         lines = rows_lines(rows) or None if rows is not None else None
         value = result_json(result)
         known = self.result()
-        with self._use() as handle:
+        with self.use() as handle:
             _native.call("fh_run_commit", handle, lines, len(lines or b""), value)
         return rows_taken(self.result(), known.ok)
 
     def drop(self) -> None:
         """Nothing of it is recorded, nothing is left."""
-        with self._use() as handle:
+        with self.use() as handle:
             if _native.library().fh_run_state(handle) == _native.DECIDED:
                 _native.call("fh_run_drop", handle)
+
+
+class KnownRun(Run):
+    """One that did not have to run: it had succeeded before. It has ended, with that result."""
+
+    def __init__(self, hood: Hood, result: Result) -> None:
+        self.hood, self.id, self.command = hood, result.id, None
+        self.follow = self.deferred = self.spoiled = False
+        self._final, self._pid, self._closed = result, os.getpid(), False
+
+    @contextlib.contextmanager
+    def use(self) -> Iterator[int]:
+        raise Refused(f"'{self.id}' had succeeded, and was not run: there is nothing to wait for, read or commit")
+        yield 0
+
+    def close(self) -> None:
+        self._closed = True
+
+    def wait(self, timeout: Optional[float] = None, check: bool = False) -> Result:
+        return self.result(check)
+
+    async def wait_async(self, check: bool = False) -> Result:
+        return self.result(check)
+
+    def __iter__(self) -> Iterator[LogLine]:
+        return iter(())
+
+    async def __aiter__(self) -> AsyncIterator[LogLine]:
+        nothing: List[LogLine] = []
+        for line in nothing:
+            yield line
+
+
+def start_run(request: Request, hood: Optional[Hood], if_absent: bool, **options: Any) -> Run:
+    """if_absent: an id that has succeeded is not run once more."""
+    hood = hood_or_default(hood)
+    known = success_of(hood, request.id) if if_absent and request.id is not None else None
+    return Run(request, hood=hood, **options) if known is None else KnownRun(hood, known)
 
 
 def rows_taken(found: Result, expected: bool) -> Result:
@@ -356,8 +440,9 @@ def rows_taken(found: Result, expected: bool) -> Result:
 class LogLines:
     """Lines of an analysis that runs elsewhere, as they come: for `for` and for `async for`. See follow()."""
 
-    def __init__(self, hood: Hood, id: str, attempt: int, stream: str) -> None:
-        self._stream = stream
+    def __init__(self, hood: Hood, id: str, attempt: int, stream: Stream) -> None:
+        encode(id), number(attempt, "attempt")
+        self._stream: Stream = stream
         self._stop, self._out = os.pipe(), os.pipe()
         self._problem: Optional[BaseException] = None
         self._buffer = _Stream()

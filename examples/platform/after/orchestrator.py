@@ -26,7 +26,7 @@ def run_single(analysis_id, script):
 
 def start_queued_analysis(analysis_id, script):
     """For the next free worker, on this host or another (`fumehood worker`), whether this process lives on or not."""
-    return fumehood.submit(analysis_id, ['python3', '-c', script], query=IRISES, outputs=['ratios.json'],
+    return fumehood.submit(['python3', '-c', script], id=analysis_id, query=IRISES, outputs=['ratios.json'],
                            limits=LIMITS, if_absent=True)
 
 
