@@ -61,7 +61,7 @@ const struct field field_table[] = {
 	 .help = "when the workspace is left at the end"},
 	{"into", "--into", FIELD_TEXT, IN_ALL, AT(into), .group = GROUP_OUTPUTS, .value = "DIR",
 	 .remark = "copies them there",
-	 .help = "a directory that the outputs are copied into after the commit: never over what is there without force, "
+	 .help = "a directory that the outputs are copied into after the commit, made with its parents: never over what is there without force, "
 		 "and a dot-file only if output or optional_output has its exact name"},
 	{"force", "--force", FIELD_FLAG, IN_ONE, AT(force), .group = GROUP_OUTPUTS,
 	 .remark = "over what is there",

@@ -202,30 +202,50 @@ static int copy(const struct into *c, const struct output *o)
 	return r;
 }
 
-/* Its last directory is made if it is missing. A link on the way that is somebody else's is not the user's choice. */
+/* What is missing of it is made, parents too. A link on the way that is somebody else's is not the user's choice. -errno. */
+static int make_directory(char *path)
+{
+	_cleanup_close_ int at = -1;
+	char *name = path, *end;
+
+	do {
+		int next;
+		char after;
+
+		end = name + strcspn(name, "/");
+		after = *end;
+		*end = 0;
+		next = file_open_trusted(*path ? path : "/", true);
+		if (next == -ENOENT && at >= 0) {
+			if (mkdirat(at, name, 0777) < 0 && errno != EEXIST)
+				return -errno;
+			next = file_open_trusted(path, true);
+		}
+		*end = after;
+		if (next < 0)
+			return next;
+		fd_close(at);
+		at = next;
+		name = end + strspn(end, "/");
+	} while (*name);
+	return TAKE_FD(at);
+}
+
 static int open_directory(const char *path, struct error *err)
 {
-	_cleanup_free_ char *parent = strdup(path);
-	_cleanup_close_ int at = -1, found = -1;
-	char *name;
+	_cleanup_free_ char *copy = strdup(path);
+	_cleanup_close_ int found = -1;
 	int fd;
 
-	if (!parent)
+	if (!copy)
 		return error_memory(err);
-	for (size_t n = strlen(parent); n > 1 && parent[n - 1] == '/';)
-		parent[--n] = 0;
-	name = strrchr(parent, '/');
-	if (!name || !name[1])
+	if (!path[strspn(path, "/")])
 		return error_set(err, ERROR_USAGE, "it is no directory for outputs");
-	*name++ = 0;
-	at = file_open_trusted(*parent ? parent : "/", true);
-	if (at >= 0 && mkdirat(at, name, 0777) < 0 && errno != EEXIST)
-		return error_system(err, errno, "cannot make it");
-	found = at < 0 ? at : file_open_trusted(path, true);
+	found = make_directory(copy);
 	if (found == -ELOOP)
 		return error_set(err, ERROR_REFUSED, "a link of another user's lies on the way");
 	fd = found < 0 ? found : openat(found, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	return fd < 0 ? error_system(err, found < 0 ? -found : errno, "cannot open it") : fd;
+	return fd < 0 ? error_system(err, found < 0 ? -found : errno, "cannot make or open it") : fd;
 }
 
 static int copy_all(struct into *c)

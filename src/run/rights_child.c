@@ -159,7 +159,7 @@ static int answer_program(const struct child_task *t, const char *command, size_
 	return r;
 }
 
-/* May the directory be written to, or be made? */
+/* May the directory be written to, or be made, with the parents that are missing? */
 static int check_into(const char *into)
 {
 	char path[PATH_MAX], *slash;
@@ -170,7 +170,7 @@ static int check_into(const char *into)
 	memcpy(path, into, strlen(into) + 1);
 	for (size_t n = strlen(path); n > 1 && path[n - 1] == '/'; n--)
 		path[n - 1] = 0;
-	if (stat(path, &st) < 0 && errno == ENOENT) {
+	while (stat(path, &st) < 0 && errno == ENOENT && path[1]) {
 		slash = strrchr(path, '/');
 		slash[slash == path] = 0;
 	}

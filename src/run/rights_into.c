@@ -146,27 +146,40 @@ static int copy_as_user(const struct rights *rights, struct ledger *l, const str
 	return r;
 }
 
-/* The directory, made if its parent is there; never out of what is listed, whatever lies in between. -errno. */
+/* A directory on the way, by its whole path; the last one is no link. -errno. */
+static int open_part(int listed, const char *path, int at, const char *name, bool is_last)
+{
+	return is_last ? file_open_beneath(at, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW, 0)
+		       : file_open_within(listed, path, O_RDONLY | O_DIRECTORY);
+}
+
+/* The directory, made with its parents where they are missing; never out of what is listed, whatever lies in between. -errno. */
 static int open_beneath(int listed, const char *rest)
 {
-	_cleanup_free_ char *path = strdup(*rest ? rest : ".");
-	_cleanup_close_ int parent = -1;
-	char *name;
+	_cleanup_free_ char *path = strdup(rest);
+	_cleanup_close_ int at = file_open_within(listed, ".", O_RDONLY | O_DIRECTORY);
 
 	if (!path)
 		return -ENOMEM;
-	for (size_t n = strlen(path); n > 0 && path[n - 1] == '/'; n--)
-		path[n - 1] = 0;
-	name = strrchr(path, '/');
-	if (name)
-		*name++ = 0;
-	parent = file_open_within(listed, name ? path : ".", O_RDONLY | O_DIRECTORY);
-	if (parent < 0)
-		return parent;
-	name = name ? name : path;
-	if (mkdirat(parent, name, 0755) < 0 && errno != EEXIST)
-		return -errno;
-	return file_open_beneath(parent, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW, 0);
+	for (char *name = path, *next; at >= 0 && *name; name = next) {
+		char *end = name + strcspn(name, "/"), after = *end;
+		int fd;
+
+		next = end + strspn(end, "/");
+		*end = 0;
+		fd = open_part(listed, path, at, name, !*next);
+		if (fd == -ENOENT) {
+			if (mkdirat(at, name, 0755) < 0 && errno != EEXIST)
+				return -errno;
+			fd = open_part(listed, path, at, name, !*next);
+		}
+		*end = after;
+		if (fd < 0)
+			return fd;
+		fd_close(at);
+		at = fd;
+	}
+	return at < 0 ? at : TAKE_FD(at);
 }
 
 static int copy_listed(const struct hood *h, struct ledger *l, const struct attempt *a, const struct plan *p,

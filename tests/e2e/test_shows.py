@@ -499,6 +499,14 @@ def test_into_a_link_of_another_users_is_refused(hood, stranger):
     assert tree(victim.parent) == {'file': 'mine\n'}
 
 
+def test_into_makes_parents(hood):
+    result = hood.cli('run', hood.id(), '--into', 'new/deep//er/', '--json', '--', 'sh', '-c', 'mkdir d; echo new > d/a')
+    assert result.status == 0 and tree(hood.dir / 'new') == {'deep/er/d/a': 'new\n'}, result
+    hood.write('new/file', 'a file\n')
+    result = hood.cli('run', hood.id(), '--into', 'new/file/x', '--json', '--', 'sh', '-c', 'echo new > a')
+    assert result.status == 125 and result.json['committed'] and 'new/file/x' in result.json['error']['message'], result
+
+
 def test_into_what_cannot_be_made_is_said(hood):
     hood.write('results', 'a file\n')
     result = into(hood, 'echo new > a')
