@@ -215,6 +215,9 @@ static json_t *refused_json(const struct cli *cli, const struct error *err)
 		json = attempt_to_public_json(&a, false);
 	if (json && !*cli->id)
 		json_object_set_new(json, "id", json_null());
+	if (json && cli->command == &command_run)
+		for (int i = 0; i < STREAM_COUNT; i++)
+			json_object_set_new(json, stream_name(i), json_null());
 	return json;
 }
 

@@ -17,10 +17,11 @@ static const char help[] =
 	"  fumehood logs a42                   stdout, then stderr\n"
 	"  fumehood logs a42 --stderr          only that, byte for byte but for a note where some\n"
 	"                                      were not kept\n"
+	"  fumehood logs a42 --tail 20         the last lines of each\n"
 	"  fumehood logs -f a42                of a running one: as it comes, until it ends; of a queued\n"
 	"                                      one from its start on\n"
 	"\n"
-	"-f  --stdout  --stderr  --post-process  --attempt N  --db URL  --config FILE  --json\n";
+	"-f  --tail N  --stdout  --stderr  --post-process  --attempt N  --db URL  --config FILE  --json\n";
 
 static int report(int r, struct error *err)
 {
@@ -97,6 +98,9 @@ static int show_live(struct cli *cli, struct log_reader *v, const struct live *l
 		return 1;
 	}
 	*number = live->attempt;
+	r = log_skip_live(v, live, err);
+	if (r < 0)
+		return r;
 	if (!follows || !running)
 		return log_read_live(v, live, err);
 	r = log_follow(v, cli->hood, live, -1, err);
@@ -131,7 +135,8 @@ static int show_logs(struct cli *cli, struct log_reader *v, int number, bool fol
 	/* A followed one that was not committed has been shown as far as it can be. */
 	if (r < 0)
 		return followed && err->kind == ERROR_NOT_FOUND ? 0 : r;
-	return cli->json ? cli_answer(cli, view_logs_load(cli->ledger, &a, v->wanted, &json, err), &json, err)
+	return cli->json ? cli_answer(cli, view_logs_load(cli->ledger, &a, v->wanted, v->lines, &json, err),
+				      &json, err)
 			 : log_read_kept(v, cli->ledger, &a, err);
 }
 
@@ -147,6 +152,7 @@ static int logs_main(struct cli *cli, struct error *err)
 		{"--stdout", OPTION_FLAG, &v.wanted[STREAM_STDOUT]},
 		{"--stderr", OPTION_FLAG, &v.wanted[STREAM_STDERR]},
 		{"--post-process", OPTION_FLAG, &v.wanted[STREAM_POST]},
+		{"--tail", OPTION_NUMBER, &v.lines},
 		{"--attempt", OPTION_NUMBER, &number},
 		{0},
 	};
@@ -169,7 +175,7 @@ static int logs_main(struct cli *cli, struct error *err)
 
 const struct command command_logs = {
 	.name = "logs",
-	.usage = "logs ID [-f] [--stdout|--stderr|--post-process]",
+	.usage = "logs ID [-f] [--tail N] [--stdout|--stderr|--post-process]",
 	.summary = "what an analysis wrote; -f follows a running one",
 	.help = help,
 	.main = logs_main,

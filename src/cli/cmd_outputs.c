@@ -6,8 +6,10 @@
 #include <string.h>
 #include <sys/mman.h>
 
+#include "array.h"
 #include "cli.h"
 #include "extract.h"
+#include "output_glob.h"
 #include "screen.h"
 
 static const char outputs_help[] = "  fumehood outputs a42\n"
@@ -16,12 +18,15 @@ static const char outputs_help[] = "  fumehood outputs a42\n"
 				   "--attempt N  --db URL  --config FILE  --json\n";
 
 static const char get_help[] =
-	"  fumehood get a42 plot.png               into the current directory\n"
+	"  fumehood get a42                        all of them, below the current directory\n"
+	"  fumehood get a42 'tables/*.csv' -o r    some, as r/tables/x.csv and so on\n"
+	"  fumehood get a42 plot.png               one, into the current directory\n"
 	"  fumehood get a42 plot.png -o fig1.png   under another name\n"
 	"  fumehood get a42 tables/x.csv tables/y.csv -o results/\n"
 	"                                          as results/tables/x.csv and …/y.csv\n"
 	"  fumehood get a42 table.csv -o - | head  to the standard output\n"
 	"\n"
+	"** is any depth, a directory all below it. A dot-file is taken only by its name.\n"
 	"-o FILE_OR_DIR  --force (overwrite)  --attempt N  --db URL  --config FILE  --json\n";
 
 static int print_outputs(const struct manifest *m, struct error *err)
@@ -64,16 +69,105 @@ static int outputs_main(struct cli *cli, struct error *err)
 	return cli->json ? cli_print_json(cli, view_outputs_json(&a), err) : print_outputs(&a.manifest, err);
 }
 
-static const struct output *find_output(const struct attempt *a, const char *path, struct error *err)
-{
-	const struct output *found = manifest_find(&a->manifest, path);
+/* ---- which are taken ---- */
 
-	if (found)
-		return found;
-	error_set(err, ERROR_NOT_FOUND, "%s attempt %d has no output '%s': fumehood outputs %s lists them",
-		  a->id, a->number, SHOWN(256, path), a->id);
-	return NULL;
+struct choice {
+	const struct output **list;
+	size_t n;
+	bool *chosen;	    /* by the place in the manifest: none is taken twice */
+	size_t left_out;    /* dot-files that a pattern has met */
+	const char *a_left; /* one of them */
+};
+
+static void choice_done(struct choice *c)
+{
+	free(c->list);
+	free(c->chosen);
 }
+
+static int choose(struct choice *c, const struct manifest *m, const struct output *o, struct error *err)
+{
+	const struct output **added;
+	size_t i = (size_t)(o - m->outputs);
+
+	if (c->chosen[i])
+		return 0;
+	added = ARRAY_ADD(c->list, c->n);
+	if (!added)
+		return error_memory(err);
+	*added = o;
+	c->chosen[i] = true;
+	return 0;
+}
+
+/* All that a pattern matches (NULL: all there are), but for dot-files, which programs of the user's might obey. */
+static int choose_matching(struct choice *c, const struct manifest *m, const char *pattern, bool *ret_any,
+			   struct error *err)
+{
+	for (size_t i = 0; i < m->n_outputs; i++) {
+		const char *path = m->outputs[i].path;
+		int r;
+
+		if (pattern && !output_glob_match(pattern, path))
+			continue;
+		*ret_any = true;
+		if (*path == '.' || strstr(path, "/.")) {
+			c->left_out += !c->chosen[i];
+			c->a_left = path;
+			continue;
+		}
+		r = choose(c, m, &m->outputs[i], err);
+		if (r < 0)
+			return r;
+	}
+	return 0;
+}
+
+static int choose_word(struct choice *c, struct extract *x, const struct attempt *a, const char *word,
+		       struct error *err)
+{
+	const struct output *named = manifest_find(&a->manifest, word);
+	bool any = false;
+	int r = named	 ? choose(c, &a->manifest, named, err)
+		: !*word ? 0
+			 : choose_matching(c, &a->manifest, word, &any, err);
+
+	x->keeps_paths |= !named;
+	if (r < 0 || named || any)
+		return r;
+	return error_set(err, ERROR_NOT_FOUND,
+			 "%s attempt %d has no output '%s': fumehood outputs %s lists them", a->id, a->number,
+			 SHOWN(256, word), a->id);
+}
+
+static int choose_all(struct choice *c, struct extract *x, const struct attempt *a, char *const *words,
+		      int n_words, struct error *err)
+{
+	bool any = false;
+	int r = 0;
+
+	c->chosen = calloc(a->manifest.n_outputs + 1, sizeof *c->chosen);
+	if (!c->chosen)
+		return error_memory(err);
+	for (int i = 0; r == 0 && i < n_words; i++)
+		r = choose_word(c, x, a, words[i], err);
+	if (n_words > 0)
+		return r;
+	x->keeps_paths = true;
+	return choose_matching(c, &a->manifest, NULL, &any, err);
+}
+
+static void say_left_out(const struct cli *cli, const struct choice *c, const struct attempt *a)
+{
+	if (c->left_out > 0)
+		fprintf(stderr, "fumehood: %zu dot-file%s not taken ('%s'%s): name one to have it\n",
+			c->left_out, c->left_out == 1 ? " is" : "s are", SHOWN(256, c->a_left),
+			c->left_out > 1 ? " and others" : "");
+	if (a->manifest.n_outputs == 0 && !cli->quiet)
+		fprintf(stderr, "fumehood: %s attempt %d has no outputs\n", a->id, a->number);
+}
+
+/* ---- taking them ---- */
 
 /* A terminal gets what is safe to show, anything else the bytes. */
 static int copy_to_stdout(struct cli *cli, const struct output *output, struct error *err)
@@ -137,6 +231,24 @@ static int take(struct cli *cli, struct extract *x, const struct output *output,
 	return add_to_json(files, output, file) < 0 ? error_memory(err) : 0;
 }
 
+static int take_all(struct cli *cli, struct extract *x, const struct attempt *a, json_t *files,
+		    struct error *err)
+{
+	_cleanup_(choice_done) struct choice c = {0};
+	int r = choose_all(&c, x, a, cli->o.words + 1, cli->o.n_words - 1, err);
+
+	if (r == 0)
+		r = extract_prepare(x, c.n, err);
+	/* None is written if one of many would be refused, as far as one can see. */
+	for (size_t i = 0; r == 0 && c.n > 1 && i < c.n; i++)
+		r = extract_look(x, c.list[i], err);
+	for (size_t i = 0; r == 0 && i < c.n; i++)
+		r = take(cli, x, c.list[i], files, err);
+	if (r == 0)
+		say_left_out(cli, &c, a);
+	return r;
+}
+
 static int get_main(struct cli *cli, struct error *err)
 {
 	_cleanup_attempt_ struct attempt a;
@@ -157,16 +269,11 @@ static int get_main(struct cli *cli, struct error *err)
 	if (cli->json && extract_is_stdout(&x))
 		return error_set(err, ERROR_USAGE,
 				 "-o - and --json do not go together: both are the standard output");
-	r = extract_prepare(&x, cli->o.n_words - 1, err);
-	if (r == 0)
-		r = cli_open(cli, CLI_ID | CLI_HOOD, err);
+	r = cli_open(cli, CLI_ID | CLI_HOOD, err);
 	if (r == 0)
 		r = view_load(cli->hood, cli->id, number, &cli->ledger, &a, err);
-	for (int i = 1; r == 0 && i < cli->o.n_words; i++) {
-		const struct output *output = find_output(&a, cli->o.words[i], err);
-
-		r = output ? take(cli, &x, output, files, err) : -ENOENT;
-	}
+	if (r == 0)
+		r = take_all(cli, &x, &a, files, err);
 	if (r < 0 || !cli->json)
 		return r;
 	return cli_print_json(
@@ -186,10 +293,10 @@ const struct command command_outputs = {
 
 const struct command command_get = {
 	.name = "get",
-	.usage = "get ID PATH… [-o FILE_OR_DIR]",
+	.usage = "get ID [PATH_OR_GLOB…] [-o FILE_OR_DIR]",
 	.summary = "takes files out of the ledger",
 	.help = get_help,
 	.main = get_main,
-	.words_min = 2,
+	.words_min = 1,
 	.words_max = 1 << 20,
 };

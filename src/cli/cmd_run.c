@@ -7,9 +7,10 @@
 #include "asked.h"
 #include "cli.h"
 #include "console.h"
+#include "member.h"
 #include "signals.h"
 
-enum { PROGRESS_INTERVAL_MS = 200 };
+enum { PROGRESS_INTERVAL_MS = 200, SHOWN_LOG_MAX = 64 * 1024 };
 
 static const char help[] =
 	"  fumehood run a42 -- python3 analysis.py            files named here are copied in\n"
@@ -50,6 +51,26 @@ static int parse(struct cli *cli, struct request *request, bool *ret_dry_run, st
 	return request_check(request, err);
 }
 
+/* What it wrote, beside the attempt: the object is all that a caller of --json sees of it. */
+static json_t *streams_json(const struct attempt *a)
+{
+	const struct json_entry entries[] = {
+		{"stdout",
+		 a->started ? captured_to_json(&a->logs[STREAM_STDOUT], SHOWN_LOG_MAX) : json_null()},
+		{"stderr",
+		 a->started ? captured_to_json(&a->logs[STREAM_STDERR], SHOWN_LOG_MAX) : json_null()},
+	};
+
+	return json_from_entries(entries, ARRAY_SIZE(entries));
+}
+
+static int print_json(const struct cli *cli, const struct attempt *a, struct error *err)
+{
+	json_auto_t *streams = streams_json(a);
+
+	return streams ? cli_print_attempt(cli, a, false, streams, err) : error_memory(err);
+}
+
 /* The verdict is said, and what is still in the queue is shown. The exit status. */
 static int finish(struct cli *cli, struct console *console, const struct attempt *a, int cancel_fd)
 {
@@ -60,7 +81,7 @@ static int finish(struct cli *cli, struct console *console, const struct attempt
 	console_say(console, line ? line : "");
 	if (console_close(console, cancel_fd, &err) < 0)
 		fprintf(stderr, "fumehood: %s; fumehood logs %s has what it wrote\n", err.message, a->id);
-	if (cli->json && cli_print_attempt(cli, a, false, NULL, &err) < 0)
+	if (cli->json && print_json(cli, a, &err) < 0)
 		return cli_fail(cli, &err);
 	return status;
 }

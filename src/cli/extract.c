@@ -15,7 +15,27 @@ bool extract_is_stdout(const struct extract *x)
 	return x->to && strcmp(x->to, "-") == 0;
 }
 
-int extract_prepare(struct extract *x, int count, struct error *err)
+/* The user's own words: as mkdir -p. */
+static int make_directories(const char *path, struct error *err)
+{
+	_cleanup_free_ char *copy = strdup(path);
+
+	if (!copy)
+		return error_memory(err);
+	for (char *end = copy + strspn(copy, "/"); *end; end += strspn(end, "/")) {
+		char after;
+
+		end += strcspn(end, "/");
+		after = *end;
+		*end = 0;
+		if (mkdir(copy, 0777) < 0 && errno != EEXIST)
+			return error_system(err, errno, "cannot create directory '%s'", SHOWN(512, copy));
+		*end = after;
+	}
+	return 0;
+}
+
+int extract_prepare(struct extract *x, size_t count, struct error *err)
 {
 	struct stat st;
 	size_t n = x->to ? strlen(x->to) : 0;
@@ -24,13 +44,13 @@ int extract_prepare(struct extract *x, int count, struct error *err)
 		return 0;
 	if (n == 0)
 		return error_set(err, ERROR_USAGE, "-o wants the name of a file or a directory");
-	x->is_directory = x->to[n - 1] == '/' || (stat(x->to, &st) == 0 && S_ISDIR(st.st_mode));
-	if (x->is_directory && mkdir(x->to, 0777) < 0 && errno != EEXIST)
-		return error_system(err, errno, "cannot create directory '%s'", x->to);
-	if (!x->is_directory && count > 1)
-		return error_set(err, ERROR_USAGE, "-o names one file for %d outputs: name a directory",
-				 count);
-	return 0;
+	x->is_directory =
+		x->keeps_paths || x->to[n - 1] == '/' || (stat(x->to, &st) == 0 && S_ISDIR(st.st_mode));
+	if (x->is_directory)
+		return make_directories(x->to, err);
+	return count > 1 ? error_set(err, ERROR_USAGE, "-o names one file for %zu outputs: name a directory",
+				     count)
+			 : 0;
 }
 
 bool extract_path_is_inside(const char *path)
@@ -52,6 +72,11 @@ static int fail(struct error *err, int errnum, const char *doing, const char *na
 
 	text_escape_into(shown, sizeof shown, name, strlen(name));
 	return error_system(err, errnum, "cannot %s '%s'", doing, shown);
+}
+
+static int refuse_existing(const char *name, struct error *err)
+{
+	return error_set(err, ERROR_REFUSED, "'%s' exists: --force overwrites it", SHOWN(512, name));
 }
 
 /* A directory on the way, made where it is missing. No link is followed. */
@@ -82,9 +107,7 @@ static int write_whole(int dirfd, const char *name, bool force, struct ledger *l
 		return fail(err, errno, "create a file for", name);
 	r = ledger_copy_output(ledger, o, fd, err);
 	if (r == 0 && renameat2(dirfd, temporary, dirfd, name, force ? 0 : RENAME_NOREPLACE) < 0) {
-		r = errno == EEXIST ? error_set(err, ERROR_REFUSED, "'%s' exists: --force overwrites it",
-						SHOWN(512, name))
-				    : fail(err, errno, "write", name);
+		r = errno == EEXIST ? refuse_existing(name, err) : fail(err, errno, "write", name);
 	}
 	if (r < 0)
 		unlinkat(dirfd, temporary, 0);
@@ -112,11 +135,30 @@ static int write_named(const struct extract *x, struct ledger *ledger, const str
 	return r;
 }
 
+/* Its path below the place where it is put. */
+static const char *path_below(const struct extract *x, const struct output *o)
+{
+	const char *slash = strrchr(o->path, '/');
+
+	return x->is_directory || x->keeps_paths || !slash ? o->path : slash + 1;
+}
+
+int extract_look(const struct extract *x, const struct output *o, struct error *err)
+{
+	_cleanup_close_ int base = -1, fd = -1;
+	const char *path = path_below(x, o);
+
+	if (x->force || extract_is_stdout(x) || (x->to && !x->is_directory) || !extract_path_is_inside(path))
+		return 0;
+	base = open(x->to ? x->to : ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	fd = base < 0 ? -1 : file_open_beneath(base, path, O_PATH | O_NOFOLLOW, 0);
+	return fd >= 0 ? refuse_existing(path, err) : 0;
+}
+
 int extract_output(const struct extract *x, struct ledger *ledger, const struct output *o, char **ret_file,
 		   struct error *err)
 {
-	const char *slash = strrchr(o->path, '/'), *base_name = slash ? slash + 1 : o->path;
-	const char *path = x->is_directory ? o->path : base_name, *name = NULL;
+	const char *path = path_below(x, o), *name = NULL;
 	_cleanup_free_ char *file = NULL;
 	_cleanup_close_ int base = -1, fd = -1;
 	int r;

@@ -6,6 +6,7 @@
 #ifndef COLLECT_COLLECT_H
 #define COLLECT_COLLECT_H
 
+#include "output_glob.h"
 #include "manifest.h"
 
 struct collect_rules {
@@ -35,9 +36,5 @@ int collect(int workspace_fd, const struct collect_rules *rules, collect_put_fn 
 
 /* Opens one collected file again, safely; the content_open_fn of the ledger. -1 and err on failure. */
 int collect_open(int workspace_fd, const struct output *o, struct error *err);
-
-/* Glob of outputs: '*' and '?' and [a-z] stay within a component, "**" crosses; a pattern that names a directory
- * (or ends in '/') matches all below it. */
-bool output_glob_match(const char *pattern, const char *path);
 
 #endif

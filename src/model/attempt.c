@@ -21,6 +21,43 @@ void attempt_init(struct attempt *a)
 	*a = (struct attempt){.exit_code = -1, .rows = -1, .usage = USAGE_UNKNOWN};
 }
 
+size_t lines_from_end(const char *data, size_t size, int *lines, bool *ret_found)
+{
+	for (size_t at = size; at > 0; at--)
+		if (data[at - 1] == '\n' && (*lines)-- == 0) {
+			*ret_found = true;
+			return at;
+		}
+	*ret_found = false;
+	return 0;
+}
+
+void captured_keep_lines(struct captured *c, int lines)
+{
+	bool found, in_tail = c->tail_size > 0;
+	const char *last = in_tail	  ? c->tail + c->tail_size - 1
+			   : c->head_size ? c->head + c->head_size - 1
+					  : "";
+	size_t from;
+
+	/* A line that is not ended is one, too. */
+	if (*last && *last != '\n')
+		lines--;
+	from = lines_from_end(c->tail, c->tail_size, &lines, &found);
+	if (found) {
+		memmove(c->tail, c->tail + from, c->tail_size - from);
+		c->tail_size -= from;
+		c->head_size = 0;
+		c->omitted = 0;
+		return;
+	}
+	from = lines_from_end(c->head, c->head_size, &lines, &found);
+	if (found) {
+		memmove(c->head, c->head + from, c->head_size - from);
+		c->head_size -= from;
+	}
+}
+
 void captured_done(struct captured *c)
 {
 	free(c->head);

@@ -31,6 +31,12 @@ struct captured {
 	uint64_t omitted;
 };
 void captured_done(struct captured *c);
+/* Where the last lines begin: *lines is how many line breaks may lie behind it, and is counted down. Not found: there are fewer. */
+size_t lines_from_end(const char *data, size_t size, int *lines, bool *ret_found);
+/* Only the last so many lines of it, what comes before them being dropped as if it had never been. */
+void captured_keep_lines(struct captured *c, int lines);
+/* {"head", "tail", "omitted_bytes"}, at most max bytes of each: if nothing was omitted, one follows the other. */
+json_t *captured_to_json(const struct captured *c, size_t max);
 
 struct event {
 	int64_t at; /* UTC ns */

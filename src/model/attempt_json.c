@@ -56,6 +56,47 @@ static const struct member query_members[] = {
 	MEMBER(struct query, duration_ms, MEMBER_COUNT),
 };
 
+/* A character that is cut in two is none: how much less to take. */
+static size_t cut_before(const char *data, size_t size)
+{
+	size_t n = size;
+
+	while (n > 0 && size - n < 3 && ((unsigned char)data[n] & 0xc0) == 0x80)
+		n--;
+	return n;
+}
+
+static size_t cut_after(const char *data, size_t size)
+{
+	size_t n = 0;
+
+	while (n < 3 && n < size && ((unsigned char)data[n] & 0xc0) == 0x80)
+		n++;
+	return n;
+}
+
+json_t *captured_to_json(const struct captured *c, size_t max)
+{
+	size_t head = c->head_size <= max ? c->head_size : cut_before(c->head, max);
+	size_t of_tail = c->tail_size <= max ? c->tail_size : max;
+	size_t rest = c->omitted ? 0 : c->head_size - head, cut;
+	size_t of_head = rest <= max - of_tail ? rest : max - of_tail;
+	_cleanup_buffer_ struct buffer tail = {0};
+	json_auto_t *json = json_object();
+
+	if ((of_head && buffer_append(&tail, c->head + c->head_size - of_head, of_head) < 0) ||
+	    (of_tail && buffer_append(&tail, c->tail + c->tail_size - of_tail, of_tail) < 0))
+		return NULL;
+	cut = of_head + of_tail < c->tail_size + rest ? cut_after(tail.data, tail.size) : 0;
+	if (json_set_bytes(json, "head", c->head, head) ||
+	    json_set_bytes(json, "tail", tail.data ? tail.data + cut : NULL, tail.size - cut) ||
+	    json_object_set_new(json, "omitted_bytes",
+				json_integer((json_int_t)(c->omitted + c->head_size + c->tail_size - head -
+							  (tail.size - cut)))))
+		return NULL;
+	return json_incref(json);
+}
+
 static json_t *list_to_json(const struct member *members, size_t n_members, const void *list, size_t count,
 			    size_t size)
 {

@@ -253,3 +253,17 @@ int members_read(void *record, const struct member *members, size_t count, const
 	}
 	return 0;
 }
+
+int json_set_bytes(json_t *object, const char *name, const char *data, size_t size)
+{
+	_cleanup_free_ char *text = NULL, *b64 = NULL, *b64_name = NULL;
+
+	if (utf8_valid(data ? data : "", size))
+		return json_object_set_new(object, name, json_stringn(data ? data : "", size));
+	text = text_escape(data, size);
+	b64 = base64_encode(data, size);
+	if (!text || !b64 || asprintf(&b64_name, "%s_b64", name) < 0)
+		return -1;
+	return json_object_set_new(object, name, json_string(text)) ||
+	       json_object_set_new(object, b64_name, json_string(b64));
+}

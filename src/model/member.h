@@ -59,6 +59,8 @@ struct json_entry {
 int json_set_entries(json_t *object, const struct json_entry *entries, size_t count);
 json_t *json_from_entries(const struct json_entry *entries, size_t count);
 
+/* Bytes as text; what is no UTF-8 is escaped, and NAME_b64 beside it has the bytes. data may be NULL if size is 0. 0, or not. */
+int json_set_bytes(json_t *object, const char *name, const char *data, size_t size);
 /* An array of what `one` (NULL: memory is out) makes of each of a list: new reference, or NULL. */
 #define JSON_LIST(list, count, one)                                                \
 	({                                                                         \

@@ -6,15 +6,40 @@
 #include "member.h"
 #include "text.h"
 
+static int take_state(void *arg, const struct queued *q, struct error *err UNUSED)
+{
+	*(enum job_state *)arg = q->state;
+	return 0;
+}
+
+/* The ledger has no attempt of it, but the queue has it. */
+static int explain_queued(struct ledger *l, const char *id, int r, struct error *err)
+{
+	char *const ids[] = {(char *)id, NULL};
+	enum job_state state = JOB_STATES;
+	struct error ignored = ERROR_INIT;
+
+	if (ledger_queue_look(l, ids, take_state, &state, &ignored) < 0 || state == JOB_STATES)
+		return r;
+	error_set(err, ERROR_NOT_FOUND, "'%s' is %s: %s", id, job_state_name(state),
+		  state == JOB_CANCELLED ? "it was cancelled before it ran, and there is nothing of it"
+		  : state == JOB_RUNNING
+			  ? "a worker has it, and there is nothing of it in the ledger until it has ended"
+		  : state == JOB_WAITING
+			  ? "it has not started, since it comes after others; fumehood logs -f waits for it"
+			  : "it has not started, and a worker will take it; fumehood logs -f waits for it");
+	return r;
+}
+
 /* The ledger does not know it, but this host does. */
-static int explain_live(struct hood *h, const char *id, int r, struct error *err)
+static int explain_live(struct hood *h, struct ledger *ledger, const char *id, int r, struct error *err)
 {
 	struct error ignored = ERROR_INIT;
 	struct live l;
 	const char *state;
 
 	if (hood_live(h, id, &l, &ignored) < 0)
-		return r;
+		return explain_queued(ledger, id, r, err);
 	state = live_state(&l);
 	error_set(err, ERROR_NOT_FOUND, "'%s' is %s here, and nothing of it is in the ledger yet%s", id,
 		  state,
@@ -35,7 +60,9 @@ int view_load(struct hood *h, const char *id, int attempt, struct ledger **ret_l
 	if (r < 0)
 		return r;
 	r = ledger_load(*ret_ledger, id, attempt, ret, err);
-	return r < 0 && err->kind == ERROR_NOT_FOUND && attempt == 0 ? explain_live(h, id, r, err) : r;
+	return r < 0 && err->kind == ERROR_NOT_FOUND && attempt == 0
+		       ? explain_live(h, *ret_ledger, id, r, err)
+		       : r;
 }
 
 /* ---- outputs ---- */
@@ -69,32 +96,18 @@ int view_outputs(struct hood *h, const char *id, int attempt, json_t **ret, stru
 
 /* ---- logs ---- */
 
-static int add_bytes(json_t *object, const char *name, const char *data, size_t size)
-{
-	_cleanup_free_ char *text = NULL, *b64 = NULL, *b64_name = NULL;
-
-	if (utf8_valid(data ? data : "", size))
-		return json_object_set_new(object, name, json_stringn(data ? data : "", size));
-	text = text_escape(data, size);
-	b64 = base64_encode(data, size);
-	if (!text || !b64 || asprintf(&b64_name, "%s_b64", name) < 0)
-		return -1;
-	return json_object_set_new(object, name, json_string(text)) ||
-	       json_object_set_new(object, b64_name, json_string(b64));
-}
-
 static json_t *captured_json(const struct captured *c)
 {
 	json_auto_t *json = json_object();
 
-	if (add_bytes(json, "head", c->head, c->head_size) ||
-	    add_bytes(json, "tail", c->tail, c->tail_size) ||
+	if (json_set_bytes(json, "head", c->head, c->head_size) ||
+	    json_set_bytes(json, "tail", c->tail, c->tail_size) ||
 	    json_object_set_new(json, "omitted", json_integer((json_int_t)c->omitted)))
 		return NULL;
 	return json_incref(json);
 }
 
-static int add_stream(json_t *json, const char *name, struct ledger *l, const struct attempt *a, int stream,
+static int add_stream(json_t *json, int stream, struct ledger *l, const struct attempt *a, int lines,
 		      struct error *err)
 {
 	_cleanup_(captured_done) struct captured c = {0};
@@ -102,10 +115,12 @@ static int add_stream(json_t *json, const char *name, struct ledger *l, const st
 
 	if (r < 0)
 		return r;
-	return json_object_set_new(json, name, captured_json(&c)) < 0 ? error_memory(err) : 0;
+	if (lines > 0)
+		captured_keep_lines(&c, lines);
+	return json_object_set_new(json, stream_name(stream), captured_json(&c)) < 0 ? error_memory(err) : 0;
 }
 
-int view_logs_load(struct ledger *l, const struct attempt *a, const bool wanted[STREAM_POST + 1],
+int view_logs_load(struct ledger *l, const struct attempt *a, const bool wanted[STREAM_POST + 1], int lines,
 		   json_t **ret, struct error *err)
 {
 	json_auto_t *json = json_pack("{s:s, s:i}", "id", a->id, "attempt", a->number);
@@ -113,7 +128,7 @@ int view_logs_load(struct ledger *l, const struct attempt *a, const bool wanted[
 
 	for (int i = 0; i <= STREAM_POST && r == 0; i++)
 		if (wanted[i])
-			r = add_stream(json, stream_name(i), l, a, i, err);
+			r = add_stream(json, i, l, a, lines, err);
 	if (r == 0)
 		*ret = json_incref(json);
 	return r;
@@ -128,7 +143,7 @@ int view_logs(struct hood *h, const char *id, int attempt, json_t **ret, struct 
 
 	attempt_init(&a);
 	r = view_load(h, id, attempt, &ledger, &a, err);
-	return r < 0 ? r : view_logs_load(ledger, &a, all, ret, err);
+	return r < 0 ? r : view_logs_load(ledger, &a, all, 0, ret, err);
 }
 
 /* ---- the house ---- */

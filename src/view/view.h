@@ -76,8 +76,8 @@ int view_load(struct hood *h, const char *id, int attempt, struct ledger **ret_l
 int view_outputs(struct hood *h, const char *id, int attempt, json_t **ret, struct error *err);
 json_t *view_outputs_json(const struct attempt *a);
 int view_logs(struct hood *h, const char *id, int attempt, json_t **ret, struct error *err);
-/* Only the streams that are wanted. */
-int view_logs_load(struct ledger *l, const struct attempt *a, const bool wanted[STREAM_POST + 1],
+/* Only the streams that are wanted, and of each the last lines; 0: all. */
+int view_logs_load(struct ledger *l, const struct attempt *a, const bool wanted[STREAM_POST + 1], int lines,
 		   json_t **ret, struct error *err);
 
 /* ---- view_log.c: the bytes of logs, from the ledger or as they come ---- */
@@ -85,6 +85,7 @@ int view_logs_load(struct ledger *l, const struct attempt *a, const bool wanted[
 struct log_reader {
 	bool wanted[STREAM_POST + 1];
 	off_t seen[STREAM_POST + 1]; /* bytes of each that were given */
+	int lines;		     /* only the last so many of each; 0: all */
 	int (*put)(void *arg, int stream, const char *data, size_t size, struct error *err);
 	int (*omitted)(void *arg, uint64_t bytes, struct error *err); /* so many were not kept; or NULL */
 	void *arg;
@@ -92,6 +93,8 @@ struct log_reader {
 /* What the ledger kept, and what the supervisor has written so far: both from the byte on that was not seen yet. */
 int log_read_kept(struct log_reader *r, struct ledger *l, const struct attempt *a, struct error *err);
 int log_read_live(struct log_reader *r, const struct live *l, struct error *err);
+/* What the lines before the last ones are counts as seen, of one whose files there are. */
+int log_skip_live(struct log_reader *r, const struct live *l, struct error *err);
 /* As it is written, until the run has ended; 1: stop_fd (-1: none) is readable. */
 int log_follow(struct log_reader *r, struct hood *h, const struct live *l, int stop_fd, struct error *err);
 

@@ -4,6 +4,7 @@
 #include <poll.h>
 #include <stdio.h>
 #include <sys/inotify.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 /* Between the end of the output and the end of the run nothing is written: then we look this often. */
@@ -34,6 +35,8 @@ int log_read_kept(struct log_reader *r, struct ledger *l, const struct attempt *
 		_cleanup_(captured_done) struct captured c = {0};
 		int k = r->wanted[i] ? ledger_load_log(l, a, i, &c, err) : 0;
 
+		if (k == 0 && r->lines > 0 && r->seen[i] == 0)
+			captured_keep_lines(&c, r->lines);
 		if (k == 0)
 			k = read_captured(r, i, &c, err);
 		if (k < 0)
@@ -60,6 +63,47 @@ int log_read_live(struct log_reader *r, const struct live *l, struct error *err)
 		if (n < 0)
 			return error_system(err, errno, "cannot read the log of '%s'", l->id);
 	}
+	return 0;
+}
+
+/* Backwards, a piece at a time, until so many lines lie behind. -errno. */
+static int skip_lines(int fd, int lines, off_t *ret)
+{
+	struct stat st;
+	char data[READ_SIZE];
+
+	if (fstat(fd, &st) < 0)
+		return -errno;
+	*ret = 0;
+	for (off_t end = st.st_size; end > 0;) {
+		size_t size = end < (off_t)sizeof data ? (size_t)end : sizeof data, from;
+		bool found;
+
+		if (pread(fd, data, size, end - (off_t)size) != (ssize_t)size)
+			return -EIO;
+		if (end == st.st_size && data[size - 1] != '\n')
+			lines--;
+		from = lines_from_end(data, size, &lines, &found);
+		end -= (off_t)size;
+		if (found) {
+			*ret = end + (off_t)from;
+			return 0;
+		}
+	}
+	return 0;
+}
+
+int log_skip_live(struct log_reader *r, const struct live *l, struct error *err)
+{
+	for (int i = 0; i < STREAM_COUNT; i++) {
+		int k = r->wanted[i] && l->log_fd[i] >= 0 && r->lines > 0
+				? skip_lines(l->log_fd[i], r->lines, &r->seen[i])
+				: 0;
+
+		if (k < 0)
+			return error_system(err, -k, "cannot read the log of '%s'", l->id);
+	}
+	r->lines = 0;
 	return 0;
 }
 

@@ -241,3 +241,102 @@ def test_another_programs_name_of_a_database_becomes_no_file(hood, name):
 def test_a_server_may_be_written_postgres(hood):
     result = hood.cli('ls', '--db', 'postgres://nobody:s3cret@localhost:1/lab')
     assert result.status == 125 and 'nobody@localhost:1/lab' in result.err and 's3cret' not in result.err
+
+
+def files(place):
+    return {str(path.relative_to(place)): path.read_text() for path in sorted(place.rglob('*')) if path.is_file()}
+
+
+MANY = 'mkdir -p d/e .git; echo 1 | tee a.csv d/b.csv d/e/c.txt .git/config .bashrc "odd[1]" >/dev/null'
+
+
+def test_get_takes_all_outputs_or_what_a_pattern_matches(hood):
+    id, here = hood.id(), hood.directory('here')
+    hood.run(MANY, id=id)
+    result = hood.succeed('get', id, cwd=here)
+    assert set(files(here)) == {'a.csv', 'd/b.csv', 'd/e/c.txt', 'odd[1]'}, files(here)
+    assert '2 dot-files are not taken' in result.err
+    deep = here / 'new/deep'
+    assert len(hood.succeed('get', id, '**/*.csv', 'a.csv', 'd', '-o', deep, '--json').json['files']) == 3
+    assert set(files(deep)) == {'a.csv', 'd/b.csv', 'd/e/c.txt'}
+    hood.succeed('get', id, 'odd[1]', '.git/config', '-o', f'{here}/more/')  # each by its name
+    assert set(files(here / 'more')) == {'odd[1]', '.git/config'}
+    assert hood.succeed('get', id, 'd/*.csv', '-o', '-').out == '1\n'
+
+
+def test_get_of_many_writes_none_if_one_is_there(hood):
+    id, here = hood.id(), hood.directory('here')
+    hood.run(MANY, id=id)
+    (here / 'd').mkdir()
+    (here / 'd/b.csv').write_text('mine\n')
+    hood.who.give(here / 'd')
+    result = hood.cli('get', id, cwd=here)
+    assert result.status == 125 and "'d/b.csv' exists: --force" in result.err, result
+    assert files(here) == {'d/b.csv': 'mine\n'}
+    hood.succeed('get', id, '--force', cwd=here)
+    assert files(here)['d/b.csv'] == '1\n' and len(files(here)) == 4
+
+
+def test_get_of_nothing_is_said(hood):
+    id, none, here = hood.id(), hood.id(), hood.directory('here')
+    hood.run('echo 1 > a.csv', id=id)
+    hood.run('true', id=none)
+    for word in ['*.txt', 'b.csv', 'a.csv/x', '']:
+        result = hood.cli('get', id, word, cwd=here)
+        assert result.status == 125 and 'fumehood outputs' in result.err, (word, result)
+    result = hood.succeed('get', none, '--json', cwd=here)
+    assert result.json['files'] == [] and 'has no outputs' in result.err
+    (here / 'file').write_text('mine\n')
+    result = hood.cli('get', id, '-o', 'file', cwd=here)
+    assert result.status == 125 and 'file' in result.err and files(here) == {'file': 'mine\n'}
+
+
+def test_run_as_json_has_what_was_written(hood):
+    answer = hood.succeed('run', hood.id(), '--json', '--', 'sh', '-c', 'echo one; echo two; echo wrong >&2').json
+    assert answer['stdout'] == {'head': 'one\ntwo\n', 'tail': '', 'omitted_bytes': 0}
+    assert answer['stderr'] == {'head': 'wrong\n', 'tail': '', 'omitted_bytes': 0}
+    answer = hood.succeed('run', hood.id(), '--json', '--', 'sh', '-c', 'seq 100000; printf "\\377" >&2').json
+    out, whole = answer['stdout'], ''.join(f'{n}\n' for n in range(1, 100001))
+    assert len(out['head']) == len(out['tail']) == 65536 and whole.startswith(out['head']) and whole.endswith(out['tail'])
+    assert out['omitted_bytes'] == len(whole) - 2 * 65536
+    assert answer['stderr'] == {'head': '\\xff', 'head_b64': '/w==', 'tail': '', 'omitted_bytes': 0}
+    for refused in [hood.cli('run', hood.id(), '--json', '--data', hood.home / 'no/such', '--', 'true'), hood.cli('run', '--json')]:
+        assert refused.json['verdict'] == 'refused' and refused.json['stdout'] is None and refused.json['stderr'] is None
+
+
+def test_logs_tail_is_the_last_lines_of_each(hood):
+    id = hood.id()
+    hood.run('seq 5; printf "a\\nb\\nc" >&2', id=id)
+    assert hood.succeed('logs', id, '--tail', '2').out == '4\n5\nb\nc'
+    assert hood.succeed('logs', id, '--tail', '9', '--stdout').out == '1\n2\n3\n4\n5\n'
+    shown = hood.succeed('logs', id, '--tail', '1', '--json').json
+    assert shown['stdout']['head'] + shown['stdout']['tail'] == '5\n' and shown['stderr']['head'] + shown['stderr']['tail'] == 'c'
+    for wrong in ['0', '-1', 'x', '']:
+        assert hood.cli('logs', id, '--tail', wrong).status == 125
+    large = hood.id()
+    hood.run('seq 100000', '--log-max', '64K', id=large)
+    assert hood.succeed('logs', large, '--tail', '3').out == '99998\n99999\n100000\n'
+    assert 'were not kept' in hood.succeed('logs', large, '--tail', '50000').out
+
+
+def test_logs_tail_of_a_running_one(hood):
+    process, id = hood.start('seq 5000; read x; echo last', '-i', stdin=subprocess.PIPE)
+    until(lambda: hood.succeed('logs', id, '--tail', '1').out == '5000\n')
+    follower = hood.popen('logs', '-f', id, '--tail', '2')
+    assert follower.stdout.readline() == '4999\n'
+    process.communicate('go\n', timeout=60)
+    assert follower.stdout.read() == '5000\nlast\n'  # read to its end
+    follower.communicate(timeout=60)
+
+
+def test_what_is_queued_is_said_to_be_queued(hood):
+    id, after = hood.id(), hood.id()
+    hood.succeed('submit', id, '--', 'true')
+    hood.succeed('submit', after, '--after', id, '--', 'true')
+    for command in ['logs', 'outputs', 'get']:
+        result = hood.cli(command, id)
+        assert result.status == 125 and f"'{id}' is queued: it has not started" in result.err, result
+    assert f"'{after}' is waiting" in hood.cli('logs', after).err
+    assert hood.cli('logs', id, '--json').json['error']['code'] == 'not_found'
+    hood.succeed('cancel', id)
+    assert f"'{id}' is cancelled" in hood.cli('logs', id).err

@@ -432,6 +432,69 @@ static void test_a_plan_prints_every_limit_and_no_file_contents(void **state)
 	free(text);
 }
 
+static void assert_streams(const char *head, const char *tail, uint64_t omitted, size_t max,
+			   const char *want_head, const char *want_tail, json_int_t want_omitted)
+{
+	const struct captured c = {.head = (char *)head,
+				   .head_size = strlen(head),
+				   .tail = (char *)tail,
+				   .tail_size = strlen(tail),
+				   .omitted = omitted};
+	json_auto_t *json = captured_to_json(&c, max);
+
+	assert_non_null(json);
+	assert_string_equal(json_string_value(json_object_get(json, "head")), want_head);
+	assert_string_equal(json_string_value(json_object_get(json, "tail")), want_tail);
+	assert_int_equal(json_integer_value(json_object_get(json, "omitted_bytes")), want_omitted);
+	assert_null(json_object_get(json, "head_b64"));
+	assert_null(json_object_get(json, "tail_b64"));
+}
+
+static void test_a_streams_beginning_and_end_are_shown_and_the_rest_counted(void **state)
+{
+	(void)state;
+	assert_streams("", "", 0, 4, "", "", 0);
+	assert_streams("abc", "", 0, 4, "abc", "", 0);
+	assert_streams("abcdef", "", 0, 4, "abcd", "ef", 0);
+	assert_streams("abcdefghij", "", 0, 4, "abcd", "ghij", 2);
+	assert_streams("abcdef", "gh", 0, 4, "abcd", "efgh", 0);
+	assert_streams("abcdef", "gh", 5, 4, "abcd", "gh", 7);
+	assert_streams("abcdef", "ghijkl", 5, 4, "abcd", "ijkl", 9);
+	/* No character is cut in two. */
+	assert_streams("abcé", "", 0, 4, "abc", "é", 0);
+	assert_streams("abcdefgéijk", "", 0, 4, "abcd", "ijk", 5);
+}
+
+static void assert_lines(const char *head, const char *tail, int lines, const char *want_head,
+			 const char *want_tail, uint64_t want_omitted)
+{
+	struct captured c = {.head = strdup(head),
+			     .head_size = strlen(head),
+			     .tail = strdup(tail),
+			     .tail_size = strlen(tail),
+			     .omitted = 7};
+
+	captured_keep_lines(&c, lines);
+	assert_int_equal(c.head_size, strlen(want_head));
+	assert_memory_equal(c.head, want_head, c.head_size);
+	assert_int_equal(c.tail_size, strlen(want_tail));
+	assert_memory_equal(c.tail, want_tail, c.tail_size);
+	assert_int_equal(c.omitted, want_omitted);
+	captured_done(&c);
+}
+
+static void test_the_last_lines_of_a_stream(void **state)
+{
+	(void)state;
+	assert_lines("", "", 3, "", "", 7);
+	assert_lines("a\nb\n", "c\nd\n", 1, "", "d\n", 0);
+	assert_lines("a\nb\n", "c\nd", 1, "", "d", 0);
+	assert_lines("a\nb\n", "c\nd\n", 2, "a\nb\n" + 4, "c\nd\n", 7);
+	assert_lines("a\nb\n", "c\nd\n", 3, "b\n", "c\nd\n", 7);
+	assert_lines("a\nb\n", "", 1, "b\n", "", 7);
+	assert_lines("a\nb", "", 9, "a\nb", "", 7);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -450,6 +513,8 @@ int main(void)
 		cmocka_unit_test(test_media_types_go_by_the_last_ending),
 		cmocka_unit_test(test_a_full_timeline_is_thinned_and_keeps_its_span),
 		cmocka_unit_test(test_a_plan_prints_every_limit_and_no_file_contents),
+		cmocka_unit_test(test_a_streams_beginning_and_end_are_shown_and_the_rest_counted),
+		cmocka_unit_test(test_the_last_lines_of_a_stream),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -96,7 +96,9 @@ static void test_the_schema_of_configurations_has_every_key(void **state)
 
 static void test_the_schema_of_results_has_every_key(void **state)
 {
-	static const char *const of_show[] = {"state", "attempts", "queue", "owner", "pending_attempt"};
+	/* What only `show` has, and only `run`. */
+	static const char *const of_commands[] = {"state",	     "attempts", "queue", "owner",
+						  "pending_attempt", "stdout",	 "stderr"};
 	_cleanup_attempt_ struct attempt a;
 	json_auto_t *schema = load("result"), *brief = NULL, *full = NULL;
 	const json_t *properties = json_object_get(schema, "properties");
@@ -112,7 +114,7 @@ static void test_the_schema_of_results_has_every_key(void **state)
 		if (!json_object_get(properties, key))
 			fail_msg("--json has '%s', the schema has not", key);
 	}
-	assert_int_equal(json_object_size(properties), json_object_size(full) + ARRAY_SIZE(of_show));
+	assert_int_equal(json_object_size(properties), json_object_size(full) + ARRAY_SIZE(of_commands));
 	assert_int_equal(json_array_size(required), json_object_size(brief));
 	for (size_t i = 0; i < json_array_size(required); i++)
 		assert_non_null(json_object_get(brief, json_string_value(json_array_get(required, i))));

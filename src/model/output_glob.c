@@ -1,7 +1,8 @@
-#include "collect.h"
-#include "text.h"
+#include "output_glob.h"
 
 #include <string.h>
+
+#include "text.h"
 
 /*
  * A pattern is matched component by component; within one, '*' backs up only to its last occurrence, and so does
