@@ -35,11 +35,38 @@ with subprocess.Popen(["sh", "-c", "i=0; while [ $i -lt 30000 ]; do echo a rathe
         time.sleep(0.5 if lines == 0 else 0)
         lines += 1
 say([lines, process.returncode, isinstance(process, real.Popen)])
+flood = "head -c 5000000 /dev/zero >&2; echo done"
+with open("flood", "wb") as file:
+    done = subprocess.run(["sh", "-c", flood], stdout=subprocess.PIPE, stderr=file, text=True)
+say([done.stdout, os.path.getsize("flood")])
 ''')
     numbered = {name: [f'{name}{i}' for i in (1, 2, 3)] for name in ('out', 'err')}
     merged = [f'{name}{i}' for i in (1, 2, 3) for name in ('out', 'err')]
     assert said == [[numbered['out'], numbered['err']], merged, [merged, None, True], numbered['err'], 'through a pipe\n',
-                    'inherited', 'in\r\nput', 'in\nput', [30000, 0, True]], said
+                    'inherited', 'in\r\nput', 'in\nput', [30000, 0, True], ['done\n', 5000000]], said
+
+
+def test_one_that_nobody_waits_for_is_let_go(program, hood):
+    """In silence: an object that is lost is not the moment to complain."""
+    assert program('''
+import gc, warnings
+from fumehood import subprocess
+warnings.simplefilter("ignore", ResourceWarning)
+path = fumehood.create_analysis_temp_dir(ID(1))
+process = subprocess.Popen(["true"], cwd=path)
+while process.run.running:
+    time.sleep(0.01)
+fumehood.cleanup_analysis_temp_dir(ID(1))
+noise = []
+sys.unraisablehook = lambda what: noise.append(repr(what.exc_value))
+del process
+gc.collect()
+subprocess.Popen(["sh", "-c", "sleep 0.3; echo > out"], id=ID(2))  # goes on, as with the real one
+while fumehood.ls("running"):
+    time.sleep(0.05)
+subprocess.run(["true"])
+say([noise, fumehood.load(ID(1)).verdict, fumehood.load(ID(2)).verdict])
+''') == [[], 'succeeded', 'succeeded']
 
 
 def test_what_is_not_taken_is_told(program, hood):

@@ -7,7 +7,8 @@ import os
 import select
 import stat
 import threading
-from typing import Dict, Mapping, Optional
+import time
+from typing import Dict, Iterable, Mapping, Optional
 
 from . import _native
 from ._errors import Refused
@@ -29,15 +30,20 @@ class Pour:
         # A pipe that can be written to takes so many bytes at once, whoever else writes to it; a file takes all.
         self._piece = {stream: PIECE if stat.S_ISREG(os.fstat(fd).st_mode) or not os.get_blocking(fd) else select.PIPE_BUF
                        for stream, fd in targets.items()}
+        self._done: Dict[Stream, threading.Event] = {stream: threading.Event() for stream in targets}
         self._read_all = False
         self.problem: Optional[OSError] = None  # the first that kept something from being written
         self._thread = threading.Thread(target=self._work, name=f"fumehood pour {run.id}", daemon=True)
         self._thread.start()
 
-    def join(self, timeout: Optional[float] = None) -> bool:
-        """All of it is where it shall be."""
-        self._thread.join(timeout)
-        return not self._thread.is_alive()
+    def wait(self, streams: Iterable[Stream], timeout: Optional[float] = None) -> bool:
+        """All of these is where it shall be."""
+        end = None if timeout is None else time.monotonic() + timeout
+        return all(self._done[stream].wait(None if end is None else max(0, end - time.monotonic())) for stream in streams)
+
+    def join(self) -> None:
+        """For a run that is closed: then this ends, whoever takes it or not."""
+        self._thread.join()
 
     def _work(self) -> None:
         try:
@@ -96,6 +102,7 @@ class Pour:
 
     def _end(self, stream: Stream) -> None:
         os.close(self._targets.pop(stream))
+        self._done[stream].set()
 
 
 _STREAMS: "tuple[Stream, Stream]" = ("stdout", "stderr")

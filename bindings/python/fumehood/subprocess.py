@@ -174,6 +174,8 @@ class Popen(_real.Popen):  # type: ignore[type-arg]  # of bytes or of texts
             raise
         self.id: str = self.run.id
         self._pour = Pour(self.run, targets)
+        pipes: Dict[Stream, int] = {"stdout": c2pread, "stderr": errread}
+        self._given = [stream for stream in targets if pipes[stream] == -1]  # files and the like of the caller's
         self._close_pipe_fds(*handles)  # type: ignore[attr-defined]
         self._await_execution()
         self._child_created = True
@@ -217,27 +219,24 @@ class Popen(_real.Popen):  # type: ignore[type-arg]  # of bytes or of texts
             self.returncode = -signal.SIGKILL
 
     def _internal_poll(self, _deadstate: Optional[int] = None, *_: Any) -> Optional[int]:
-        if self.returncode is None and not self.run.running and self._poured(0):
-            try:
+        try:
+            if self.returncode is None and not self.run.running and self._pour.wait(self._given, 0):
                 self._conclude()
-            except (FumehoodError, OSError):
-                if _deadstate is None:
-                    raise
+        except (FumehoodError, OSError):
+            if _deadstate is None:
+                raise
+            self.returncode = _deadstate  # nobody will ask
         return self.returncode
 
     def _wait(self, timeout: Optional[float]) -> int:
         if self.returncode is None:
             limit = seconds(timeout)
             self.run.wait(limit)
-            if not self._poured(limit):
+            if not self._pour.wait(self._given, limit):
                 raise WaitTimeout(f"what '{self.id}' has written is not taken after {timeout} s", timeout=limit or 0)
             self._conclude()
         assert self.returncode is not None
         return self.returncode
-
-    def _poured(self, timeout: Optional[float]) -> bool:
-        """What went to the caller's own files is there. Pipes are read when they are read."""
-        return self.stdout is not None or self.stderr is not None or self._pour.join(timeout)
 
     def _conclude(self) -> None:
         self.returncode = 125
