@@ -46,6 +46,28 @@ say([done.stdout, os.path.getsize("flood")])
                     'inherited', 'in\r\nput', 'in\nput', [30000, 0, True], ['done\n', 5000000]], said
 
 
+def test_a_terminal_is_shown_text_and_colours_and_obeys_nothing(program, hood):
+    """As with the command: a stranger's control sequences are made visible."""
+    said = program('''
+import pty, tty
+from fumehood import subprocess
+master, slave = pty.openpty()
+tty.setraw(slave)
+hostile = b"\\x1b[31mred\\x1b[0m \\x1b]0;title\\x07 \\x1b[6n \\x1b[>4;2m \\xc2\\x9b6n \\x9b6n caf\\xc3\\xa9 \\xe2\\x82\\xac \\xff\\n\\x1b[1mbold\\x1b["
+code = f"import os, time\\nfor c in {hostile!r}: os.write(1, bytes([c])); time.sleep(0.002)"
+subprocess.run(["python3", "-c", code], stdout=slave, check=True)
+seen = b""
+while not seen.endswith(b"0m") or b"bold" not in seen:
+    seen += os.read(master, 4096)
+say(seen.decode())
+subprocess.run(["printf", r"\\033]0;raw"], stdout=open("file", "wb"))
+say(open("file").read())
+''')
+    assert said == [
+        '\x1b[31mred\x1b[0m \\x1b]0;title\\x07 \\x1b[6n \\x1b[>4;2m \\xc2\\x9b6n \\x9b6n café € \\xff\n\x1b[1mbold\\x1b[\x1b[0m',
+        '\x1b]0;raw'], said
+
+
 def test_one_that_nobody_waits_for_is_let_go(program, hood):
     """In silence: an object that is lost is not the moment to complain."""
     assert program('''

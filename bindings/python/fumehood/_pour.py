@@ -4,11 +4,12 @@ from __future__ import annotations
 import ctypes
 import errno
 import os
+import re
 import select
 import stat
 import threading
 import time
-from typing import Dict, Iterable, Mapping, Optional
+from typing import Dict, Iterable, Mapping, Optional, Tuple
 
 from . import _native
 from ._errors import Refused
@@ -16,6 +17,37 @@ from ._model import Stream
 from ._run import READ_SIZE, Run
 
 PIECE = 1 << 20
+_STREAMS: Tuple[Stream, Stream] = ("stdout", "stderr")
+
+# Text, line ends, tabs, colours, and UTF-8 without C1; any other byte is the group.
+_SHOWN = re.compile(rb"[\x20-\x7e\n\t\r\b]+|\x1b\[[0-9;:]{0,28}m|\xc2[\xa0-\xbf]|[\xc3-\xdf][\x80-\xbf]|\xe0[\xa0-\xbf][\x80-\xbf]"
+                    rb"|[\xe1-\xec\xee\xef][\x80-\xbf]{2}|\xed[\x80-\x9f][\x80-\xbf]|\xf0[\x90-\xbf][\x80-\xbf]{2}"
+                    rb"|[\xf1-\xf3][\x80-\xbf]{3}|\xf4[\x80-\x8f][\x80-\xbf]{2}|(.)", re.S)
+_UNFINISHED = re.compile(rb"(?:\x1b(?:\[[0-9;:]{0,28})?|[\xc2-\xdf]|[\xe0-\xef][\x80-\xbf]?|[\xf0-\xf4][\x80-\xbf]{0,2})\Z")
+
+
+class _Screen:
+    """Bytes of a stranger made fit for a terminal, as the command shows them (src/cli/terminal.h): what a terminal would obey,
+    window titles, clipboards, cursor and device reports, is shown as \\xNN."""
+
+    def __init__(self) -> None:
+        self._held, self._styled = b"", False
+
+    def show(self, data: bytes) -> bytes:
+        data = self._held + data
+        rest = _UNFINISHED.search(data)
+        self._held = b"" if rest is None else rest[0]
+        return self._visible(data[:len(data) - len(self._held)])
+
+    def end(self) -> bytes:
+        """What is held, and colours reset."""
+        last = self._visible(self._held) + (b"\x1b[0m" if self._styled else b"")
+        self._held, self._styled = b"", False
+        return last
+
+    def _visible(self, data: bytes) -> bytes:
+        self._styled = self._styled or b"\x1b[" in data
+        return _SHOWN.sub(lambda found: found[0] if found[1] is None else b"\\x%02x" % found[1][0], data)
 
 
 class Pour:
@@ -30,6 +62,7 @@ class Pour:
         # A pipe that can be written to takes so many bytes at once, whoever else writes to it; a file takes all.
         self._piece = {stream: PIECE if stat.S_ISREG(os.fstat(fd).st_mode) or not os.get_blocking(fd) else select.PIPE_BUF
                        for stream, fd in targets.items()}
+        self._screens: Dict[Stream, _Screen] = {stream: _Screen() for stream, fd in targets.items() if os.isatty(fd)}
         self._done: Dict[Stream, threading.Event] = {stream: threading.Event() for stream in targets}
         self._read_all = False
         self.problem: Optional[OSError] = None  # the first that kept something from being written
@@ -81,9 +114,13 @@ class Pour:
             while n > 0:
                 n = _native.library().fh_run_read(handle, _native.STREAMS[stream], buffer, READ_SIZE, None)
                 if n > 0 and stream in self._targets:
-                    self._pending[stream] += buffer.raw[:n]
+                    screen = self._screens.get(stream)
+                    self._pending[stream] += buffer.raw[:n] if screen is None else screen.show(buffer.raw[:n])
             ended += n < 0
         self._read_all = ended == len(_STREAMS)
+        if self._read_all:
+            for stream, screen in self._screens.items():
+                self._pending[stream] += screen.end()
 
     def _write(self, stream: Stream) -> None:
         fd, data = self._targets[stream], self._pending[stream]
@@ -103,6 +140,3 @@ class Pour:
     def _end(self, stream: Stream) -> None:
         os.close(self._targets.pop(stream))
         self._done[stream].set()
-
-
-_STREAMS: "tuple[Stream, Stream]" = ("stdout", "stderr")
