@@ -65,6 +65,15 @@ def test_before_and_after_save_the_same(platform, hood):
     assert recorded == [f'{hood.tag}-1|succeeded', f'{hood.tag}-2|succeeded']
 
 
+def test_with_two_imports_it_can_be_run_as_often_as_before(platform, hood):
+    """The same id, in a process of its own each time: its rows, and an attempt of its own under the hood."""
+    imports = platform.with_two_imports()
+    for version in ('before', 'before', imports, imports):
+        assert platform.call(version, 'say(orchestrator.run_single(ID(1), SCRIPT))') == 3
+        platform.sql('DELETE FROM hypotheses')
+    assert platform.sql('SELECT number, verdict FROM fumehood.attempt ORDER BY 1') == ['1|succeeded', '2|succeeded']
+
+
 def test_its_analyses_cannot_reach_its_database(platform, hood):
     """The control: before, they can."""
     reach = f'REACH = {REACH.format(port=platform.port)!r}\n'
