@@ -1,6 +1,9 @@
 """fumehood.subprocess is held against the standard library's: by CPython's own test of it, and by a list of what is left out."""
 import json
+import signal
 from pathlib import Path
+
+import leaks
 
 HERE = Path(__file__).resolve().parent
 PASSED_AT_LEAST = 140
@@ -66,6 +69,32 @@ say(open("file").read())
     assert said == [
         '\x1b[31mred\x1b[0m \\x1b]0;title\\x07 \\x1b[6n \\x1b[>4;2m \\xc2\\x9b6n \\x9b6n café € \\xff\n\x1b[1mbold\\x1b[\x1b[0m',
         '\x1b]0;raw'], said
+
+
+def test_ctrl_c_ends_what_is_run(program, hood):
+    """In run(), whatever it waits for, and in a `with`; the real one's child hears it from the terminal."""
+    process = program.start('''
+from fumehood import subprocess
+def attempt(n, what):
+    try:
+        what(["sh", "-c", "echo on; exec sleep 1000", ID(f"run{n}")], ID(f"run{n}"))
+    except KeyboardInterrupt:
+        say(fumehood.ls("running") == [])
+def inside(command, id):
+    with subprocess.Popen(command, id=id) as process:
+        time.sleep(1000)
+attempt(1, lambda command, id: subprocess.run(command, id=id))
+attempt(2, lambda command, id: subprocess.run(command, id=id, stderr=-1, input=b"x" * 1000000))
+attempt(3, inside)
+say([row.verdict for row in fumehood.ls()])
+''')
+    for n in (1, 2, 3):
+        assert process.stdout.readline() == 'on\n', process.stderr.read()
+        process.send_signal(signal.SIGINT)
+        assert process.stdout.readline() == 'SAID true\n', process.stderr.read()
+        assert not leaks.processes(f'{hood.tag}-run{n}')
+    assert process.stdout.readline() == 'SAID ["cancelled", "cancelled", "cancelled"]\n', process.stderr.read()
+    assert process.wait(300) == 0 and program.left() == []
 
 
 def test_one_that_nobody_waits_for_is_let_go(program, hood):
