@@ -88,6 +88,33 @@ int attempt_event(struct attempt *a, const char *stage, const char *format, ...)
 	return add_event(a, clock_utc(), stage, text);
 }
 
+void attempt_identify(struct attempt *a, const char *id, const char *token, int number, json_t *request)
+{
+	snprintf(a->id, sizeof a->id, "%s", id);
+	snprintf(a->token, sizeof a->token, "%s", token);
+	a->number = number;
+	json_decref(a->request);
+	a->request = json_incref(request);
+}
+
+int attempt_conclude(struct attempt *a, enum verdict verdict, const char *format, ...)
+{
+	char *reason;
+	va_list ap;
+	int r;
+
+	va_start(ap, format);
+	r = vasprintf(&reason, format, ap);
+	va_end(ap);
+	if (r < 0)
+		return -ENOMEM;
+	free(a->reason);
+	a->reason = reason;
+	a->verdict = verdict;
+	a->status = verdict_exit_status(verdict, &(struct evidence){0});
+	return 0;
+}
+
 struct query *attempt_add_query(struct attempt *a, const char *name, const char *sql)
 {
 	struct query *q = ARRAY_ADD(a->queries, a->n_queries);

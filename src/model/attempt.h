@@ -90,6 +90,11 @@ void attempt_init(struct attempt *a);
 void attempt_done(struct attempt *a);
 #define _cleanup_attempt_ _cleanup_(attempt_done)
 
+/* Which one it is. The request is shared. */
+void attempt_identify(struct attempt *a, const char *id, const char *token, int number, json_t *request);
+/* A verdict that does not come from evidence (lost, given up, rows that were refused): with the exit status that it has, and the
+ * reason in the place of any before. -ENOMEM: nothing has changed. */
+int attempt_conclude(struct attempt *a, enum verdict verdict, const char *format, ...) PRINTF_LIKE(3, 4);
 int attempt_event(struct attempt *a, const char *stage, const char *format, ...) PRINTF_LIKE(3, 4);
 /* A new one at the end, zeroed but for copies of these; NULL if memory is out. */
 struct query *attempt_add_query(struct attempt *a, const char *name, const char *sql);

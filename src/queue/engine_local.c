@@ -96,13 +96,10 @@ static int describe_refusal(const struct job *j, const struct error *why, struct
 	attempt_done(a);
 	attempt_init(a);
 	uname(&host);
-	memcpy(a->id, j->id, sizeof a->id);
-	memcpy(a->token, j->token, sizeof a->token);
-	a->number = j->attempt;
+	attempt_identify(a, j->id, j->token, j->attempt, j->request);
 	a->queued = true;
 	a->ended = clock_utc();
 	a->created = created ? created : a->ended;
-	a->request = json_incref(j->request);
 	a->host = strdup(host.nodename);
 	a->reason = strdup(why->message);
 	return a->host && a->reason ? attempt_refuse(a, why) : -ENOMEM;

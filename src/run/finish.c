@@ -51,15 +51,9 @@ static int open_content(void *arg, const struct output *o, struct error *err)
 /* The analysis has succeeded, its outputs are good; its rows are not. */
 static int rows_refused(struct attempt *a, const struct error *why)
 {
-	_cleanup_free_ char *reason = NULL;
-
-	if (asprintf(&reason, "post-process: %s", why->message) < 0 ||
-	    attempt_event(a, "post-process", "failed: %s", why->message) < 0)
+	if (attempt_event(a, "post-process", "failed: %s", why->message) < 0 ||
+	    attempt_conclude(a, VERDICT_POST_PROCESS_FAILED, "post-process: %s", why->message) < 0)
 		return -ENOMEM;
-	free(a->reason);
-	a->reason = TAKE_PTR(reason);
-	a->verdict = VERDICT_POST_PROCESS_FAILED;
-	a->status = verdict_exit_status(a->verdict, NULL);
 	a->rows = -1;
 	return 0;
 }

@@ -323,6 +323,37 @@ static void test_a_refusal_is_an_object_too(void **state)
 			    "no user namespaces here: \\xff");
 }
 
+static void test_a_verdict_without_evidence_has_its_exit_status_and_one_reason(void **state)
+{
+	static const struct {
+		enum verdict verdict;
+		int status;
+	} rows[] = {{VERDICT_LOST, 125},
+		    {VERDICT_CANCELLED, 143},
+		    {VERDICT_POST_PROCESS_FAILED, 123},
+		    {VERDICT_SUCCEEDED, 0}};
+	_cleanup_attempt_ struct attempt a;
+	json_auto_t *request = json_pack("{s:s}", "id", "a42");
+
+	(void)state;
+	attempt_init(&a);
+	for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
+		char reason[32];
+
+		attempt_identify(&a, "a42", "token", (int)i + 1, request);
+		assert_int_equal(attempt_conclude(&a, rows[i].verdict, "reason %zu", i), 0);
+		assert_string_equal(a.id, "a42");
+		assert_string_equal(a.token, "token");
+		assert_int_equal(a.number, i + 1);
+		assert_ptr_equal(a.request, request);
+		assert_int_equal(a.verdict, rows[i].verdict);
+		assert_int_equal(a.status, rows[i].status);
+		assert_int_equal(a.exit_code, -1);
+		snprintf(reason, sizeof reason, "reason %zu", i);
+		assert_string_equal(a.reason, reason);
+	}
+}
+
 static void test_paths_of_any_bytes_survive_json(void **state)
 {
 	(void)state;
@@ -444,6 +475,7 @@ int main(void)
 		cmocka_unit_test(test_a_record_that_makes_no_sense_is_refused_whole),
 		cmocka_unit_test(test_public_json_keeps_its_promise),
 		cmocka_unit_test(test_a_refusal_is_an_object_too),
+		cmocka_unit_test(test_a_verdict_without_evidence_has_its_exit_status_and_one_reason),
 		cmocka_unit_test(test_paths_of_any_bytes_survive_json),
 		cmocka_unit_test(test_the_manifest_is_sorted_by_bytes),
 		cmocka_unit_test(test_inputs_are_found_in_whatever_order_they_came),
