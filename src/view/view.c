@@ -4,7 +4,19 @@
 #include <string.h>
 
 #include "member.h"
+#include "print.h"
 #include "text.h"
+
+int view_json(FILE *to, const struct look *look, const json_t *json, struct error *err)
+{
+	/* On a terminal everything beyond ASCII is escaped: names may hold what a terminal obeys. */
+	size_t flags = JSON_INDENT(2) | JSON_ENCODE_ANY | (look->obeys ? JSON_ENSURE_ASCII : 0);
+
+	if (!json || (json_dumpf(json, to, flags) < 0 && !ferror(to)))
+		return error_memory(err);
+	fputc('\n', to);
+	return 0;
+}
 
 /* The ledger does not know it, but this host does. */
 static int explain_live(struct hood *h, const char *id, int r, struct error *err)
@@ -65,6 +77,31 @@ int view_outputs(struct hood *h, const char *id, int attempt, json_t **ret, stru
 		return r;
 	*ret = view_outputs_json(&a);
 	return *ret ? 0 : error_memory(err);
+}
+
+int view_outputs_table(FILE *to, const struct manifest *m, struct error *err)
+{
+	_cleanup_table_ struct table t = {.n_columns = 4, .right = 2};
+	char size[PRINT_ROOM], digest[DIGEST_TEXT_SIZE];
+
+	table_add(&t, "SHA-256", "SIZE", "TYPE", "PATH");
+	for (size_t i = 0; i < m->n_outputs; i++) {
+		_cleanup_free_ char *path = print_escape(m->outputs[i].path);
+
+		hex_encode(m->outputs[i].sha256, 8, digest);
+		table_add(&t, digest, print_size((int64_t)m->outputs[i].size, size), m->outputs[i].media_type,
+			  path);
+	}
+	if (table_print(&t, to, err) < 0)
+		return -1;
+	for (size_t i = 0; i < m->n_rejected; i++) {
+		_cleanup_free_ char *path = print_escape(m->rejected[i].path);
+
+		fprintf(to, "refused: %s (%s)\n", path, m->rejected[i].reason);
+	}
+	if (m->n_rejected_more > 0)
+		fprintf(to, "refused: %llu more\n", (unsigned long long)m->n_rejected_more);
+	return 0;
 }
 
 /* ---- logs ---- */
@@ -197,4 +234,41 @@ int view_doctor(struct hood *h, json_t **ret, struct error *err)
 	}
 	*ret = json_pack("{s:b, s:o}", "ok", found == 0, "items", items);
 	return *ret ? found : error_memory(err);
+}
+
+struct findings {
+	const struct look *look;
+	bool quiet;
+	struct table *table;
+};
+
+static void add_finding(void *arg, const struct doctor_item *item)
+{
+	struct findings *f = arg;
+	_cleanup_free_ char *detail = text_safe(item->detail), *remedy = text_safe(item->remedy),
+			    *line = NULL;
+
+	if (!detail || !remedy || (f->quiet && item->ok))
+		return;
+	table_add(f->table, print_mark(f->look, item->ok), item->name, detail);
+	if (*remedy && asprintf(&line, "%s%s: %s", f->look->utf8 ? "→ " : "-> ",
+				item->required ? "needed" : "better", remedy) >= 0)
+		table_add(f->table, "", "", line);
+}
+
+int view_doctor_page(FILE *to, const struct look *look, bool quiet, struct hood *h, struct error *err)
+{
+	_cleanup_table_ struct table t = {.n_columns = 3};
+	struct findings f = {look, quiet, &t};
+	int found = hood_doctor(h, add_finding, &f, err);
+
+	if (found < 0)
+		return found;
+	if (table_print(&t, to, err) < 0)
+		return -1;
+	if (!quiet)
+		fprintf(to, "\n%s\n",
+			found == 0 ? "Everything that is required is there."
+				   : "Something that is required is missing: analyses will be refused.");
+	return found;
 }
