@@ -264,11 +264,10 @@ FH_PUBLIC int fh_start(fh_hood *hood, const fh_request *request, unsigned flags,
 	int r = check_process(hood->pid, err);
 	fh_run *run;
 
+	if (r == 0)
+		r = flags_check("fh_start", flags, FH_DEFER | FH_FOLLOW | FH_PROGRESS, err);
 	if (r < 0)
 		return r;
-	if (flags & ~(unsigned)(FH_DEFER | FH_FOLLOW | FH_PROGRESS))
-		return fail_with(err, FH_USAGE, "fh_start() knows no flag 0x%x: is the library too old?",
-				 flags);
 	run = run_new(hood, flags);
 	if (!run)
 		return fail_memory(err);

@@ -6,11 +6,11 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/random.h>
 
 #include "buffer.h"
 #include "clock.h"
 #include "macros.h"
+#include "process.h"
 #include "text.h"
 #include "url.h"
 
@@ -155,9 +155,10 @@ static void mark_done(struct mark *m)
 static int mark_make(struct mark *m, const char *options, struct error *err)
 {
 	uint8_t bytes[sizeof m->word / 2];
+	int r = random_bytes(bytes, sizeof bytes);
 
-	if (getrandom(bytes, sizeof bytes, 0) != sizeof bytes)
-		return error_system(err, errno, "cannot get random bytes");
+	if (r < 0)
+		return error_system(err, -r, "cannot get random bytes");
 	hex_encode(bytes, sizeof bytes, m->word);
 	if (asprintf(&m->options, "%s -c fumehood.session=%s", options, m->word) >= 0)
 		return 0;
