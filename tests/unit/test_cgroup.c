@@ -512,6 +512,62 @@ static void test_a_cgroup_that_another_removes_at_the_same_time_is_gone(void **s
 	}
 }
 
+static bool is_populated(int dir)
+{
+	_cleanup_close_ int fd = openat(dir, "cgroup.events", O_RDONLY | O_CLOEXEC);
+	char text[128] = "";
+
+	return read(fd, text, sizeof text - 1) > 0 && strstr(text, "populated 1");
+}
+
+/* One process after the other steps in, and goes on to the next when that has died: whoever kills once kills those who are
+ * there by then. */
+static int latecomers(void *arg)
+{
+	prctl(PR_SET_PDEATHSIG, SIGKILL);
+	for (int i = 0; i < 300; i++) {
+		pid_t pid = fork();
+
+		if (pid == 0) {
+			prctl(PR_SET_PDEATHSIG, SIGKILL);
+			if (write(*(int *)arg, "0", 1) == 1)
+				sleep_for_ever(NULL);
+			_exit(0); /* it is gone */
+		}
+		if (wait_for(pid) == 0)
+			break;
+	}
+	return 0;
+}
+
+static void test_who_comes_late_is_killed_too(void **state)
+{
+	struct fixture *f = *state;
+	char parent[512], dir[600];
+	pid_t pids[4];
+	int procs, joined;
+
+	assert_true(v2_place(&f->host, parent));
+	snprintf(dir, sizeof dir, "%s/fumehood-%s", parent, f->name);
+	assert_int_equal(mkdir(dir, 0755), 0);
+	joined = open(dir, O_PATH | O_DIRECTORY | O_CLOEXEC);
+	procs = openat(joined, "cgroup.procs", O_WRONLY | O_CLOEXEC);
+	for (size_t i = 0; i < ARRAY_SIZE(pids); i++) {
+		pids[i] = fork();
+		if (pids[i] == 0)
+			_exit(latecomers(&procs));
+	}
+	while (!is_populated(joined))
+		;
+	if (cgroup_remove_path(dir, &f->err) < 0)
+		fail_msg("%s", f->err.message);
+	assert_false(directory_exists(dir));
+	for (size_t i = 0; i < ARRAY_SIZE(pids); i++)
+		assert_int_equal(wait_for(pids[i]), 0);
+	close(procs);
+	close(joined);
+}
+
 static void test_recovery_refuses_what_is_not_ours(void **state)
 {
 	struct fixture *f = *state;
@@ -572,6 +628,7 @@ static const struct CMUnitTest with_v1[] = {
 
 static const struct CMUnitTest with_v2[] = {
 	T(test_a_cgroup_that_another_removes_at_the_same_time_is_gone),
+	T(test_who_comes_late_is_killed_too),
 };
 
 #define RUN(tests, title) _cmocka_run_group_tests(title, tests, ARRAY_SIZE(tests), NULL, NULL)
