@@ -91,6 +91,14 @@ void machine_id(char out[MACHINE_ID_SIZE])
 	hex_encode(hash, (MACHINE_ID_SIZE - 1) / 2, out);
 }
 
+char *host_name(void)
+{
+	struct utsname u;
+
+	uname(&u);
+	return strdup(u.nodename);
+}
+
 int random_bytes(void *out, size_t size)
 {
 	return getentropy(out, size) < 0 ? -errno : 0;

@@ -12,7 +12,6 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/eventfd.h>
-#include <sys/utsname.h>
 
 struct task {
 	struct task *next;
@@ -91,18 +90,17 @@ static void take_out(struct task **list, const struct task *t)
 static int describe_refusal(const struct job *j, const struct error *why, struct attempt *a)
 {
 	int64_t created = a->created;
-	struct utsname host;
 
 	attempt_done(a);
 	attempt_init(a);
-	uname(&host);
 	attempt_identify(a, j->id, j->token, j->attempt, j->request);
 	a->queued = true;
 	a->ended = clock_utc();
 	a->created = created ? created : a->ended;
-	a->host = strdup(host.nodename);
-	a->reason = strdup(why->message);
-	return a->host && a->reason ? attempt_refuse(a, why) : -ENOMEM;
+	a->host = host_name();
+	if (!a->host || attempt_conclude(a, VERDICT_REFUSED, "%s", why->message) < 0)
+		return -ENOMEM;
+	return attempt_set_error(a, why);
 }
 
 /* Refused before it ran: nobody is there to be told, so it is recorded. */

@@ -13,7 +13,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <string.h>
-#include <sys/utsname.h>
 
 enum { TEXT_CHUNK = 64 * 1024 };
 
@@ -33,14 +32,6 @@ int ledger_fetch_input(void *arg, const struct input *i, int fd, struct error *e
 int ledger_take_object(void *arg, int fd, uint64_t size, uint8_t ret_sha256[DIGEST_SIZE], struct error *err)
 {
 	return ledger_put_object(arg, fd, size, ret_sha256, err);
-}
-
-char *host_name(void)
-{
-	struct utsname host;
-
-	uname(&host);
-	return strdup(host.nodename);
 }
 
 static int open_content(void *arg, const struct output *o, struct error *err)
