@@ -103,7 +103,7 @@ static json_t *stored_to_json(const struct attempt *a, bool lists)
 		{"events", stored_events_to_json(a)},
 	};
 
-	if (json_set_entries(o, parts, ARRAY_SIZE(parts)) < 0 ||
+	if (json_set_entries(o, parts, ARRAY_SIZE(parts)) < 0 || a->failed ||
 	    members_write(o, attempt_members, ARRAY_SIZE(attempt_members), a) < 0)
 		return NULL;
 	return json_incref(o);
@@ -316,7 +316,7 @@ static json_t *public_to_json(const struct attempt *a, bool full, bool lists)
 {
 	json_auto_t *o = json_object();
 
-	if (set_result(o, a, lists) < 0 || (full && set_details(o, a, lists) < 0))
+	if (a->failed || set_result(o, a, lists) < 0 || (full && set_details(o, a, lists) < 0))
 		return NULL;
 	return json_incref(o);
 }

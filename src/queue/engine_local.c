@@ -98,9 +98,8 @@ static int describe_refusal(const struct job *j, const struct error *why, struct
 	a->ended = clock_utc();
 	a->created = created ? created : a->ended;
 	a->host = host_name();
-	if (!a->host || attempt_conclude(a, VERDICT_REFUSED, "%s", why->message) < 0)
-		return -ENOMEM;
-	return attempt_set_error(a, why);
+	attempt_conclude(a, VERDICT_REFUSED, "%s", why->message);
+	return a->host ? attempt_set_error(a, why) : -ENOMEM;
 }
 
 /* Refused before it ran: nobody is there to be told, so it is recorded. */

@@ -40,11 +40,15 @@ static int open_content(void *arg, const struct output *o, struct error *err)
 }
 
 /* The analysis has succeeded, its outputs are good; its rows are not. */
-static int rows_refused(struct attempt *a, const struct error *why)
+static int rows_refused(struct attempt *a, struct error *err)
 {
-	if (attempt_event(a, "post-process", "failed: %s", why->message) < 0 ||
-	    attempt_conclude(a, VERDICT_POST_PROCESS_FAILED, "post-process: %s", why->message) < 0)
-		return -ENOMEM;
+	int r;
+
+	attempt_event(a, "post-process", "failed: %s", err->message);
+	attempt_conclude(a, VERDICT_POST_PROCESS_FAILED, "post-process: %s", err->message);
+	r = attempt_check(a, err);
+	if (r < 0)
+		return r;
 	a->rows = -1;
 	return 0;
 }
@@ -60,8 +64,9 @@ int attempt_commit(struct ledger *l, struct attempt *a, int workspace_fd, struct
 	r = ledger_commit_rows(l, a, open_content, &workspace_fd, rows ? &row_source : NULL, &number, err);
 	/* Nothing was committed. Without its rows, in a transaction of its own, the attempt is. */
 	if (r < 0 && err->kind == ERROR_BAD_ROW) {
-		if (rows_refused(a, err) < 0)
-			return error_memory(err);
+		r = rows_refused(a, err);
+		if (r < 0)
+			return r;
 		*err = (struct error){.stage = err->stage};
 		r = ledger_commit(l, a, open_content, &workspace_fd, &number, err);
 	}

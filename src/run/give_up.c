@@ -49,10 +49,9 @@ static int given_up_describe(struct workspace *w, struct ended *e, const struct 
 		return r;
 	a->exit_code = e->evidence.exit_code;
 	a->signal = e->evidence.signal;
-	if (attempt_conclude(a, VERDICT_CANCELLED,
-			     "given up while it was pending, its outputs thrown away: %.600s", why) < 0 ||
-	    attempt_event(a, "cancelled", "%s", a->reason) < 0)
-		return error_memory(err);
+	attempt_conclude(a, VERDICT_CANCELLED,
+			 "given up while it was pending, its outputs thrown away: %.600s", why);
+	attempt_event(a, "cancelled", "%s", a->reason ? a->reason : "");
 	return 0;
 }
 

@@ -101,7 +101,7 @@ int attempt_load_logs(struct workspace *w, struct attempt *a, struct error *err)
 typedef int (*output_fetch_fn)(void *arg, const struct output *o, int fd, struct error *err);
 int outputs_copy_into(const struct attempt *a, const struct plan *p, int directory, output_fetch_fn fetch,
 		      void *arg, struct error *err);
-int into_warn(const struct plan *p, struct attempt *a, struct error *err);
+void into_warn(const struct plan *p, struct attempt *a);
 /* rights_into.c: the same with the rights of who asked for it. state: a directory for what is on its way. */
 int rights_copy_into(const struct hood *h, const struct rights *rights, struct ledger *l,
 		     const struct attempt *a, const struct plan *p, int state, struct error *err);

@@ -77,28 +77,24 @@ static int lost_describe(const struct workspace *w, struct attempt *a, struct er
 		if (fd >= 0 && log_max > 0 && capture_recover(fd, (uint64_t)log_max, &a->logs[i], err) < 0)
 			a->logs[i] = (struct captured){0};
 	}
-	if (attempt_conclude(a, VERDICT_LOST, "its supervisor ended without a verdict") < 0 ||
-	    attempt_event(a, "lost", "recorded by recovery") < 0 || !a->workspace || !a->host)
-		return error_memory(err);
-	return 0;
+	attempt_conclude(a, VERDICT_LOST, "its supervisor ended without a verdict");
+	attempt_event(a, "lost", "recorded by recovery");
+	return a->workspace && a->host ? 0 : error_memory(err);
 }
 
 /* Rows that the dead supervisor had set aside. If they did not survive, the outputs did all the same. */
-static int rows_recover(const struct workspace *w, struct attempt *a, struct spool **ret, struct error *err)
+static void rows_recover(const struct workspace *w, struct attempt *a, struct spool **ret)
 {
 	struct error why = ERROR_INIT;
 
 	if (a->rows < 0 || (spool_load(w->run_fd, ret, &why) == 0 && spool_rows(*ret) == (uint64_t)a->rows))
-		return 0;
+		return;
 	spool_free(*ret);
 	*ret = NULL;
 	a->rows = -1;
-	if (attempt_conclude(
-		    a, VERDICT_POST_PROCESS_FAILED,
-		    "the rows of its post-process were lost in a crash: `fumehood post-process` makes "
-		    "them again") < 0)
-		return error_memory(err);
-	return 0;
+	attempt_conclude(
+		a, VERDICT_POST_PROCESS_FAILED,
+		"the rows of its post-process were lost in a crash: `fumehood post-process` makes them again");
 }
 
 void token_unpin(struct ledger *l, const struct workspace *w)
@@ -147,10 +143,9 @@ static int damaged_recover(struct recovery *rec, struct workspace *w, struct err
 	r = lost_describe(w, &a, err);
 	if (r < 0)
 		return r;
-	if (attempt_conclude(&a, VERDICT_LOST, "%.600s; it was set aside as '" FINISHED_DAMAGED "'",
-			     err->message) < 0 ||
-	    attempt_event(&a, "lost", "%s", a.reason) < 0)
-		return error_memory(err);
+	attempt_conclude(&a, VERDICT_LOST, "%.600s; it was set aside as '" FINISHED_DAMAGED "'",
+			 err->message);
+	attempt_event(&a, "lost", "%s", a.reason ? a.reason : "");
 	r = recovery_ledger(rec, &w->record, &ledger, &owned, err);
 	if (r < 0)
 		return r;
@@ -195,8 +190,8 @@ static int attempt_find(struct recovery *rec, struct ledger *ledger, struct work
 		*err = (struct error){.stage = damage.stage};
 	}
 	if (r == 1) {
-		r = rows_recover(w, a, rows, err);
-		return r < 0 ? r : 1;
+		rows_recover(w, a, rows);
+		return 1;
 	}
 	if (r == 0 || damaged)
 		r = story_resume(rec->hood, ledger, w, remains, a, rows, err);

@@ -202,7 +202,7 @@ static int transaction(struct ledger *l, void *arg, struct error *err)
 	struct queue_row queued = {0};
 	int has;
 
-	if ((a->queued && queue_lock(l, a->id, &queued, err) < 0) ||
+	if (attempt_check(a, err) < 0 || (a->queued && queue_lock(l, a->id, &queued, err) < 0) ||
 	    ledger_do(l, SQL_ANALYSIS_LOCK, err, value_text(a->id),
 		      value_time(a->created ? a->created : clock_utc())) < 0)
 		return -1;

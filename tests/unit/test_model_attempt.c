@@ -50,9 +50,9 @@ static void fill(struct attempt *a)
 	a->timeline = calloc(1, sizeof *a->timeline);
 	timeline_add(a->timeline, &(struct sample){0, 1, 2, -1});
 	timeline_add(a->timeline, &(struct sample){100, 3, 4, 5});
-	assert_int_equal(receipt_add(&a->receipt, "landlock", true, "ABI %d", 7), 0);
-	assert_int_equal(receipt_add(&a->receipt, "limit disk", false, "%s", "no quota here"), 0);
-	assert_int_equal(receipt_warn(&a->receipt, "disk limit of %s dropped", "10G"), 0);
+	receipt_add(&a->receipt, "landlock", true, "ABI %d", 7);
+	receipt_add(&a->receipt, "limit disk", false, "%s", "no quota here");
+	receipt_warn(&a->receipt, "disk limit of %s dropped", "10G");
 	assert_int_equal(manifest_add(&a->manifest, &o), 0);
 	assert_int_equal(manifest_add(&a->manifest, &odd), 0);
 	assert_int_equal(manifest_reject(&a->manifest, "link\x80", REJECT_SYMLINK), 0);
@@ -63,7 +63,7 @@ static void fill(struct attempt *a)
 	a->logs[STREAM_STDERR].head = strdup("hello");
 	a->logs[STREAM_STDERR].head_size = 5;
 	a->logs[STREAM_STDERR].omitted = 77;
-	assert_int_equal(attempt_event(a, "sandbox", "raised %d walls", 8), 0);
+	attempt_event(a, "sandbox", "raised %d walls", 8);
 	assert_int_equal(attempt_set_error(a, &err), 0);
 	a->committed = true;
 }
@@ -341,7 +341,7 @@ static void test_a_verdict_without_evidence_has_its_exit_status_and_one_reason(v
 		char reason[32];
 
 		attempt_identify(&a, "a42", "token", (int)i + 1, request);
-		assert_int_equal(attempt_conclude(&a, rows[i].verdict, "reason %zu", i), 0);
+		attempt_conclude(&a, rows[i].verdict, "reason %zu", i);
 		assert_string_equal(a.id, "a42");
 		assert_string_equal(a.token, "token");
 		assert_int_equal(a.number, i + 1);

@@ -61,8 +61,8 @@ static void attempt_fill(struct attempt *a, const struct place *p)
 	a->timeline->count = 2;
 	a->timeline->samples[0] = (struct sample){0, 1, 2, 3};
 	a->timeline->samples[1] = (struct sample){100, -1, 4096, -1};
-	assert_int_equal(receipt_add(&a->receipt, "landlock", true, "ABI %d", 7), 0);
-	assert_int_equal(receipt_warn(&a->receipt, "a %s", "warning"), 0);
+	receipt_add(&a->receipt, "landlock", true, "ABI %d", 7);
+	receipt_warn(&a->receipt, "a %s", "warning");
 	attempt_output(a, p, "out.csv", "a,b\n", 4);
 	attempt_output(a, p, "plot.png", "\x89PNG\0\r\n", 7);
 	assert_int_equal(manifest_reject(&a->manifest, "li\xffnk", REJECT_SYMLINK), 0);
@@ -71,8 +71,8 @@ static void attempt_fill(struct attempt *a, const struct place *p)
 	assert_int_equal(strv_append(&a->manifest.present, "out.\xff"), 0);
 	digest_bytes("abc", 3, in.sha256);
 	assert_int_equal(inputs_add(&a->inputs, &in), 0);
-	assert_int_equal(attempt_event(a, "plan", "made"), 0);
-	assert_int_equal(attempt_event(a, "commit", "line\nbreak"), 0);
+	attempt_event(a, "plan", "made");
+	attempt_event(a, "commit", "line\nbreak");
 	for (size_t i = 0; i < a->n_events; i++)
 		a->events[i].at = a->events[i].at / 1000 * 1000;
 	a->error_stage = strdup("clean up");
