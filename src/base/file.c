@@ -1,4 +1,5 @@
 #include "file.h"
+#include "text.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -299,8 +300,9 @@ int file_replace_with(int dirfd, const char *name, file_fill_fn fill, void *arg,
 	_cleanup_close_ int fd = -1;
 	int r;
 
-	if (asprintf(&temporary, "%s.tmp~", name) < 0)
-		return error_memory(err);
+	r = text_print(&temporary, err, "%s.tmp~", name);
+	if (r < 0)
+		return r;
 	fd = openat(dirfd, temporary, O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, mode);
 	if (fd < 0)
 		return error_system(err, errno, "cannot create '%s'", temporary);

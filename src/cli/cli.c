@@ -73,14 +73,15 @@ static int hide_password(struct cli *cli, struct error *err)
 	_cleanup_free_ char *shown = ledger_url_redacted(cli->db);
 	char *given = (char *)cli->db;
 	size_t n = strlen(given);
+	int r;
 
 	if (!shown)
 		return error_memory(err);
 	if (strcmp(shown, given) == 0)
 		return 0;
-	cli->whole_db = strdup(given);
-	if (!cli->whole_db)
-		return error_memory(err);
+	r = text_set(&cli->whole_db, given, err);
+	if (r < 0)
+		return r;
 	memset(given, 0, n);
 	memcpy(given, shown, strlen(shown) < n ? strlen(shown) : n);
 	cli->db = cli->whole_db;

@@ -61,13 +61,13 @@ static int lists_copy(struct attempt *to, const struct attempt *from)
 	const struct manifest *m = &from->manifest;
 
 	for (size_t i = 0; i < m->n_outputs; i++)
-		if (manifest_add(&to->manifest, &m->outputs[i]) < 0)
+		if (manifest_add(&to->manifest, &m->outputs[i], NULL) < 0)
 			return -1;
 	for (size_t i = 0; i < m->n_rejected; i++)
-		if (manifest_reject(&to->manifest, m->rejected[i].path, m->rejected[i].reason) < 0)
+		if (manifest_reject(&to->manifest, m->rejected[i].path, m->rejected[i].reason, NULL) < 0)
 			return -1;
 	for (size_t i = 0; i < from->inputs.count; i++)
-		if (inputs_add(&to->inputs, &from->inputs.list[i]) < 0)
+		if (inputs_add(&to->inputs, &from->inputs.list[i], NULL) < 0)
 			return -1;
 	return 0;
 }

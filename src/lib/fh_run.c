@@ -228,7 +228,7 @@ static int take_id(fh_run *run, struct error *err)
 	if (r < 0)
 		return r;
 	if (!run->request.id)
-		return text_set(&run->request.id, run->id) < 0 ? error_memory(err) : 0;
+		return text_set(&run->request.id, run->id, err);
 	snprintf(run->id, sizeof run->id, "%s", run->request.id);
 	return 0;
 }

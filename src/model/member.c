@@ -149,7 +149,7 @@ static int list_read(const json_t *json, char ***list)
 
 		if (!text)
 			return -EINVAL;
-		if (strv_append(&read, text) < 0)
+		if (strv_append(&read, text, NULL) < 0)
 			return -ENOMEM;
 	}
 	strv_free(*list);

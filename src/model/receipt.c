@@ -69,7 +69,7 @@ void receipt_warn(struct receipt *r, const char *format, ...)
 	va_end(ap);
 	if (n < 0)
 		text = NULL;
-	r->failed |= !text || strv_append(&r->warnings, text) < 0;
+	r->failed |= !text || strv_append(&r->warnings, text, NULL) < 0;
 }
 
 int receipt_check(const struct receipt *r, struct error *err)

@@ -41,14 +41,15 @@ static int open_streams(struct box *b, struct error *err)
 /* After the first `kept` of the record, which are those of others who ran in this place before. */
 static int name_cgroups(struct record *r, size_t kept, char *const *paths, struct error *err)
 {
+	int e = 0;
+
 	for (size_t i = kept; r->cgroups && r->cgroups[i]; i++) {
 		free(r->cgroups[i]);
 		r->cgroups[i] = NULL;
 	}
-	for (size_t i = 0; paths && paths[i]; i++)
-		if (strv_append(&r->cgroups, paths[i]) < 0)
-			return error_memory(err);
-	return 0;
+	for (size_t i = 0; e == 0 && paths && paths[i]; i++)
+		e = strv_append(&r->cgroups, paths[i], err);
+	return e;
 }
 
 /* The record names the cgroups before they are made; then those that were. */

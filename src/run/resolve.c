@@ -85,7 +85,7 @@ static int env_set(struct plan *plan, const char *name, const char *value)
 			plan->env[i] = TAKE_PTR(entry);
 			return 0;
 		}
-	return strv_append(&plan->env, entry);
+	return strv_append(&plan->env, entry, NULL);
 }
 
 static char *search_inside(const struct plan *plan)
@@ -171,13 +171,16 @@ const char *program_search(void)
 
 static int program_copy(const struct program *from, struct program *to, struct error *err)
 {
-	if ((from->path && !(to->path = strdup(from->path))) ||
-	    (from->relative && !(to->relative = strdup(from->relative))) ||
-	    (from->user_base && !(to->user_base = strdup(from->user_base))) ||
-	    (from->note && !(to->note = strdup(from->note))) || !(to->prefixes = strv_copy(from->prefixes)))
-		return error_memory(err);
+	int r;
+
 	to->why = from->why;
-	return 0;
+	if ((r = text_set(&to->path, from->path, err)) < 0 ||
+	    (r = text_set(&to->relative, from->relative, err)) < 0 ||
+	    (r = text_set(&to->user_base, from->user_base, err)) < 0 ||
+	    (r = text_set(&to->note, from->note, err)) < 0)
+		return r;
+	to->prefixes = strv_copy(from->prefixes);
+	return to->prefixes ? 0 : error_memory(err);
 }
 
 /* What is executed, as a path inside. What is not found is left to the exec: 127 is the analysis's own failure. granted: as
@@ -255,14 +258,11 @@ int plan_resolve(struct hood *h, const struct request *asked, struct rights *rig
 	int e;
 
 	request_init(&r);
-	if (request_inherit(&r, asked) < 0)
-		return error_memory(err);
-	if ((e = request_check(&r, err)) < 0 || (rights && (e = rights_apply(h, rights, &r, err)) < 0))
-		return e;
-	if (request_inherit(&r, &h->config.defaults) < 0 ||
-	    (!r.directory && !(r.directory = strdup(h->directory))))
-		return error_memory(err);
-	if ((e = request_check(&r, err)) < 0 || (e = check_supported(&r, err)) < 0 ||
+	if ((e = request_inherit(&r, asked, err)) < 0 || (e = request_check(&r, err)) < 0 ||
+	    (rights && (e = rights_apply(h, rights, &r, err)) < 0) ||
+	    (e = request_inherit(&r, &h->config.defaults, err)) < 0 ||
+	    (!r.directory && (e = text_set(&r.directory, h->directory, err)) < 0) ||
+	    (e = request_check(&r, err)) < 0 || (e = check_supported(&r, err)) < 0 ||
 	    (e = resolve_identity(h, &r, plan, err)) < 0 || (e = resolve_limits(h, &r, plan, err)) < 0 ||
 	    (e = resolve_inputs(h, &r, rights, own_data, own_docs, own_ro, plan, err)) < 0 ||
 	    (e = resolve_program(h, &r, granted ? &rights->program : NULL, plan, err)) < 0 ||
@@ -291,13 +291,13 @@ int plan_resolve(struct hood *h, const struct request *asked, struct rights *rig
 /* Words without a shell. */
 int command_split(const char *text, char ***ret, struct error *err)
 {
-	int e = words_split(text, ret);
+	int e = words_split(text, ret, err);
 
 	if (e == -EINVAL || (e == 0 && !(*ret)[0]))
 		return error_set(err, ERROR_USAGE,
 				 "the command '%s' makes no sense: a quote is not closed, or it is empty",
 				 text);
-	return e < 0 ? error_memory(err) : 0;
+	return e;
 }
 
 void request_forget_inputs(struct request *r)
@@ -312,13 +312,12 @@ void request_forget_inputs(struct request *r)
 /* What the site's defaults show to every analysis it sees too; inputs are the analysis's own. */
 static int post_request(struct hood *h, const struct post_order *o, struct request *r, struct error *err)
 {
-	int e = command_split(o->command, &r->command, err);
+	int e;
 
-	if (e < 0)
+	if ((e = command_split(o->command, &r->command, err)) < 0 ||
+	    (e = text_set(&r->directory, o->directory, err)) < 0 ||
+	    (e = request_inherit(r, &h->config.defaults, err)) < 0)
 		return e;
-	r->directory = strdup(o->directory);
-	if (!r->directory || request_inherit(r, &h->config.defaults) < 0)
-		return error_memory(err);
 	request_forget_inputs(r);
 	r->no_stage = o->is_stored;
 	r->limits = h->config.post_process_limits;

@@ -108,12 +108,14 @@ static void note_logs(struct story *s)
 static int note_unwatched(struct story *s, struct error *err)
 {
 	struct attempt *a = s->attempt;
+	int r;
 
 	if (s->evidence.unwatched) {
-		if (asprintf(&a->reason, "it could not be watched any longer, and was ended: %.600s",
-			     err->message) < 0)
-			a->reason = NULL;
-		if (!a->reason || attempt_set_error(a, err) < 0)
+		r = text_print(&a->reason, err, "it could not be watched any longer, and was ended: %.600s",
+			       err->message);
+		if (r < 0)
+			return r;
+		if (attempt_set_error(a, err) < 0)
 			return error_memory(err);
 	}
 	*err = (struct error){.stage = err->stage};

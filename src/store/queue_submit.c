@@ -276,8 +276,8 @@ int submit_add_names(const struct submit *s, struct error *err)
 			old++;
 		if (old && *old)
 			continue;
-		if (strv_append(&seen, name) < 0)
-			return error_memory(err);
+		if (strv_append(&seen, name, err) < 0)
+			return -1;
 		if (ledger_do(s->l, SQL_SUBMITTER_ADD, err, value_text(name)) < 0)
 			return -1;
 	}

@@ -112,7 +112,7 @@ void table_add(struct table *t, ...)
 	for (size_t i = 0; i < t->n_columns; i++) {
 		const char *cell = va_arg(ap, const char *);
 
-		if (strv_push(&t->cells, &t->n_cells, cell ? cell : "-") < 0)
+		if (strv_push(&t->cells, &t->n_cells, cell ? cell : "-", NULL) < 0)
 			t->failed = true;
 	}
 	va_end(ap);

@@ -53,13 +53,13 @@ static void fill(struct attempt *a)
 	receipt_add(&a->receipt, "landlock", true, "ABI %d", 7);
 	receipt_add(&a->receipt, "limit disk", false, "%s", "no quota here");
 	receipt_warn(&a->receipt, "disk limit of %s dropped", "10G");
-	assert_int_equal(manifest_add(&a->manifest, &o), 0);
-	assert_int_equal(manifest_add(&a->manifest, &odd), 0);
-	assert_int_equal(manifest_reject(&a->manifest, "link\x80", REJECT_SYMLINK), 0);
+	assert_int_equal(manifest_add(&a->manifest, &o, NULL), 0);
+	assert_int_equal(manifest_add(&a->manifest, &odd, NULL), 0);
+	assert_int_equal(manifest_reject(&a->manifest, "link\x80", REJECT_SYMLINK, NULL), 0);
 	a->manifest.n_rejected_more = 7;
-	assert_int_equal(strv_append(&a->manifest.missing, "*.png"), 0);
-	assert_int_equal(strv_append(&a->manifest.present, "plot.svg\xff"), 0);
-	assert_int_equal(inputs_add(&a->inputs, &in), 0);
+	assert_int_equal(strv_append(&a->manifest.missing, "*.png", NULL), 0);
+	assert_int_equal(strv_append(&a->manifest.present, "plot.svg\xff", NULL), 0);
+	assert_int_equal(inputs_add(&a->inputs, &in, NULL), 0);
 	a->logs[STREAM_STDERR].head = strdup("hello");
 	a->logs[STREAM_STDERR].head_size = 5;
 	a->logs[STREAM_STDERR].omitted = 77;
@@ -375,8 +375,8 @@ static void test_the_manifest_is_sorted_by_bytes(void **state)
 
 	(void)state;
 	for (size_t i = 0; i < ARRAY_SIZE(paths); i++) {
-		assert_int_equal(manifest_add(&m, &(struct output){.path = (char *)paths[i]}), 0);
-		assert_int_equal(manifest_reject(&m, paths[i], REJECT_FIFO), 0);
+		assert_int_equal(manifest_add(&m, &(struct output){.path = (char *)paths[i]}, NULL), 0);
+		assert_int_equal(manifest_reject(&m, paths[i], REJECT_FIFO, NULL), 0);
 	}
 	manifest_sort(&m);
 	assert_string_equal(m.outputs[0].path, "a");
@@ -394,7 +394,8 @@ static void test_inputs_are_found_in_whatever_order_they_came(void **state)
 	(void)state;
 	assert_null(inputs_find(&in, "a"));
 	for (size_t i = 0; i < ARRAY_SIZE(paths); i++)
-		assert_int_equal(inputs_add(&in, &(struct input){.path = (char *)paths[i], .size = i}), 0);
+		assert_int_equal(inputs_add(&in, &(struct input){.path = (char *)paths[i], .size = i}, NULL),
+				 0);
 	assert_int_equal(inputs_find(&in, "c")->size, 3);
 	assert_int_equal(inputs_find(&in, "b")->size, 0);
 	assert_null(inputs_find(&in, "x"));
@@ -442,7 +443,7 @@ static void test_a_plan_prints_every_limit_and_no_file_contents(void **state)
 	strcpy(p.token, "secret-token");
 	limits_built_in(&p.limits);
 	p.keep = KEEP_NEVER;
-	assert_int_equal(strv_append(&p.command, "\xff"), 0);
+	assert_int_equal(strv_append(&p.command, "\xff", NULL), 0);
 	m = plan_add_mount(&p, MOUNT_FILE, NULL, "/etc/passwd");
 	m->content = strdup("secret-content");
 	m->content_size = 14;

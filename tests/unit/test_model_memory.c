@@ -73,9 +73,9 @@ static int fill_attempt(struct attempt *a)
 	receipt_add(&a->receipt, "landlock", true, "ABI %d", 7);
 	receipt_warn(&a->receipt, "%s", "w");
 	attempt_event(a, "run", "e %d", 1);
-	if (!a->timeline || manifest_add(&a->manifest, &o) < 0 ||
-	    manifest_reject(&a->manifest, "b\xfe", REJECT_FIFO) < 0 || inputs_add(&a->inputs, &in) < 0 ||
-	    attempt_set_error(a, &problem) < 0)
+	if (!a->timeline || manifest_add(&a->manifest, &o, NULL) < 0 ||
+	    manifest_reject(&a->manifest, "b\xfe", REJECT_FIFO, NULL) < 0 ||
+	    inputs_add(&a->inputs, &in, NULL) < 0 || attempt_set_error(a, &problem) < 0)
 		return -ENOMEM;
 	timeline_add(a->timeline, &(struct sample){0});
 	return 0;
@@ -172,7 +172,7 @@ static int tell_plan(struct error *err)
 	plan_init(&p);
 	limits_built_in(&p.limits);
 	if (!plan_add_mount(&p, MOUNT_BIND, "/a", "/b") || !plan_add_mount(&p, MOUNT_TMPFS, NULL, "/c") ||
-	    plan_add_stage(&p, "/d", "e", 1, 2) < 0 || strv_append(&p.env, "A=\xff") < 0)
+	    plan_add_stage(&p, "/d", "e", 1, 2) < 0 || strv_append(&p.env, "A=\xff", NULL) < 0)
 		return -ENOMEM;
 	json = plan_to_json(&p);
 	return json ? 0 : -ENOMEM;

@@ -49,7 +49,7 @@ static void test_what_was_submitted_is_loaded_as_it_was(void **state)
 	j.again = true;
 	j.memory_bytes = 1ull << 40;
 	j.cpus_milli = 1500;
-	assert_int_equal(strv_append(&j.after, "first"), 0);
+	assert_int_equal(strv_append(&j.after, "first", NULL), 0);
 	OK(ledger_submit(l, &j, 1, 0, NULL, NULL, NULL, &err));
 	OK(ledger_queue_load(l, "whole", &k, &err));
 	before = json_dumps(j.request, JSON_SORT_KEYS);
@@ -89,7 +89,7 @@ static void test_inputs_are_stored_once_and_come_back(void **state)
 
 		snprintf(id, sizeof id, "j%d", i);
 		job_make(&jobs[i], id, "ada");
-		assert_int_equal(inputs_add(&jobs[i].inputs, &in), 0);
+		assert_int_equal(inputs_add(&jobs[i].inputs, &in, NULL), 0);
 	}
 	OK(ledger_submit(l, jobs, 3, 0, place_content, *state, NULL, &err));
 	OK(ledger_status(l, &status, &err));
@@ -121,7 +121,7 @@ static void test_a_submission_is_stored_whole_or_not_at_all(void **state)
 		job_make(&jobs[i], i == 0 ? "a" : i == 1 ? "b" : "there", "ada");
 	REFUSED(ledger_submit(l, jobs, 3, 0, NULL, NULL, NULL, &err), "'there': it is in the queue already");
 	strcpy(jobs[2].id, "c");
-	assert_int_equal(strv_append(&jobs[2].after, "unheard-of"), 0);
+	assert_int_equal(strv_append(&jobs[2].after, "unheard-of", NULL), 0);
 	REFUSED(ledger_submit(l, jobs, 3, 0, NULL, NULL, NULL, &err),
 		"cannot submit 'c' after 'unheard-of', which nobody knows");
 	strcpy(jobs[2].id, "a");
@@ -168,8 +168,7 @@ static void test_a_known_id_is_refused_unless_again_or_if_absent(void **state)
 
 static int take_id(void *arg, const struct queued *q, struct error *e)
 {
-	(void)e;
-	return strv_append(arg, q->id);
+	return strv_append(arg, q->id, e);
 }
 
 static void test_a_list_is_newest_first_and_can_be_narrowed(void **state)
@@ -301,7 +300,7 @@ static void weaver_main(const struct place *p)
 		for (int k = 0; i >= 6 && k < 1 + i % 2; k++) {
 			seed = seed * 1664525u + 1013904223u;
 			snprintf(after, sizeof after, "web%d", i - 1 - (int)((seed >> 16) % 6));
-			assert_int_equal(strv_append(&j.after, after), 0);
+			assert_int_equal(strv_append(&j.after, after, NULL), 0);
 		}
 		err = (struct error)ERROR_INIT;
 		if (ledger_submit(l, &j, 1, 0, NULL, NULL, NULL, &err) < 0) {

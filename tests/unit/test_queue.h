@@ -28,7 +28,7 @@ static inline void submit(struct ledger *l, const char *id, const char *after)
 
 	job_make(&j, id, "ada");
 	if (after)
-		assert_int_equal(strv_append(&j.after, after), 0);
+		assert_int_equal(strv_append(&j.after, after, NULL), 0);
 	OK(ledger_submit(l, &j, 1, 0, NULL, NULL, NULL, &err));
 }
 

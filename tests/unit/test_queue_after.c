@@ -10,7 +10,7 @@ static void test_a_chain_starts_one_after_the_other(void **state)
 	for (int i = 0; i < 3; i++) {
 		job_make(&jobs[i], i == 0 ? "c0" : i == 1 ? "c1" : "c2", "ada");
 		if (i)
-			assert_int_equal(strv_append(&jobs[i].after, i == 1 ? "c0" : "c1"), 0);
+			assert_int_equal(strv_append(&jobs[i].after, i == 1 ? "c0" : "c1", NULL), 0);
 	}
 	REFUSED(ledger_submit(l, jobs + 1, 2, 0, NULL, NULL, NULL, &err), "nobody knows");
 	OK(ledger_submit(l, jobs, 3, 0, NULL, NULL, NULL, &err));
@@ -41,9 +41,9 @@ static void test_one_after_two_waits_for_both(void **state)
 	submit(l, "x", NULL);
 	submit(l, "y", NULL);
 	job_make(&j, "z", "ada");
-	assert_int_equal(strv_append(&j.after, "x"), 0);
-	assert_int_equal(strv_append(&j.after, "y"), 0);
-	assert_int_equal(strv_append(&j.after, "x"), 0);
+	assert_int_equal(strv_append(&j.after, "x", NULL), 0);
+	assert_int_equal(strv_append(&j.after, "y", NULL), 0);
+	assert_int_equal(strv_append(&j.after, "x", NULL), 0);
 	OK(ledger_submit(l, &j, 1, 0, NULL, NULL, NULL, &err));
 	run(l, "x", VERDICT_SUCCEEDED);
 	assert_state(l, "z", JOB_WAITING);

@@ -65,12 +65,12 @@ static void attempt_fill(struct attempt *a, const struct place *p)
 	receipt_warn(&a->receipt, "a %s", "warning");
 	attempt_output(a, p, "out.csv", "a,b\n", 4);
 	attempt_output(a, p, "plot.png", "\x89PNG\0\r\n", 7);
-	assert_int_equal(manifest_reject(&a->manifest, "li\xffnk", REJECT_SYMLINK), 0);
+	assert_int_equal(manifest_reject(&a->manifest, "li\xffnk", REJECT_SYMLINK, NULL), 0);
 	a->manifest.n_rejected_more = 4;
-	assert_int_equal(strv_append(&a->manifest.missing, "*.h5"), 0);
-	assert_int_equal(strv_append(&a->manifest.present, "out.\xff"), 0);
+	assert_int_equal(strv_append(&a->manifest.missing, "*.h5", NULL), 0);
+	assert_int_equal(strv_append(&a->manifest.present, "out.\xff", NULL), 0);
 	digest_bytes("abc", 3, in.sha256);
-	assert_int_equal(inputs_add(&a->inputs, &in), 0);
+	assert_int_equal(inputs_add(&a->inputs, &in, NULL), 0);
 	attempt_event(a, "plan", "made");
 	attempt_event(a, "commit", "line\nbreak");
 	for (size_t i = 0; i < a->n_events; i++)
@@ -188,10 +188,10 @@ static void test_any_path_survives(void **state)
 		path[i] = (char)(i % 255 + 1);
 	path[sizeof path - 1] = 0;
 	place_write(p, "empty", "", 0);
-	assert_int_equal(manifest_add(&a.manifest, &o), 0);
+	assert_int_equal(manifest_add(&a.manifest, &o, NULL), 0);
 	free(a.manifest.outputs[0].path);
 	a.manifest.outputs[0].path = strdup("empty");
-	assert_int_equal(manifest_add(&a.manifest, &o), 0);
+	assert_int_equal(manifest_add(&a.manifest, &o, NULL), 0);
 	attempt_commit(l, p, &a);
 	OK(ledger_load(l, "paths", 1, &b, &err));
 	assert_string_equal(b.manifest.outputs[1].path, path);
