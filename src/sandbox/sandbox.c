@@ -367,6 +367,7 @@ int sandbox_start(const struct plan *plan, const struct sandbox_options *o, cons
 	struct launch l = {0};
 	int r;
 
+	assert(!plan->failed);
 	if (!s)
 		return error_memory(err);
 	s->pidfd = s->report_fd = s->control_fd = -1;

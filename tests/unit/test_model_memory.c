@@ -168,14 +168,16 @@ static int tell_plan(struct error *err)
 	_cleanup_plan_ struct plan p;
 	json_auto_t *json = NULL;
 
-	(void)err;
 	plan_init(&p);
 	limits_built_in(&p.limits);
-	if (!plan_add_mount(&p, MOUNT_BIND, "/a", "/b") || !plan_add_mount(&p, MOUNT_TMPFS, NULL, "/c") ||
-	    plan_add_stage(&p, "/d", "e", 1, 2) < 0 || strv_append(&p.env, "A=\xff", NULL) < 0)
-		return -ENOMEM;
+	plan_add_mount(&p, MOUNT_BIND, "/a", "/b")->writable = true;
+	plan_add_mount(&p, MOUNT_TMPFS, NULL, "/c")->content = strdup("c");
+	plan_add_mount(&p, MOUNT_TMPFS, NULL, "/c")->content = strdup("c");
+	plan_add_stage(&p, "/d", "e", 1, 2);
+	plan_set_env(&p, "A", "1");
+	plan_set_env(&p, "A", "\xff");
 	json = plan_to_json(&p);
-	return json ? 0 : -ENOMEM;
+	return json ? plan_check(&p, err) : -ENOMEM;
 }
 
 static void test_a_plan_survives_lack_of_memory(void **state)
