@@ -258,9 +258,11 @@ int file_read_all(int fd, struct buffer *b, size_t max)
 
 	for (;;) {
 		ssize_t n;
+		int r;
 
-		if (buffer_reserve(b, 8192) < 0)
-			return -ENOMEM;
+		r = buffer_reserve(b, 8192);
+		if (r < 0)
+			return r;
 		n = read(fd, b->data + b->size, b->room - b->size - 1);
 		if (n < 0 && errno == EINTR)
 			continue;

@@ -7,6 +7,7 @@
 #include "config_shape.h"
 #include "document.h"
 #include "field.h"
+#include "member.h"
 
 enum { SET_KEEP_MAX_BYTES = 1, SET_KEEP_FOR = 2, SET_CAP = 4, SET_JOBS = 8, SET_LEASE = 16 };
 enum { PREFIX_MAX = 64 }; /* with an id it stays well below NAME_MAX */
@@ -182,18 +183,15 @@ static int read_users(const struct node *n, const char *file, const char *key UN
 		      struct error *err)
 {
 	json_auto_t *users = json_object();
-	bool failed = !users;
 	int r = shape_users(n, file, err);
 
 	if (r < 0)
 		return r;
 	/* As they stand: a number is a user's too, and a role may be named like one. */
 	for (size_t i = 0; i < n->count; i++)
-		failed |= json_object_set_new(users, n->keys[i].text, json_string(n->items[i].text)) < 0;
-	if (failed)
-		return error_memory(err);
+		json_put(&users, n->keys[i].text, json_string(n->items[i].text));
 	*(json_t **)to = json_incref(users);
-	return 0;
+	return users ? 0 : error_memory(err);
 }
 
 static int read_allow(const struct node *n, const char *file, const char *key UNUSED, void *config,

@@ -230,13 +230,11 @@ static json_t *plan_limit_to_json(const struct limits *l, enum limit which)
 
 static json_t *plan_limits_to_json(const struct limits *l)
 {
-	json_auto_t *object = json_object();
+	json_t *object = json_object();
 
 	for (int i = 0; i < LIMIT_COUNT; i++)
-		if (json_object_set_new(object, limit_table[i].name, plan_limit_to_json(l, (enum limit)i)) <
-		    0)
-			return NULL;
-	return json_incref(object);
+		json_put(&object, limit_table[i].name, plan_limit_to_json(l, (enum limit)i));
+	return object;
 }
 
 json_t *plan_to_json(const struct plan *p)

@@ -157,7 +157,8 @@ static int add_name(void *arg, const struct attempt *a, struct error *err)
 {
 	struct buffer *names = arg;
 
-	return buffer_printf(names, "%s%s", names->size ? ", " : "", a->id) < 0 ? error_memory(err) : 0;
+	buffer_printf(names, "%s%s", names->size ? ", " : "", a->id);
+	return buffer_check(names, err);
 }
 
 static int take_queued(void *arg, const struct queued *q, struct error *err UNUSED)

@@ -131,7 +131,7 @@ static json_t *captured_json(const struct captured *c)
 	return json_incref(json);
 }
 
-static int add_stream(json_t *json, const char *name, struct ledger *l, const struct attempt *a, int stream,
+static int add_stream(json_t **json, const char *name, struct ledger *l, const struct attempt *a, int stream,
 		      struct error *err)
 {
 	_cleanup_(captured_done) struct captured c = {0};
@@ -139,21 +139,21 @@ static int add_stream(json_t *json, const char *name, struct ledger *l, const st
 
 	if (r < 0)
 		return r;
-	return json_object_set_new(json, name, captured_json(&c)) < 0 ? error_memory(err) : 0;
+	json_put(json, name, captured_json(&c));
+	return 0;
 }
 
 int view_logs_load(struct ledger *l, const struct attempt *a, const bool wanted[STREAM_POST + 1],
 		   json_t **ret, struct error *err)
 {
 	json_auto_t *json = json_pack("{s:s, s:i}", "id", a->id, "attempt", a->number);
-	int r = json ? 0 : error_memory(err);
+	int r;
 
-	for (int i = 0; i <= STREAM_POST && r == 0; i++)
-		if (wanted[i])
-			r = add_stream(json, stream_name(i), l, a, i, err);
-	if (r == 0)
-		*ret = json_incref(json);
-	return r;
+	for (int i = 0; i <= STREAM_POST; i++)
+		if (wanted[i] && (r = add_stream(&json, stream_name(i), l, a, i, err)) < 0)
+			return r;
+	*ret = json_incref(json);
+	return json ? 0 : error_memory(err);
 }
 
 int view_logs(struct hood *h, const char *id, int attempt, json_t **ret, struct error *err)
@@ -206,12 +206,11 @@ int view_gc(struct hood *h, json_t **ret, struct error *err)
 		return r;
 	view_gc_rows(&g, rows);
 	for (size_t i = 0; i < GC_ROWS; i++)
-		if (json_object_set_new(json, rows[i].key, json_integer((json_int_t)rows[i].n)) < 0)
-			return error_memory(err);
-	if (g.failed > 0 && json_object_set_new(json, "error", failure_json(err)) < 0)
-		return error_memory(err);
+		json_put(&json, rows[i].key, json_integer((json_int_t)rows[i].n));
+	if (g.failed > 0)
+		json_put(&json, "error", failure_json(err));
 	*ret = json_incref(json);
-	return g.failed > 0;
+	return json ? g.failed > 0 : error_memory(err);
 }
 
 static void on_item(void *arg, const struct doctor_item *item)
