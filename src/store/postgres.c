@@ -93,7 +93,7 @@ static void postgres_rollback(struct backend *b)
 	if (!q->lost && p->copying && q->PQputCopyEnd(q->conn, "given up") < 0)
 		q->lost = true;
 	p->in_transaction = p->copying = false;
-	p->rows.size = 0;
+	buffer_free(&p->rows); /* it may have failed, and the next transaction begins anew */
 	pq_drain(q);
 	if (!q->lost && q->PQtransactionStatus(q->conn) != PQTRANS_IDLE)
 		(void)pq_exec(q, "ROLLBACK", NULL);
