@@ -29,11 +29,9 @@ static int session_set(struct postgres *p, const char *settings, struct error *e
 {
 	_cleanup_free_ char *peer = pq_peer_settings(&p->q), *text = NULL;
 
-	if (!peer || asprintf(&text, "%s%s", settings, peer) < 0) {
-		text = NULL;
+	if (!peer)
 		return error_memory(err);
-	}
-	return pq_exec(&p->q, text, err);
+	return text_print(&text, err, "%s%s", settings, peer) < 0 ? -1 : pq_exec(&p->q, text, err);
 }
 
 /* What we want set is set for the session, if it is ours; else for each transaction, so that others find theirs as it

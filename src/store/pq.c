@@ -104,6 +104,7 @@ static int check_url(struct pq *q, const char *url, char **ret, struct error *er
 	const char *given = getenv("PGOPTIONS");
 	char *message = NULL;
 	PQconninfoOption *options = q->PQconninfoParse(url, &message);
+	int r;
 
 	if (message)
 		q->PQfreemem(message);
@@ -112,9 +113,9 @@ static int check_url(struct pq *q, const char *url, char **ret, struct error *er
 	for (const PQconninfoOption *o = options; o->keyword; o++)
 		if (strcmp(o->keyword, "options") == 0 && o->val)
 			given = o->val;
-	*ret = strdup(given ? given : "");
+	r = text_set(ret, given ? given : "", err);
 	q->PQconninfoFree(options);
-	return *ret ? 0 : error_memory(err);
+	return r;
 }
 
 static void ignore_notice(void *arg UNUSED, const char *message UNUSED)
@@ -160,10 +161,7 @@ static int mark_make(struct mark *m, const char *options, struct error *err)
 	if (r < 0)
 		return error_system(err, -r, "cannot get random bytes");
 	hex_encode(bytes, sizeof bytes, m->word);
-	if (asprintf(&m->options, "%s -c fumehood.session=%s", options, m->word) >= 0)
-		return 0;
-	m->options = NULL;
-	return error_memory(err);
+	return text_print(&m->options, err, "%s -c fumehood.session=%s", options, m->word);
 }
 
 static int mark_take(void *arg, struct pq *q, const PGresult *result, struct error *err UNUSED)
