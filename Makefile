@@ -66,10 +66,11 @@ lint:
 format:
 	@git ls-files '*.c' '*.h' | xargs clang-format -i
 
-##  make texts       write anew what is said of options and limits, out of their tables
+##  make texts       write anew what is said of options, limits, verdicts and calls, out of their tables
 texts:
 	@scripts/build $(BUILD)
 	@scripts/texts $(BUILD)/tests/texts/tables
+	@scripts/api
 
 ##  make deps        install everything that any of these needs
 deps:

@@ -28,3 +28,20 @@ void *array_grow(void *list, size_t count, size_t size)
 		memset(grown + count * size, 0, size);
 	return grown;
 }
+
+size_t array_sort_distinct(void *list, size_t count, size_t size, int (*compare)(const void *, const void *))
+{
+	char *to = list, *from = list;
+
+	if (count == 0)
+		return 0;
+	qsort(list, count, size, compare);
+	for (size_t i = 1; i < count; i++) {
+		from += size;
+		if (compare(from, to) != 0) {
+			to += size;
+			memmove(to, from, size);
+		}
+	}
+	return (size_t)(to - (char *)list) / size + 1;
+}

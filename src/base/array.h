@@ -13,6 +13,9 @@
 /* The list with room for `count` + 1 of `size` bytes, that one zeroed; NULL if memory is out. */
 void *array_grow(void *list, size_t count, size_t size);
 
+/* Sorted, and one of each that compares as the same. How many are left. */
+size_t array_sort_distinct(void *list, size_t count, size_t size, int (*compare)(const void *, const void *));
+
 #define ARRAY_ADD(list, count)                                              \
 	({                                                                  \
 		void *grown_ = array_grow((list), (count), sizeof *(list)); \

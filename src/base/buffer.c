@@ -14,7 +14,7 @@ void buffer_free(struct buffer *b)
 	*b = (struct buffer){0};
 }
 
-static int fail(struct buffer *b)
+int buffer_fail(struct buffer *b)
 {
 	buffer_free(b);
 	b->failed = true;
@@ -27,16 +27,16 @@ int buffer_reserve(struct buffer *b, size_t more)
 	char *data;
 
 	if (b->failed)
-		return -ENOMEM;
+		return buffer_fail(b);
 	if (__builtin_add_overflow(b->size, more, &need) || __builtin_add_overflow(need, 1, &need))
-		return fail(b);
+		return buffer_fail(b);
 	if (need <= b->room)
 		return 0;
 	while (room < need)
 		room = room > SIZE_MAX / 2 ? need : room * 2;
 	data = realloc(b->data, room);
 	if (!data)
-		return fail(b);
+		return buffer_fail(b);
 	b->data = data;
 	b->room = room;
 	b->data[b->size] = 0;
@@ -45,8 +45,10 @@ int buffer_reserve(struct buffer *b, size_t more)
 
 int buffer_append_slowly(struct buffer *b, const void *data, size_t size)
 {
-	if (buffer_reserve(b, size) < 0)
-		return -ENOMEM;
+	int r = buffer_reserve(b, size);
+
+	if (r < 0)
+		return r;
 	if (size)
 		memcpy(b->data + b->size, data, size);
 	b->size += size;
@@ -68,7 +70,7 @@ int buffer_printf(struct buffer *b, const char *format, ...)
 	va_copy(again, ap);
 	n = vsnprintf(NULL, 0, format, ap);
 	va_end(ap);
-	r = n < 0 ? fail(b) : buffer_reserve(b, (size_t)n);
+	r = n < 0 ? buffer_fail(b) : buffer_reserve(b, (size_t)n);
 	if (r == 0) {
 		vsnprintf(b->data + b->size, (size_t)n + 1, format, again);
 		b->size += (size_t)n;

@@ -39,6 +39,8 @@ static inline int buffer_append(struct buffer *b, const void *data, size_t size)
 }
 int buffer_puts(struct buffer *b, const char *text);
 int buffer_printf(struct buffer *b, const char *format, ...) PRINTF_LIKE(2, 3);
+/* What was to be appended could not be made: as if an append had failed. Returns -ENOMEM. */
+int buffer_fail(struct buffer *b);
 /* 0, or -ENOMEM with the error set if an append has failed since the buffer was empty. err may be NULL. */
 int buffer_check(const struct buffer *b, struct error *err);
 /* The string, owned by the caller; the buffer is empty afterwards. NULL only if memory is or was out. */

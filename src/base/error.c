@@ -92,18 +92,6 @@ int error_here(struct error *err, int r)
 	return r;
 }
 
-int error_refuse_here(struct error *err, const char *format, ...)
-{
-	va_list ap;
-
-	if (!err)
-		return -EINVAL;
-	va_start(ap, format);
-	format_message(err, ERROR_REFUSED, 0, format, ap);
-	va_end(ap);
-	return error_here(err, -EINVAL);
-}
-
 int error_damaged(struct error *err, int r)
 {
 	if (err)

@@ -64,7 +64,7 @@ int error_prefix(struct error *err, int r, const char *format, ...) PRINTF_LIKE(
 /* Marks what is there as an obstacle of this host, which its kind does not tell. Returns r. err may be NULL. */
 int error_here(struct error *err, int r);
 /* ERROR_REFUSED, marked so. */
-int error_refuse_here(struct error *err, const char *format, ...) PRINTF_LIKE(2, 3);
+#define error_refuse_here(err, ...) error_here(err, error_set(err, ERROR_REFUSED, __VA_ARGS__))
 /* Marks what is there as damage. Returns r. err may be NULL. */
 int error_damaged(struct error *err, int r);
 /* Is it of this moment or of this host: marked so, somebody else's now, a full disk, too many files, a ledger that does not

@@ -1,4 +1,5 @@
 #include "file.h"
+#include "text.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -257,9 +258,11 @@ int file_read_all(int fd, struct buffer *b, size_t max)
 
 	for (;;) {
 		ssize_t n;
+		int r;
 
-		if (buffer_reserve(b, 8192) < 0)
-			return -ENOMEM;
+		r = buffer_reserve(b, 8192);
+		if (r < 0)
+			return r;
 		n = read(fd, b->data + b->size, b->room - b->size - 1);
 		if (n < 0 && errno == EINTR)
 			continue;
@@ -299,8 +302,9 @@ int file_replace_with(int dirfd, const char *name, file_fill_fn fill, void *arg,
 	_cleanup_close_ int fd = -1;
 	int r;
 
-	if (asprintf(&temporary, "%s.tmp~", name) < 0)
-		return error_memory(err);
+	r = text_print(&temporary, err, "%s.tmp~", name);
+	if (r < 0)
+		return r;
 	fd = openat(dirfd, temporary, O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, mode);
 	if (fd < 0)
 		return error_system(err, errno, "cannot create '%s'", temporary);

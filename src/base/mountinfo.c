@@ -65,7 +65,7 @@ static int point_compare(const void *a, const void *b)
 	return r ? r : x->id < y->id ? -1 : x->id > y->id;
 }
 
-int mountinfo_parse(char *text, struct mountinfo *ret)
+int mountinfo_parse(char *text, struct mountinfo *ret, struct error *err)
 {
 	_cleanup_mountinfo_ struct mountinfo m = {0};
 	char *rest = NULL;
@@ -77,11 +77,11 @@ int mountinfo_parse(char *text, struct mountinfo *ret)
 		if (!mountinfo_parse_line(line, &l))
 			continue;
 		p = ARRAY_ADD(m.points, m.count);
-		if (!p)
-			return -ENOMEM;
-		*p = (struct mount_point){.path = strdup(l.point), .type = strdup(l.type), .id = l.id};
-		if (!p->path || !p->type)
-			return -ENOMEM;
+		if (p)
+			*p = (struct mount_point){
+				.path = strdup(l.point), .type = strdup(l.type), .id = l.id};
+		if (!p || !p->path || !p->type)
+			return error_memory(err);
 	}
 	if (m.count)
 		qsort(m.points, m.count, sizeof *m.points, point_compare);
@@ -97,9 +97,9 @@ int mountinfo_load(struct mountinfo *ret, struct error *err)
 
 	if (r < 0)
 		return r;
-	if (buffer_append(&text, "", 1) < 0 || mountinfo_parse(text.data, ret) < 0)
-		return error_memory(err);
-	return 0;
+	buffer_append(&text, "", 1);
+	r = buffer_check(&text, err);
+	return r < 0 ? r : mountinfo_parse(text.data, ret, err);
 }
 
 void mountinfo_done(struct mountinfo *m)

@@ -24,8 +24,8 @@ struct mountinfo {
 };
 
 int mountinfo_load(struct mountinfo *ret, struct error *err);
-/* From a text of that form; it is cut to pieces. -ENOMEM. */
-int mountinfo_parse(char *text, struct mountinfo *ret);
+/* From a text of that form; it is cut to pieces. */
+int mountinfo_parse(char *text, struct mountinfo *ret, struct error *err);
 void mountinfo_done(struct mountinfo *m);
 #define _cleanup_mountinfo_ _cleanup_(mountinfo_done)
 

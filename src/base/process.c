@@ -9,9 +9,9 @@
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/random.h>
 #include <sys/syscall.h>
 #include <sys/utsname.h>
+#include <unistd.h>
 
 int process_identify(pid_t pid, struct process_id *ret)
 {
@@ -91,19 +91,15 @@ void machine_id(char out[MACHINE_ID_SIZE])
 	hex_encode(hash, (MACHINE_ID_SIZE - 1) / 2, out);
 }
 
+char *host_name(void)
+{
+	struct utsname u;
+
+	uname(&u);
+	return strdup(u.nodename);
+}
+
 int random_bytes(void *out, size_t size)
 {
-	char *p = out;
-
-	while (size > 0) {
-		ssize_t n = getrandom(p, size, 0);
-
-		if (n < 0 && errno == EINTR)
-			continue;
-		if (n < 0)
-			return -errno;
-		p += n;
-		size -= (size_t)n;
-	}
-	return 0;
+	return getentropy(out, size) < 0 ? -errno : 0;
 }

@@ -30,7 +30,8 @@ int pidfd_wait(int pidfd, int timeout_ms);
 
 void boot_id(char out[BOOT_ID_SIZE]);	    /* "" where the kernel does not tell */
 void machine_id(char out[MACHINE_ID_SIZE]); /* /etc/machine-id, else the host name's digest */
+char *host_name(void);			    /* allocated; NULL: memory is out */
 
-int random_bytes(void *out, size_t size); /* never fails in practice; -errno */
+int random_bytes(void *out, size_t size); /* at most 256; never fails in practice; -errno */
 
 #endif

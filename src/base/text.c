@@ -1,10 +1,12 @@
 #include "text.h"
 
 #include <errno.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "array.h"
+#include "error.h"
 
 /* The length of the UTF-8 sequence at p, its code point in *ret; 0 if there is none. Overlong forms, surrogates
  * and what lies above U+10FFFF are not UTF-8. */
@@ -218,15 +220,32 @@ int int_parse(const char *text, int least, int most, int *ret)
 	return 0;
 }
 
-int text_set(char **field, const char *text)
+static int text_put(char **field, char *text, bool made, struct error *err)
 {
-	char *copy = strdup(text);
-
-	if (!copy)
-		return -ENOMEM;
+	if (!made)
+		return error_memory(err);
 	free(*field);
-	*field = copy;
+	*field = text;
 	return 0;
+}
+
+int text_set(char **field, const char *text, struct error *err)
+{
+	char *copy = text ? strdup(text) : NULL;
+
+	return text_put(field, copy, copy || !text, err);
+}
+
+int text_print(char **field, struct error *err, const char *format, ...)
+{
+	char *text = NULL;
+	va_list ap;
+	int n;
+
+	va_start(ap, format);
+	n = vasprintf(&text, format, ap);
+	va_end(ap);
+	return text_put(field, text, n >= 0, err);
 }
 
 size_t strv_length(char *const *list)
@@ -238,22 +257,22 @@ size_t strv_length(char *const *list)
 	return n;
 }
 
-int strv_push(char ***list, size_t *count, const char *text)
+int strv_push(char ***list, size_t *count, const char *text, struct error *err)
 {
 	char **more = array_grow(*list, *count + 1, sizeof *more);
 
-	if (!more)
-		return -ENOMEM;
-	*list = more;
-	more[*count] = strdup(text);
-	return more[*count] ? ((*count)++, 0) : -ENOMEM;
+	if (more) {
+		*list = more;
+		more[*count] = strdup(text);
+	}
+	return more && more[*count] ? ((*count)++, 0) : error_memory(err);
 }
 
-int strv_append(char ***list, const char *text)
+int strv_append(char ***list, const char *text, struct error *err)
 {
 	size_t n = strv_length(*list);
 
-	return strv_push(list, &n, text);
+	return strv_push(list, &n, text, err);
 }
 
 char **strv_copy(char *const *list)
@@ -263,7 +282,7 @@ char **strv_copy(char *const *list)
 	if (!copy)
 		return NULL;
 	for (size_t i = 0; list && list[i]; i++)
-		if (strv_append(&copy, list[i]) < 0)
+		if (strv_append(&copy, list[i], NULL) < 0)
 			return NULL;
 	return TAKE_PTR(copy);
 }

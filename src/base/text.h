@@ -34,14 +34,16 @@ char *base64_decode(const char *text, size_t *ret_size);
 /* A whole number in decimal, and nothing after it, from least to most: 0, or -EINVAL and *ret is as it was. */
 int int_parse(const char *text, int least, int most, int *ret);
 
-/* A copy of text in place of what *field has. -ENOMEM: it is as it was. */
-int text_set(char **field, const char *text);
+/* A copy of text, or NULL, in place of what *field has. Out of memory: the error is set, and it is as it was. */
+int text_set(char **field, const char *text, struct error *err);
+/* The same of what is printed, which may name *field. */
+int text_print(char **field, struct error *err, const char *format, ...) PRINTF_LIKE(3, 4);
 
 /* NULL-terminated lists. A NULL list is an empty one. */
 size_t strv_length(char *const *list);
-int strv_append(char ***list, const char *text); /* copies */
+int strv_append(char ***list, const char *text, struct error *err); /* copies; as text_set() */
 /* The same where somebody counts: for lists that may be long. */
-int strv_push(char ***list, size_t *count, const char *text);
+int strv_push(char ***list, size_t *count, const char *text, struct error *err);
 char **strv_copy(char *const *list);
 void strv_free(char **list);
 DEFINE_CLEANUP(char **, strv_free);

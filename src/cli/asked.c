@@ -34,6 +34,7 @@ int asked_begin(struct cli *cli, const struct option_row *own, struct request *r
 int asked_take_words(struct cli *cli, struct request *r, bool may_lack, struct error *err)
 {
 	const struct options *o = &cli->o;
+	int k = 0;
 
 	if (o->n_words > 1)
 		return error_set(err, ERROR_USAGE,
@@ -44,13 +45,11 @@ int asked_take_words(struct cli *cli, struct request *r, bool may_lack, struct e
 				 cli->command->usage);
 	if (o->n_words == 1) {
 		cli_set_id(cli, o->words[0]);
-		if (text_set(&r->id, o->words[0]) < 0)
-			return error_memory(err);
+		k = text_set(&r->id, o->words[0], err);
 	}
-	for (char **word = o->rest; word && *word; word++)
-		if (strv_append(&r->command, *word) < 0)
-			return error_memory(err);
-	return 0;
+	for (char **word = o->rest; k == 0 && word && *word; word++)
+		k = strv_append(&r->command, *word, err);
+	return k;
 }
 
 static int load_file(struct request *request, const char *file, struct error *err)

@@ -73,14 +73,15 @@ static int hide_password(struct cli *cli, struct error *err)
 	_cleanup_free_ char *shown = ledger_url_redacted(cli->db);
 	char *given = (char *)cli->db;
 	size_t n = strlen(given);
+	int r;
 
 	if (!shown)
 		return error_memory(err);
 	if (strcmp(shown, given) == 0)
 		return 0;
-	cli->whole_db = strdup(given);
-	if (!cli->whole_db)
-		return error_memory(err);
+	r = text_set(&cli->whole_db, given, err);
+	if (r < 0)
+		return r;
 	memset(given, 0, n);
 	memcpy(given, shown, strlen(shown) < n ? strlen(shown) : n);
 	cli->db = cli->whole_db;
@@ -166,18 +167,11 @@ int cli_take_id(struct cli *cli, const char *id, struct error *err)
 
 int cli_print_json(const struct cli *cli, json_t *json, struct error *err)
 {
-	/* On a terminal everything beyond ASCII is escaped: names may hold what a terminal obeys. */
-	size_t flags = JSON_INDENT(2) | JSON_ENCODE_ANY | (cli->out.is_tty ? JSON_ENSURE_ASCII : 0);
-	int r;
+	struct look look = terminal_look(&cli->out);
+	int r = view_json(stdout, &look, json, err);
 
-	if (!json)
-		return error_memory(err);
-	r = json_dumpf(json, stdout, flags);
 	json_decref(json);
-	if (r < 0 && !ferror(stdout))
-		return error_memory(err);
-	fputc('\n', stdout);
-	return 0;
+	return r;
 }
 
 int cli_answer(const struct cli *cli, int r, json_t **json, struct error *err)
@@ -246,19 +240,4 @@ int cli_fail(struct cli *cli, struct error *err)
 	fprintf(stderr, "%sfumehood:%s %s\n", terminal_style(&cli->err, STYLE_RED),
 		terminal_style(&cli->err, STYLE_RESET), err->message);
 	return STATUS_OURS;
-}
-
-const char *cli_mark(const struct terminal *t, bool ok)
-{
-	if (!t->colour)
-		return t->utf8 ? (ok ? "✓" : "✗") : (ok ? "ok" : "NO");
-	return t->utf8 ? (ok ? "\x1b[32m✓\x1b[0m" : "\x1b[31m✗\x1b[0m")
-		       : (ok ? "\x1b[32mok\x1b[0m" : "\x1b[31mNO\x1b[0m");
-}
-
-char *cli_escape(const char *text)
-{
-	char *escaped = text ? text_escape(text, strlen(text)) : NULL;
-
-	return escaped ? escaped : strdup(text ? "?" : "-");
 }

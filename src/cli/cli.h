@@ -92,12 +92,7 @@ int cli_print_attempt(const struct cli *cli, const struct attempt *a, bool full,
 /* Says what err says, in the way that was asked for; returns the exit status. */
 int cli_fail(struct cli *cli, struct error *err);
 
-/* ✓ or ✗, or what a terminal without UTF-8 can show. */
-const char *cli_mark(const struct terminal *t, bool ok);
-/* text_escape() that never fails: for one name in a message or a cell. Freed by the caller. */
-char *cli_escape(const char *text);
-
-/* dry_run.c: what would be done, as a page or as JSON. */
+/* cmd_run.c: what would be done, as a page or as JSON. */
 int dry_run(struct cli *cli, const struct request *request, struct error *err);
 
 /* doctor_attack.c: becomes the attack suite, so that it returns only when it cannot: negative. */

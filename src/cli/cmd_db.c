@@ -25,7 +25,7 @@ static void print_object(const json_t *object)
 
 	json_object_foreach ((json_t *)object, key, value) {
 		_cleanup_free_ char *text = json_is_string(value)
-						    ? cli_escape(json_string_value(value))
+						    ? print_escape(json_string_value(value))
 						    : json_dumps(value, JSON_ENCODE_ANY | JSON_ENSURE_ASCII);
 
 		printf("%-14s%s\n", key, text ? text : "?");
@@ -52,7 +52,8 @@ static void print_problem(const json_t *problem)
 	static const char *const keys[] = {"kind", "object", "message"};
 
 	for (size_t i = 0; i < ARRAY_SIZE(keys); i++) {
-		_cleanup_free_ char *text = cli_escape(json_string_value(json_object_get(problem, keys[i])));
+		_cleanup_free_ char *text =
+			print_escape(json_string_value(json_object_get(problem, keys[i])));
 
 		printf("%s%s", i == 0 ? "" : i == 1 ? " " : ": ", text);
 	}

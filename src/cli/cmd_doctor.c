@@ -14,40 +14,11 @@ static const char help[] =
 	"\n"
 	"--attack  --delegate USER  --db URL  --config FILE  --json  --quiet (only what is not there)\n";
 
-struct findings {
-	const struct cli *cli;
-	struct table *table;
-};
-
-static void on_item(void *arg, const struct doctor_item *item)
-{
-	struct findings *f = arg;
-	_cleanup_free_ char *detail = text_safe(item->detail), *remedy = text_safe(item->remedy),
-			    *line = NULL;
-
-	if (!detail || !remedy || (f->cli->quiet && item->ok))
-		return;
-	table_add(f->table, cli_mark(&f->cli->out, item->ok), item->name, detail);
-	if (*remedy && asprintf(&line, "%s%s: %s", f->cli->out.utf8 ? "→ " : "-> ",
-				item->required ? "needed" : "better", remedy) >= 0)
-		table_add(f->table, "", "", line);
-}
-
 static int examine(struct cli *cli, struct error *err)
 {
-	_cleanup_table_ struct table t = {.n_columns = 3};
-	struct findings f = {cli, &t};
-	int found = hood_doctor(cli->hood, on_item, &f, err);
+	struct look look = terminal_look(&cli->out);
 
-	if (found < 0)
-		return found;
-	if (table_print(&t, stdout, err) < 0)
-		return -1;
-	if (!cli->quiet)
-		printf("\n%s\n",
-		       found == 0 ? "Everything that is required is there."
-				  : "Something that is required is missing: analyses will be refused.");
-	return found;
+	return view_doctor_page(stdout, &look, cli->quiet, cli->hood, err);
 }
 
 static int do_delegate(struct cli *cli, const char *user, struct error *err)

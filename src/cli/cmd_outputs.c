@@ -29,31 +29,6 @@ static const char get_help[] =
 	"** is any depth, a directory all below it. A dot-file is taken only by its name.\n"
 	"-o FILE_OR_DIR  --force (overwrite)  --attempt N  --db URL  --config FILE  --json\n";
 
-static int print_outputs(const struct manifest *m, struct error *err)
-{
-	_cleanup_table_ struct table t = {.n_columns = 4, .right = 2};
-	char size[PRINT_ROOM], digest[DIGEST_TEXT_SIZE];
-
-	table_add(&t, "SHA-256", "SIZE", "TYPE", "PATH");
-	for (size_t i = 0; i < m->n_outputs; i++) {
-		_cleanup_free_ char *path = cli_escape(m->outputs[i].path);
-
-		hex_encode(m->outputs[i].sha256, 8, digest);
-		table_add(&t, digest, print_size((int64_t)m->outputs[i].size, size), m->outputs[i].media_type,
-			  path);
-	}
-	if (table_print(&t, stdout, err) < 0)
-		return -1;
-	for (size_t i = 0; i < m->n_rejected; i++) {
-		_cleanup_free_ char *path = cli_escape(m->rejected[i].path);
-
-		printf("refused: %s (%s)\n", path, m->rejected[i].reason);
-	}
-	if (m->n_rejected_more > 0)
-		printf("refused: %llu more\n", (unsigned long long)m->n_rejected_more);
-	return 0;
-}
-
 static int outputs_main(struct cli *cli, struct error *err)
 {
 	_cleanup_attempt_ struct attempt a;
@@ -66,7 +41,8 @@ static int outputs_main(struct cli *cli, struct error *err)
 		r = view_load(cli->hood, cli->id, number, &cli->ledger, &a, err);
 	if (r < 0)
 		return r;
-	return cli->json ? cli_print_json(cli, view_outputs_json(&a), err) : print_outputs(&a.manifest, err);
+	return cli->json ? cli_print_json(cli, view_outputs_json(&a), err)
+			 : view_outputs_table(stdout, &a.manifest, err);
 }
 
 /* ---- which are taken ---- */
@@ -193,7 +169,7 @@ static int copy_to_stdout(struct cli *cli, const struct output *output, struct e
 
 static int add_to_json(json_t *files, const struct output *output, const char *file)
 {
-	_cleanup_free_ char *shown = cli_escape(file);
+	_cleanup_free_ char *shown = print_escape(file);
 	char digest[DIGEST_TEXT_SIZE];
 	json_t *row;
 
@@ -208,7 +184,7 @@ static int add_to_json(json_t *files, const struct output *output, const char *f
 
 static void say(const struct cli *cli, const struct output *output, const char *file)
 {
-	_cleanup_free_ char *path = cli_escape(output->path), *shown = cli_escape(file);
+	_cleanup_free_ char *path = print_escape(output->path), *shown = print_escape(file);
 	char size[PRINT_ROOM];
 
 	if (!cli->quiet && !cli->json)

@@ -117,6 +117,20 @@ static int tell(struct cli *cli, const struct request *request, struct error *er
 	return r;
 }
 
+int dry_run(struct cli *cli, const struct request *request, struct error *err)
+{
+	struct look look = terminal_look(&cli->out);
+	_cleanup_plan_ struct plan plan;
+	int r;
+
+	plan_init(&plan);
+	r = hood_plan(cli->hood, request, &plan, err);
+	if (r < 0)
+		return r;
+	return cli->json ? cli_print_json(cli, plan_to_json(&plan), err)
+			 : view_plan(stdout, &look, &plan, err);
+}
+
 static int run_main(struct cli *cli, struct error *err)
 {
 	_cleanup_request_ struct request request;

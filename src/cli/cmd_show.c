@@ -4,7 +4,6 @@
 #include <stdio.h>
 
 #include "cli.h"
-#include "show.h"
 
 static const char help[] =
 	"  fumehood show a42\n"
@@ -14,46 +13,11 @@ static const char help[] =
 	"\n"
 	"--attempt N  --trace  --db URL  --config FILE  --json (with request, plan, events, attempts)\n";
 
-static void print_pending(const struct cli *cli, const struct subject *s)
-{
-	_cleanup_free_ char *why = text_safe(s->live.why ? s->live.why : "its supervisor died");
-
-	printf("%s%s attempt %d is pending%s: its command has ended, and the rest is not done: %s; make room or mend "
-	       "that, then: fumehood gc\n",
-	       terminal_style(&cli->out, STYLE_YELLOW), s->live.id, s->live.attempt,
-	       terminal_style(&cli->out, STYLE_RESET), why ? why : "?");
-}
-
-static void print_live(const struct cli *cli, const struct subject *s)
-{
-	char room[PRINT_ROOM];
-	_cleanup_free_ char *path = cli_escape(s->live.path);
-	const char *id = s->live.id, *since = print_instant(s->live.created, room);
-
-	if (s->live.held && !s->live.created)
-		printf("%s has a workspace that is held: %s\n", id, path);
-	else if (s->live.held)
-		printf("%s has a workspace that is held since %s: %s\n", id, since, path);
-	else if (s->live.alive)
-		printf("%s%s attempt %d is running%s since %s: fumehood logs -f %s\n",
-		       terminal_style(&cli->out, STYLE_YELLOW), id, s->live.attempt,
-		       terminal_style(&cli->out, STYLE_RESET), since, id);
-	else if (s->live.pending)
-		print_pending(cli, s);
-	else
-		printf("%s attempt %d of %s was left by a supervisor that died: fumehood gc finishes it\n",
-		       id, s->live.attempt, since);
-}
-
 static int show_page(const struct cli *cli, const struct subject *s, struct error *err)
 {
-	if (s->is_live)
-		print_live(cli, s);
-	if (s->queue.found && (!s->in_ledger || s->queue.state != JOB_FINISHED))
-		show_queued(cli, cli->id, &s->queue);
-	if (s->queue.found && !s->in_ledger)
-		return show_request(cli, &s->queue, err);
-	return s->in_ledger ? show_attempt(cli, &s->attempt, s->attempts, err) : 0;
+	struct look look = terminal_look(&cli->out);
+
+	return view_page(stdout, &look, s, err);
 }
 
 static int show_json(const struct cli *cli, const struct subject *s, struct error *err)

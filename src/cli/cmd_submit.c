@@ -130,12 +130,10 @@ static int add_one(struct submission *to, const struct request *r, struct error 
 static int add_array(struct submit_words *s, struct submission *to, struct error *err)
 {
 	char id[ID_ROOM];
-	int r = s->request.id ? 0 : id_make(id, err);
+	int r;
 
-	if (r < 0)
+	if (!s->request.id && ((r = id_make(id, err)) < 0 || (r = text_set(&s->request.id, id, err)) < 0))
 		return r;
-	if (!s->request.id && text_set(&s->request.id, id) < 0)
-		return error_memory(err);
 	return submission_add_array(to, &s->request, &s->tasks, err);
 }
 
@@ -151,9 +149,8 @@ static int add_line(const struct submit_words *s, struct submission *to, const c
 	int k;
 
 	request_init(&r);
-	k = request_inherit(&r, &s->request) < 0 ? error_memory(err)
-						 : request_parse_line(&r, line, size, file, number, err);
-	if (k < 0)
+	if ((k = request_inherit(&r, &s->request, err)) < 0 ||
+	    (k = request_parse_line(&r, line, size, file, number, err)) < 0)
 		return k;
 	k = add_one(to, &r, err);
 	return k < 0 ? error_prefix(err, k, "%s:%u", file, number) : 0;
@@ -227,7 +224,7 @@ static int wait_for_them(struct cli *cli, struct submission *s, json_t *json, st
 	int r = cli_open(cli, CLI_LEDGER, err);
 
 	for (size_t i = 0; r == 0 && i < submission_count(s); i++)
-		r = strv_push(&ids, &n, submission_id(s, i)) < 0 ? error_memory(err) : 0;
+		r = strv_push(&ids, &n, submission_id(s, i), err);
 	if (r == 0)
 		return wait_and_tell(cli, ids, json, err);
 	json_decref(json);

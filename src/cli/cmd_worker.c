@@ -29,7 +29,7 @@ static const char help[] =
 static void on_end(void *arg, const struct engine_end *end)
 {
 	const struct cli *cli = arg;
-	_cleanup_free_ char *line = NULL, *id = cli_escape(end->id), *why = text_safe(end->why.message);
+	_cleanup_free_ char *line = NULL, *id = print_escape(end->id), *why = text_safe(end->why.message);
 
 	if (cli->quiet)
 		return;

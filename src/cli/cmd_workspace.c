@@ -60,7 +60,7 @@ static int create(struct cli *cli, const struct asked_holding *holding, struct e
 		r = hood_workspace_create(cli->hood, cli->id, until ? NULL : &owner, until, &path, err);
 	if (r < 0)
 		return r;
-	shown = cli_escape(path);
+	shown = print_escape(path);
 	if (cli->json)
 		return cli_print_json(cli, json_pack("{s:s, s:s}", "id", cli->id, "workspace", shown), err);
 	/* For "$(…)": the bytes, unless a person looks at them. */

@@ -169,7 +169,7 @@ static int apply(const struct options *o, const char *name, const char *value, s
 		*(const char **)row->value = value;
 		return 0;
 	case OPTION_LIST:
-		return strv_append(row->value, value) < 0 ? error_memory(err) : 0;
+		return strv_append(row->value, value, err);
 	case OPTION_NUMBER:
 		return set_number(row, value, err);
 	}

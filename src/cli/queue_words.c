@@ -46,7 +46,7 @@ static int add_once(struct words *w, const char *id, struct error *err)
 		return 0;
 	if (w->added && json_object_set_new(w->added, id, json_true()) < 0)
 		return error_memory(err);
-	return strv_push(&w->list, &w->n, id) < 0 ? error_memory(err) : 0;
+	return strv_push(&w->list, &w->n, id, err);
 }
 
 static int add_tasks(struct ledger *l, const char *array, bool and_ledger, struct words *w, struct error *err)

@@ -36,6 +36,11 @@ int terminal_width(const struct terminal *t)
 	return 80;
 }
 
+struct look terminal_look(const struct terminal *t)
+{
+	return (struct look){.colour = t->colour, .utf8 = t->utf8, .obeys = t->is_tty};
+}
+
 const char *terminal_style(const struct terminal *t, enum style style)
 {
 	return print_style(t->colour, style);

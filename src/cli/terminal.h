@@ -26,6 +26,7 @@ struct terminal {
 void terminal_probe(struct terminal *t, int fd);
 /* Columns now; 80 where nobody tells. */
 int terminal_width(const struct terminal *t);
+struct look terminal_look(const struct terminal *t);
 const char *terminal_style(const struct terminal *t, enum style style);
 
 struct filter {

@@ -71,7 +71,7 @@ static int reject(struct collector *c, const char *reason)
 		c->manifest.n_rejected_more++;
 		return 0;
 	}
-	return manifest_reject(&c->manifest, c->path.data, reason) < 0 ? error_memory(c->err) : 0;
+	return manifest_reject(&c->manifest, c->path.data, reason, c->err);
 }
 
 static bool is_ours(const struct collector *c, const char *name)
@@ -105,7 +105,7 @@ static int note_present(struct collector *c)
 	    (c->rules->inputs && inputs_find(c->rules->inputs, c->path.data)))
 		return 0;
 	c->n_present++;
-	return strv_append(&c->manifest.present, c->path.data) < 0 ? error_memory(c->err) : 0;
+	return strv_append(&c->manifest.present, c->path.data, c->err);
 }
 
 static int hash(struct collector *c, int fd, const struct stat *st, uint8_t ret[DIGEST_SIZE])
@@ -166,8 +166,10 @@ static int take_content(struct collector *c, int fd, const struct stat *st, stru
 
 static int accept_output(struct collector *c, const struct output *o)
 {
-	if (manifest_add(&c->manifest, o) < 0)
-		return error_memory(c->err);
+	int r = manifest_add(&c->manifest, o, c->err);
+
+	if (r < 0)
+		return r;
 	c->files_left--;
 	c->bytes_left -= o->size + c->path.size;
 	c->names_left -= c->path.size + 1;
@@ -317,9 +319,12 @@ static int walk(struct collector *c, int workspace_fd)
 
 static int name_missing(struct collector *c)
 {
+	int r;
+
 	for (size_t i = 0; c->rules->outputs && c->rules->outputs[i]; i++)
-		if (!c->matched[i] && strv_append(&c->manifest.missing, c->rules->outputs[i]) < 0)
-			return error_memory(c->err);
+		if (!c->matched[i] &&
+		    (r = strv_append(&c->manifest.missing, c->rules->outputs[i], c->err)) < 0)
+			return r;
 	if (!c->manifest.missing) {
 		strv_free(c->manifest.present);
 		c->manifest.present = NULL;

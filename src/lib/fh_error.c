@@ -56,6 +56,13 @@ int fail_with(fh_error *err, enum fh_code code, const char *format, ...)
 	return -(int)code;
 }
 
+int flags_check(const char *call, unsigned flags, unsigned known, fh_error *err)
+{
+	if (!(flags & ~known))
+		return 0;
+	return fail_with(err, FH_USAGE, "%s() knows no flag 0x%x: is the library too old?", call, flags);
+}
+
 int fail_memory(fh_error *err)
 {
 	return fail_with(err, FH_SYSTEM, "out of memory");

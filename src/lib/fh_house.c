@@ -124,9 +124,9 @@ FH_PUBLIC int fh_commit(fh_hood *hood, const char *id, const char *const *output
 	struct call c;
 	int r;
 
-	if (flags & ~(unsigned)FH_AGAIN)
-		return fail_with(err, FH_USAGE, "fh_commit() knows no flag 0x%x: is the library too old?",
-				 flags);
+	r = flags_check("fh_commit", flags, FH_AGAIN, err);
+	if (r < 0)
+		return r;
 	r = call_begin(&c, hood, "commit", err);
 	if (r < 0)
 		return r;

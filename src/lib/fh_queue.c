@@ -84,9 +84,9 @@ FH_PUBLIC int fh_submit(fh_hood *hood, fh_request *const *requests, size_t n, un
 	struct call c;
 	int r;
 
-	if (flags & ~(unsigned)FH_IF_ABSENT)
-		return fail_with(err, FH_USAGE, "fh_submit() knows no flag 0x%x: is the library too old?",
-				 flags);
+	r = flags_check("fh_submit", flags, FH_IF_ABSENT, err);
+	if (r < 0)
+		return r;
 	r = call_begin(&c, hood, "submit", err);
 	if (r < 0)
 		return r;

@@ -31,11 +31,6 @@ FH_PUBLIC void fh_request_free(fh_request *request)
 	free(request);
 }
 
-static int set_text(char **field, const char *value, struct error *err)
-{
-	return text_set(field, value) < 0 ? error_memory(err) : 0;
-}
-
 static int set_limit(struct request *r, int limit, const char *value, struct error *err)
 {
 	int k = limit_parse((enum limit)limit, value, &r->limits.value[limit], err);
@@ -63,7 +58,7 @@ static int set_flag(struct request *r, const char *name, const char *option, con
 static int set_submitter(char **field, const char *name, struct error *err)
 {
 	if (*name && strlen(name) < SUBMITTER_ROOM && utf8_valid(name, strlen(name)) && !strchr(name, '\n'))
-		return set_text(field, name, err);
+		return text_set(field, name, err);
 	return error_set(err, ERROR_USAGE,
 			 "submitter '%s' makes no sense: give a name of 1 to %d bytes in UTF-8",
 			 SHOWN(64, name), SUBMITTER_ROOM - 1);
@@ -90,9 +85,9 @@ static int set(fh_request *request, const char *name, const char *value, struct 
 	if (!value)
 		return error_set(err, ERROR_USAGE, "'%s' needs a value", key);
 	if (strcmp(key, "id") == 0)
-		return set_text(&r->id, value, err);
+		return text_set(&r->id, value, err);
 	if (strcmp(key, "directory") == 0)
-		return *value == '/' ? set_text(&r->directory, value, err)
+		return *value == '/' ? text_set(&r->directory, value, err)
 				     : error_set(err, ERROR_USAGE, "'directory' must be an absolute path");
 	if (strcmp(key, "submitter") == 0)
 		return set_submitter(&request->submitter, value, err);
@@ -131,7 +126,7 @@ FH_PUBLIC int fh_request_command(fh_request *request, const char *const *argv, f
 
 FH_PUBLIC int fh_request_add_word(fh_request *request, const char *word, fh_error *err)
 {
-	return strv_append(&request->request.command, word) < 0 ? fail_memory(err) : 0;
+	return strv_append(&request->request.command, word, NULL) < 0 ? fail_memory(err) : 0;
 }
 
 FH_PUBLIC int fh_request_parse(fh_request *request, const char *text, size_t size, const char *name,
@@ -174,9 +169,12 @@ FH_PUBLIC int fh_request_json(const fh_request *request, char **ret_json, fh_err
 
 int request_complete(const fh_request *from, struct request *ret, struct error *err)
 {
+	int r;
+
 	request_init(ret);
-	if (request_inherit(ret, &from->request) < 0)
-		return error_memory(err);
+	r = request_inherit(ret, &from->request, err);
+	if (r < 0)
+		return r;
 	if (from->stdin_fd >= 0)
 		ret->stdin_open = true;
 	if (!ret->directory && !(ret->directory = getcwd(NULL, 0)))

@@ -6,17 +6,6 @@
 #include <stdio.h>
 #include <string.h>
 
-_Static_assert(FH_SUCCEEDED == (int)VERDICT_SUCCEEDED && FH_FAILED == (int)VERDICT_FAILED &&
-		       FH_TIMED_OUT == (int)VERDICT_TIMED_OUT &&
-		       FH_OUTPUT_MISSING == (int)VERDICT_OUTPUT_MISSING &&
-		       FH_POST_PROCESS_FAILED == (int)VERDICT_POST_PROCESS_FAILED &&
-		       FH_OUT_OF_MEMORY == (int)VERDICT_OUT_OF_MEMORY &&
-		       FH_OUT_OF_DISK == (int)VERDICT_OUT_OF_DISK &&
-		       FH_OUT_OF_PROCESSES == (int)VERDICT_OUT_OF_PROCESSES &&
-		       FH_CANCELLED == (int)VERDICT_CANCELLED && FH_LOST == (int)VERDICT_LOST &&
-		       FH_VERDICT_REFUSED == (int)VERDICT_REFUSED &&
-		       (int)VERDICT_COUNT == FH_VERDICT_REFUSED + 1,
-	       "public verdicts are the model's");
 _Static_assert(FH_STDOUT == (int)STREAM_STDOUT && FH_STDERR == (int)STREAM_STDERR &&
 		       FH_POST_PROCESS == (int)STREAM_POST,
 	       "public streams are the model's");
@@ -72,13 +61,13 @@ static int lists_copy(struct attempt *to, const struct attempt *from)
 	const struct manifest *m = &from->manifest;
 
 	for (size_t i = 0; i < m->n_outputs; i++)
-		if (manifest_add(&to->manifest, &m->outputs[i]) < 0)
+		if (manifest_add(&to->manifest, &m->outputs[i], NULL) < 0)
 			return -1;
 	for (size_t i = 0; i < m->n_rejected; i++)
-		if (manifest_reject(&to->manifest, m->rejected[i].path, m->rejected[i].reason) < 0)
+		if (manifest_reject(&to->manifest, m->rejected[i].path, m->rejected[i].reason, NULL) < 0)
 			return -1;
 	for (size_t i = 0; i < from->inputs.count; i++)
-		if (inputs_add(&to->inputs, &from->inputs.list[i]) < 0)
+		if (inputs_add(&to->inputs, &from->inputs.list[i], NULL) < 0)
 			return -1;
 	return 0;
 }

@@ -245,7 +245,7 @@ static int take_id(fh_run *run, struct error *err)
 	if (r < 0)
 		return r;
 	if (!run->request.id)
-		return text_set(&run->request.id, run->id) < 0 ? error_memory(err) : 0;
+		return text_set(&run->request.id, run->id, err);
 	snprintf(run->id, sizeof run->id, "%s", run->request.id);
 	return 0;
 }
@@ -283,11 +283,11 @@ FH_PUBLIC int fh_start(fh_hood *hood, const fh_request *request, unsigned flags,
 	int r = check_process(hood->pid, err);
 	fh_run *run;
 
+	if (r == 0)
+		r = flags_check("fh_start", flags, FH_DEFER | FH_FOLLOW | FH_PROGRESS | FH_WHOLE | FH_MERGE,
+				err);
 	if (r < 0)
 		return r;
-	if (flags & ~(unsigned)(FH_DEFER | FH_FOLLOW | FH_PROGRESS | FH_WHOLE | FH_MERGE))
-		return fail_with(err, FH_USAGE, "fh_start() knows no flag 0x%x: is the library too old?",
-				 flags);
 	run = run_new(hood, flags);
 	if (!run)
 		return fail_memory(err);

@@ -25,6 +25,8 @@
 /* Copies what run said; returns -code. A failure without a word is one of memory. */
 int fail(fh_error *err, const struct error *why);
 /* One of the library's own. */
+/* 0, or FH_USAGE: one of them is not known to this call. */
+int flags_check(const char *call, unsigned flags, unsigned known, fh_error *err);
 int fail_with(fh_error *err, enum fh_code code, const char *format, ...) PRINTF_LIKE(3, 4);
 int fail_memory(fh_error *err);
 /* The reverse of fail(), for what a callback of the host's wrote. */

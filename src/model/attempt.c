@@ -99,30 +99,59 @@ void attempt_done(struct attempt *a)
 	attempt_init(a);
 }
 
-/* Takes text. */
-static int add_event(struct attempt *a, int64_t at, const char *stage, char *text)
+void attempt_event(struct attempt *a, const char *stage, const char *format, ...)
 {
-	struct event e = {.at = at, .stage = strdup(stage), .text = text};
-	struct event *more = e.stage && text ? ARRAY_ADD(a->events, a->n_events) : NULL;
-
-	if (!more) {
-		event_done(&e);
-		return -ENOMEM;
-	}
-	*more = e;
-	return 0;
-}
-
-int attempt_event(struct attempt *a, const char *stage, const char *format, ...)
-{
-	char *text;
+	struct event e = {.at = clock_utc(), .stage = strdup(stage)}, *more;
 	va_list ap;
 
 	va_start(ap, format);
-	if (vasprintf(&text, format, ap) < 0)
-		text = NULL;
+	if (vasprintf(&e.text, format, ap) < 0)
+		e.text = NULL;
 	va_end(ap);
-	return add_event(a, clock_utc(), stage, text);
+	more = e.stage && e.text ? ARRAY_ADD(a->events, a->n_events) : NULL;
+	if (more)
+		*more = e;
+	else
+		event_done(&e);
+	a->failed |= !more;
+}
+
+int attempt_check(const struct attempt *a, struct error *err)
+{
+	return a->failed ? error_memory(err) : receipt_check(&a->receipt, err);
+}
+
+void attempt_forgive(struct attempt *a)
+{
+	a->failed = a->receipt.failed = false;
+}
+
+void attempt_identify(struct attempt *a, const char *id, const char *token, int number, json_t *request)
+{
+	snprintf(a->id, sizeof a->id, "%s", id);
+	snprintf(a->token, sizeof a->token, "%s", token);
+	a->number = number;
+	json_decref(a->request);
+	a->request = json_incref(request);
+}
+
+void attempt_conclude(struct attempt *a, enum verdict verdict, const char *format, ...)
+{
+	char *reason;
+	va_list ap;
+	int n;
+
+	va_start(ap, format);
+	n = vasprintf(&reason, format, ap);
+	va_end(ap);
+	if (n < 0) {
+		a->failed = true;
+		return;
+	}
+	free(a->reason);
+	a->reason = reason;
+	a->verdict = verdict;
+	a->status = verdict_exit_status(verdict, &(struct evidence){0});
 }
 
 struct query *attempt_add_query(struct attempt *a, const char *name, const char *sql)

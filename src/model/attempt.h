@@ -1,6 +1,9 @@
 /*
  * One attempt, whole: what is written to disk when its verdict is known, what is committed in one transaction,
  * what `show` and --json print. attempt_to_json and attempt_from_json are inverse (tests hold them so).
+ *
+ * Out of memory is sticky in its events, its conclusion and its receipt: who adds to them need not look. attempt_check() asks; it becomes no
+ * JSON and is not committed unless it is whole.
  */
 #ifndef MODEL_ATTEMPT_H
 #define MODEL_ATTEMPT_H
@@ -83,6 +86,7 @@ struct attempt {
 	int64_t rows; /* that its post-process printed; -1: there was none, or it failed */
 	struct event *events;
 	size_t n_events;
+	bool failed; /* an event or the conclusion is missing */
 	/* Where it went wrong on our side, if it did. */
 	char *error_stage, *error_code, *error_message;
 	bool queued; /* it has a lease: its commit is refused once that is somebody else's */
@@ -96,7 +100,15 @@ void attempt_init(struct attempt *a);
 void attempt_done(struct attempt *a);
 #define _cleanup_attempt_ _cleanup_(attempt_done)
 
-int attempt_event(struct attempt *a, const char *stage, const char *format, ...) PRINTF_LIKE(3, 4);
+/* Which one it is. The request is shared. */
+void attempt_identify(struct attempt *a, const char *id, const char *token, int number, json_t *request);
+/* A verdict that does not come from evidence (lost, given up, rows that were refused): with the exit status that it has, and the
+ * reason in the place of any before. Out of memory: neither has changed. */
+void attempt_conclude(struct attempt *a, enum verdict verdict, const char *format, ...) PRINTF_LIKE(3, 4);
+void attempt_event(struct attempt *a, const char *stage, const char *format, ...) PRINTF_LIKE(3, 4);
+int attempt_check(const struct attempt *a, struct error *err);
+/* Goes on without what is missing. */
+void attempt_forgive(struct attempt *a);
 /* A new one at the end, zeroed but for copies of these; NULL if memory is out. */
 struct query *attempt_add_query(struct attempt *a, const char *name, const char *sql);
 int attempt_set_error(struct attempt *a, const struct error *err);

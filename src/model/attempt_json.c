@@ -100,16 +100,11 @@ json_t *captured_to_json(const struct captured *c, size_t max)
 static json_t *list_to_json(const struct member *members, size_t n_members, const void *list, size_t count,
 			    size_t size)
 {
-	json_auto_t *array = json_array();
+	json_t *array = json_array();
 
-	for (size_t i = 0; i < count; i++) {
-		json_auto_t *object = json_object();
-
-		if (members_write(object, members, n_members, (const char *)list + i * size) < 0 ||
-		    json_array_append(array, object) < 0)
-			return NULL;
-	}
-	return json_incref(array);
+	for (size_t i = 0; i < count; i++)
+		json_push(&array, members_to_json(members, n_members, (const char *)list + i * size));
+	return array;
 }
 
 static json_t *logs_to_json(const struct attempt *a)
@@ -144,7 +139,7 @@ static json_t *stored_to_json(const struct attempt *a, bool lists)
 		{"events", stored_events_to_json(a)},
 	};
 
-	if (json_set_entries(o, parts, ARRAY_SIZE(parts)) < 0 ||
+	if (json_set_entries(o, parts, ARRAY_SIZE(parts)) < 0 || a->failed ||
 	    members_write(o, attempt_members, ARRAY_SIZE(attempt_members), a) < 0)
 		return NULL;
 	return json_incref(o);
@@ -273,12 +268,7 @@ static json_t *event_to_json(const struct event *e)
 
 static json_t *events_to_json(const struct attempt *a)
 {
-	json_auto_t *array = json_array();
-
-	for (size_t i = 0; i < a->n_events; i++)
-		if (json_array_append_new(array, event_to_json(&a->events[i])) < 0)
-			return NULL;
-	return json_incref(array);
+	return JSON_LIST(a->events, a->n_events, event_to_json);
 }
 
 static json_t *json_or_null(json_t *json)
@@ -313,24 +303,19 @@ static int set_result(json_t *o, const struct attempt *a, bool lists)
 	return json_set_entries(o, entries, ARRAY_SIZE(entries));
 }
 
+static json_t *query_to_json(const struct query *q)
+{
+	char sha256[DIGEST_TEXT_SIZE];
+
+	hex_encode(q->sha256, DIGEST_SIZE, sha256);
+	return json_pack("{s:s, s:o, s:s, s:I, s:I, s:o, s:I}", "name", q->name, "sql", json_shown(q->sql),
+			 "sha256", sha256, "size", (json_int_t)q->size, "rows", (json_int_t)q->rows,
+			 "started", json_instant(q->started), "duration_ms", (json_int_t)q->duration_ms);
+}
+
 static json_t *shown_queries_to_json(const struct attempt *a)
 {
-	json_auto_t *array = json_array();
-
-	for (size_t i = 0; i < a->n_queries; i++) {
-		const struct query *q = &a->queries[i];
-		char sha256[DIGEST_TEXT_SIZE];
-		json_t *object;
-
-		hex_encode(q->sha256, DIGEST_SIZE, sha256);
-		object = json_pack("{s:s, s:o, s:s, s:I, s:I, s:o, s:I}", "name", q->name, "sql",
-				   json_shown(q->sql), "sha256", sha256, "size", (json_int_t)q->size, "rows",
-				   (json_int_t)q->rows, "started", json_instant(q->started), "duration_ms",
-				   (json_int_t)q->duration_ms);
-		if (json_array_append_new(array, object) < 0)
-			return NULL;
-	}
-	return json_incref(array);
+	return JSON_LIST(a->queries, a->n_queries, query_to_json);
 }
 
 static int set_details(json_t *o, const struct attempt *a, bool lists)
@@ -357,7 +342,7 @@ static json_t *public_to_json(const struct attempt *a, bool full, bool lists)
 {
 	json_auto_t *o = json_object();
 
-	if (set_result(o, a, lists) < 0 || (full && set_details(o, a, lists) < 0))
+	if (a->failed || set_result(o, a, lists) < 0 || (full && set_details(o, a, lists) < 0))
 		return NULL;
 	return json_incref(o);
 }

@@ -7,6 +7,7 @@
 #include "config_shape.h"
 #include "document.h"
 #include "field.h"
+#include "member.h"
 
 enum { SET_KEEP_MAX_BYTES = 1, SET_KEEP_FOR = 2, SET_CAP = 4, SET_JOBS = 8, SET_LEASE = 16 };
 enum { PREFIX_MAX = 64 }; /* with an id it stays well below NAME_MAX */
@@ -143,8 +144,7 @@ static int directory_of(const char *file, char **ret, struct error *err)
 {
 	const char *slash = strrchr(file, '/');
 
-	*ret = slash ? strndup(file, (size_t)(slash - file) + 1) : strdup(".");
-	return *ret ? 0 : error_memory(err);
+	return slash ? text_print(ret, err, "%.*s", (int)(slash - file) + 1, file) : text_set(ret, ".", err);
 }
 
 static int read_post_process(const struct node *n, const char *file, const char *key UNUSED, void *config,
@@ -189,8 +189,7 @@ static int read_users(const struct node *n, const char *file, const char *key UN
 		return r;
 	/* As they stand: a number is a user's too, and a role may be named like one. */
 	for (size_t i = 0; i < n->count; i++)
-		if (json_object_set_new(users, n->keys[i].text, json_string(n->items[i].text)) < 0)
-			return error_memory(err);
+		json_put(&users, n->keys[i].text, json_string(n->items[i].text));
 	*(json_t **)to = json_incref(users);
 	return users ? 0 : error_memory(err);
 }
@@ -260,7 +259,7 @@ static void merge_text(char **to, char **from)
 }
 
 /* Key by key; the site's own word on `fixed` stands above what others said. */
-static int merge_json(json_t **to, json_t *from, const char *fixed, bool is_site)
+static int merge_json(json_t **to, json_t *from, const char *fixed, bool is_site, struct error *err)
 {
 	json_t *site = fixed && is_site ? json_object_get(from, fixed) : NULL;
 
@@ -271,7 +270,7 @@ static int merge_json(json_t **to, json_t *from, const char *fixed, bool is_site
 		return 0;
 	}
 	if (json_object_update_missing(*to, from) < 0 || (site && json_object_set(*to, fixed, site) < 0))
-		return -ENOMEM;
+		return error_memory(err);
 	return 0;
 }
 
@@ -322,8 +321,10 @@ static void merge_queue(struct config *to, const struct config *from)
 		to->queue_lease_ns = from->queue_lease_ns;
 }
 
-static int config_merge(struct config *to, struct config *from, bool is_site)
+static int config_merge(struct config *to, struct config *from, bool is_site, struct error *err)
 {
+	int r;
+
 	merge_text(&to->ledger, &from->ledger);
 	merge_text(&to->state_dir, &from->state_dir);
 	merge_text(&to->workspace_root, &from->workspace_root);
@@ -336,12 +337,11 @@ static int config_merge(struct config *to, struct config *from, bool is_site)
 	merge_rights(to, from, is_site);
 	merge_queue(to, from);
 	merge_keep(to, from);
-	if (request_inherit(&to->defaults, &from->defaults) < 0 ||
-	    merge_json(&to->post_process, from->post_process, "tables", is_site) < 0 ||
-	    merge_json(&to->query, from->query, "role", is_site) < 0 ||
-	    merge_json(&to->slurm, from->slurm, NULL, is_site) < 0)
-		return -ENOMEM;
-	return 0;
+	if ((r = request_inherit(&to->defaults, &from->defaults, err)) < 0 ||
+	    (r = merge_json(&to->post_process, from->post_process, "tables", is_site, err)) < 0 ||
+	    (r = merge_json(&to->query, from->query, "role", is_site, err)) < 0)
+		return r;
+	return merge_json(&to->slurm, from->slurm, NULL, is_site, err);
 }
 
 int config_parse(struct config *c, const char *text, size_t size, const char *file, bool is_site,
@@ -353,9 +353,7 @@ int config_parse(struct config *c, const char *text, size_t size, const char *fi
 
 	if (r == 0)
 		r = node_read_keys(&root, file, "the configuration", sections, &read, err);
-	if (r == 0 && config_merge(c, &read, is_site) < 0)
-		r = error_memory(err);
-	return r;
+	return r < 0 ? r : config_merge(c, &read, is_site, err);
 }
 
 int config_finish(struct config *c, struct error *err)

@@ -99,8 +99,9 @@ static int read_items(struct yaml_reader *r, yaml_event_type_t end, unsigned dep
 			have_key = true;
 			continue;
 		}
-		if (node_append(n, have_key ? &key : NULL, &item) < 0)
-			return error_memory(r->err);
+		k = node_append(n, have_key ? &key : NULL, &item, r->err);
+		if (k < 0)
+			return k;
 		have_key = false;
 	}
 }
@@ -236,7 +237,7 @@ int document_parse(const char *text, size_t size, const char *file, struct node 
 	return k;
 }
 
-static int scalar_from_json(const json_t *json, struct node *n)
+static int scalar_from_json(const json_t *json, struct node *n, struct error *err)
 {
 	n->plain = !json_is_string(json);
 	switch (json_typeof(json)) {
@@ -255,7 +256,7 @@ static int scalar_from_json(const json_t *json, struct node *n)
 	default:
 		n->text = json_dumps(json, JSON_ENCODE_ANY);
 	}
-	return n->text ? 0 : -ENOMEM;
+	return n->text ? 0 : error_memory(err);
 }
 
 static int node_from_json(const json_t *json, const char *file, unsigned depth, struct node *n,
@@ -269,24 +270,21 @@ static int node_from_json(const json_t *json, const char *file, unsigned depth, 
 		return node_error(n, file, err, "nested more than %d deep", DOCUMENT_DEPTH_MAX);
 	n->kind = json_is_object(json) ? NODE_MAP : json_is_array(json) ? NODE_LIST : NODE_SCALAR;
 	if (n->kind == NODE_SCALAR)
-		return scalar_from_json(json, n) < 0 ? error_memory(err) : 0;
+		return scalar_from_json(json, n, err);
 	for (size_t i = 0; i < count; i++) {
 		_cleanup_node_ struct node item = {0};
 		int r = node_from_json(json_array_get(json, i), file, depth + 1, &item, err);
 
-		if (r < 0)
+		if (r < 0 || (r = node_append(n, NULL, &item, err)) < 0)
 			return r;
-		if (node_append(n, NULL, &item) < 0)
-			return error_memory(err);
 	}
 	json_object_foreach ((json_t *)json, name, value) {
-		_cleanup_node_ struct node key = {.text = strdup(name)}, item = {0};
-		int r = key.text ? node_from_json(value, file, depth + 1, &item, err) : error_memory(err);
+		_cleanup_node_ struct node key = {0}, item = {0};
+		int r = text_set(&key.text, name, err);
 
-		if (r < 0)
+		if (r < 0 || (r = node_from_json(value, file, depth + 1, &item, err)) < 0 ||
+		    (r = node_append(n, &key, &item, err)) < 0)
 			return r;
-		if (node_append(n, &key, &item) < 0)
-			return error_memory(err);
 	}
 	return 0;
 }

@@ -192,14 +192,14 @@ void field_done(const struct field *f, struct request *r)
 }
 
 static int pair_append(const struct field *f, struct request *r, const char *from, size_t from_size,
-		       const char *to)
+		       const char *to, struct error *err)
 {
 	_cleanup_free_ char *first = strndup(from, from_size), *second = to ? strdup(to) : NULL;
 	struct pair **pairs = FIELD_AT(struct pair *, f, r);
 	struct pair *p = first && (second || !to) ? ARRAY_ADD(*pairs, *COUNT_AT(f, r)) : NULL;
 
 	if (!p)
-		return -ENOMEM;
+		return error_memory(err);
 	*p = (struct pair){TAKE_PTR(first), TAKE_PTR(second)};
 	return 0;
 }
@@ -212,9 +212,8 @@ static int pair_parse(const struct field *f, struct request *r, const char *text
 	if (!at && f->kind == FIELD_QUERIES)
 		return error_set(err, ERROR_USAGE, "query '%s' makes no sense: write NAME=SQL",
 				 SHOWN(128, text));
-	if (pair_append(f, r, text, at ? (size_t)(at - text) : strlen(text), at && at[1] ? at + 1 : NULL) < 0)
-		return error_memory(err);
-	return 0;
+	return pair_append(f, r, text, at ? (size_t)(at - text) : strlen(text), at && at[1] ? at + 1 : NULL,
+			   err);
 }
 
 static int choice_parse(const struct field *f, struct request *r, const char *text, struct error *err)
@@ -269,26 +268,25 @@ static int verdicts_parse(const struct field *f, struct request *r, const char *
 	}
 }
 
-int field_copy(const struct field *f, struct request *to, const struct request *from)
+int field_copy(const struct field *f, struct request *to, const struct request *from, struct error *err)
 {
 	const struct pair *pairs;
+	int k = 0;
 
 	field_mark(f, to);
 	switch (f->kind) {
 	case FIELD_TEXT:
-		*FIELD_AT(char *, f, to) = strdup(*FIELD_IN(char *, f, from));
-		return *FIELD_AT(char *, f, to) ? 0 : -ENOMEM;
+		return text_set(FIELD_AT(char *, f, to), *FIELD_IN(char *, f, from), err);
 	case FIELD_COMMAND:
 	case FIELD_LIST:
 		*FIELD_AT(char **, f, to) = strv_copy(*FIELD_IN(char **, f, from));
-		return *FIELD_AT(char **, f, to) ? 0 : -ENOMEM;
+		return *FIELD_AT(char **, f, to) ? 0 : error_memory(err);
 	case FIELD_PATHS:
 	case FIELD_QUERIES:
 		pairs = *FIELD_IN(struct pair *, f, from);
-		for (size_t i = 0; i < COUNT_IN(f, from); i++)
-			if (pair_append(f, to, pairs[i].from, strlen(pairs[i].from), pairs[i].to) < 0)
-				return -ENOMEM;
-		return 0;
+		for (size_t i = 0; k == 0 && i < COUNT_IN(f, from); i++)
+			k = pair_append(f, to, pairs[i].from, strlen(pairs[i].from), pairs[i].to, err);
+		return k;
 	case FIELD_FLAG:
 		*FIELD_AT(bool, f, to) = *FIELD_IN(bool, f, from);
 		return 0;
@@ -311,9 +309,9 @@ int field_from_option(const struct field *f, struct request *r, const char *valu
 	field_mark(f, r);
 	switch (f->kind) {
 	case FIELD_TEXT:
-		return text_set(FIELD_AT(char *, f, r), value) < 0 ? error_memory(err) : 0;
+		return text_set(FIELD_AT(char *, f, r), value, err);
 	case FIELD_LIST:
-		return strv_append(FIELD_AT(char **, f, r), value) < 0 ? error_memory(err) : 0;
+		return strv_append(FIELD_AT(char **, f, r), value, err);
 	case FIELD_PATHS:
 	case FIELD_QUERIES:
 		return pair_parse(f, r, value, err);

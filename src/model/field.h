@@ -54,7 +54,7 @@ bool field_takes_verdict(enum verdict v);
 bool field_is_set(const struct field *f, const struct request *r);
 void field_mark(const struct field *f, struct request *r);
 void field_done(const struct field *f, struct request *r);
-int field_copy(const struct field *f, struct request *to, const struct request *from); /* -ENOMEM */
+int field_copy(const struct field *f, struct request *to, const struct request *from, struct error *err);
 int field_from_option(const struct field *f, struct request *r, const char *value, struct error *err);
 json_t *field_to_json(const struct field *f,
 		      const struct request *r); /* new reference; NULL if memory is out */

@@ -17,10 +17,8 @@ static int command_from_node(struct request *r, const struct node *n, const char
 	k = node_read_text(n, file, "command", &line, err);
 	if (k < 0)
 		return k;
-	k = words_split(line, &r->command);
-	if (k == -EINVAL)
-		return node_error(n, file, err, "command has a quote that is not closed");
-	return k < 0 ? error_memory(err) : 0;
+	k = words_split(line, &r->command, err);
+	return k == -EINVAL ? node_error(n, file, err, "command has a quote that is not closed") : k;
 }
 
 /* The grammar of options is that of files: a value is read as the option's, its error gets the place. */

@@ -39,25 +39,25 @@ void manifest_done(struct manifest *m)
 	*m = (struct manifest){0};
 }
 
-int manifest_add(struct manifest *m, const struct output *o)
+int manifest_add(struct manifest *m, const struct output *o, struct error *err)
 {
 	_cleanup_free_ char *path = strdup(o->path);
 	struct output *added = path ? ARRAY_ADD(m->outputs, m->n_outputs) : NULL;
 
 	if (!added)
-		return -ENOMEM;
+		return error_memory(err);
 	*added = *o;
 	added->path = TAKE_PTR(path);
 	return 0;
 }
 
-int manifest_reject(struct manifest *m, const char *path, const char *reason)
+int manifest_reject(struct manifest *m, const char *path, const char *reason, struct error *err)
 {
 	_cleanup_free_ char *copy = strdup(path);
 	struct rejected_output *added = copy ? ARRAY_ADD(m->rejected, m->n_rejected) : NULL;
 
 	if (!added)
-		return -ENOMEM;
+		return error_memory(err);
 	*added = (struct rejected_output){.path = TAKE_PTR(copy), .reason = reason};
 	return 0;
 }
@@ -104,16 +104,14 @@ void inputs_done(struct inputs *in)
 	*in = (struct inputs){0};
 }
 
-int inputs_add(struct inputs *in, const struct input *i)
+int inputs_add(struct inputs *in, const struct input *i, struct error *err)
 {
 	_cleanup_free_ char *path = strdup(i->path), *source = i->source ? strdup(i->source) : NULL;
 	struct input *added = path && (source || !i->source) ? ARRAY_ADD(in->list, in->count) : NULL;
 
-	if (!added)
-		return -ENOMEM;
-	if (lookup_add(&in->names, i->path, in->count - 1) < 0) {
-		in->count--;
-		return -ENOMEM;
+	if (!added || lookup_add(&in->names, i->path, in->count - 1) < 0) {
+		in->count -= added != NULL;
+		return error_memory(err);
 	}
 	*added = *i;
 	added->path = TAKE_PTR(path);
@@ -241,9 +239,7 @@ int output_read(struct manifest *m, const json_t *json, struct error *err)
 		return -EINVAL;
 	o.media_type = type ? media_type_known(type) : media_type_of(path);
 	r = members_read(&o, output_members, ARRAY_SIZE(output_members), json, "output", err);
-	if (r == 0 && manifest_add(m, &o) < 0)
-		r = error_memory(err);
-	return r;
+	return r < 0 ? r : manifest_add(m, &o, err);
 }
 
 int rejected_read(struct manifest *m, const json_t *json, struct error *err)
@@ -253,9 +249,7 @@ int rejected_read(struct manifest *m, const json_t *json, struct error *err)
 
 	if (!path)
 		return -EINVAL;
-	if (manifest_reject(m, path, reject_reason_known(reason ? reason : "")) < 0)
-		return error_memory(err);
-	return 0;
+	return manifest_reject(m, path, reject_reason_known(reason ? reason : ""), err);
 }
 
 int manifest_from_json(struct manifest *m, const json_t *json, struct error *err)
@@ -296,8 +290,8 @@ int input_read(struct inputs *in, const json_t *object, struct error *err)
 	if (!path)
 		return -EINVAL;
 	r = members_read(&read, input_members, ARRAY_SIZE(input_members), object, "input", err);
-	if (r == 0 && inputs_add(in, &read) < 0)
-		r = error_memory(err);
+	if (r == 0)
+		r = inputs_add(in, &read, err);
 	free(read.source);
 	return r;
 }

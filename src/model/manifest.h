@@ -49,8 +49,9 @@ struct manifest {
 
 void manifest_done(struct manifest *m);
 #define _cleanup_manifest_ _cleanup_(manifest_done)
-int manifest_add(struct manifest *m, const struct output *o);		       /* copies; -ENOMEM */
-int manifest_reject(struct manifest *m, const char *path, const char *reason); /* copies the path */
+/* Both copy the path. */
+int manifest_add(struct manifest *m, const struct output *o, struct error *err);
+int manifest_reject(struct manifest *m, const char *path, const char *reason, struct error *err);
 void manifest_sort(struct manifest *m);
 const struct output *manifest_find(const struct manifest *m, const char *path);
 /* or NULL */ /* by path bytes */
@@ -62,7 +63,7 @@ struct inputs {
 };
 
 void inputs_done(struct inputs *in);
-int inputs_add(struct inputs *in, const struct input *i); /* copies; -ENOMEM */
+int inputs_add(struct inputs *in, const struct input *i, struct error *err); /* copies */
 const struct input *inputs_find(const struct inputs *in, const char *path);
 
 const char *media_type_of(const char *path);

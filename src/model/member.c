@@ -30,6 +30,24 @@ json_t *json_from_entries(const struct json_entry *entries, size_t count)
 	return json_set_entries(object, entries, count) < 0 ? NULL : json_incref(object);
 }
 
+static void drop_if(json_t **json, bool failed)
+{
+	if (!failed)
+		return;
+	json_decref(*json);
+	*json = NULL;
+}
+
+void json_put(json_t **object, const char *key, json_t *value)
+{
+	drop_if(object, json_object_set_new(*object, key, value) < 0);
+}
+
+void json_push(json_t **array, json_t *value)
+{
+	drop_if(array, json_array_append_new(*array, value) < 0);
+}
+
 json_t *json_text(const char *text)
 {
 	_cleanup_free_ char *b64 = NULL;
@@ -149,7 +167,7 @@ static int list_read(const json_t *json, char ***list)
 
 		if (!text)
 			return -EINVAL;
-		if (strv_append(&read, text) < 0)
+		if (strv_append(&read, text, NULL) < 0)
 			return -ENOMEM;
 	}
 	strv_free(*list);

@@ -59,18 +59,20 @@ struct json_entry {
 int json_set_entries(json_t *object, const struct json_entry *entries, size_t count);
 json_t *json_from_entries(const struct json_entry *entries, size_t count);
 
+/* For what is built bit by bit: takes value, which may be NULL. If memory is out, what was built is dropped, and *object or
+ * *array is NULL from then on: who builds need not look, who is done asks once. */
+void json_put(json_t **object, const char *key, json_t *value);
+void json_push(json_t **array, json_t *value);
+
 /* Bytes as text; what is no UTF-8 is escaped, and NAME_b64 beside it has the bytes. data may be NULL if size is 0. 0, or not. */
 int json_set_bytes(json_t *object, const char *name, const char *data, size_t size);
 /* An array of what `one` (NULL: memory is out) makes of each of a list: new reference, or NULL. */
-#define JSON_LIST(list, count, one)                                                \
-	({                                                                         \
-		json_t *array_ = json_array();                                     \
-		for (size_t i_ = 0; array_ && i_ < (size_t)(count); i_++)          \
-			if (json_array_append_new(array_, one(&(list)[i_])) < 0) { \
-				json_decref(array_);                               \
-				array_ = NULL;                                     \
-			}                                                          \
-		array_;                                                            \
+#define JSON_LIST(list, count, one)                                       \
+	({                                                                \
+		json_t *array_ = json_array();                            \
+		for (size_t i_ = 0; array_ && i_ < (size_t)(count); i_++) \
+			json_push(&array_, one(&(list)[i_]));             \
+		array_;                                                   \
 	})
 
 /* A string, or {"b64": …} where it is not UTF-8; NULL gives null. New reference. */

@@ -35,16 +35,14 @@ int node_error(const struct node *n, const char *file, struct error *err, const 
 	return error_set(err, ERROR_USAGE, "%s:%u:%u: %s", name, n->line, n->column, text);
 }
 
-int node_append(struct node *parent, struct node *key, struct node *item)
+int node_append(struct node *parent, struct node *key, struct node *item, struct error *err)
 {
 	size_t n_keys = parent->count;
-	struct node *at = key ? ARRAY_ADD(parent->keys, n_keys) : NULL, *added;
+	struct node *at = key ? ARRAY_ADD(parent->keys, n_keys) : NULL;
+	struct node *added = at || !key ? ARRAY_ADD(parent->items, parent->count) : NULL;
 
-	if (key && !at)
-		return -ENOMEM;
-	added = ARRAY_ADD(parent->items, parent->count);
 	if (!added)
-		return -ENOMEM;
+		return error_memory(err);
 	if (key) {
 		*at = *key;
 		*key = (struct node){0};
@@ -156,8 +154,6 @@ static int read_b64(const struct node *n, const char *file, const char *name, ch
 
 int node_read_text(const struct node *n, const char *file, const char *name, char **ret, struct error *err)
 {
-	char *text;
-
 	if (n->kind == NODE_MAP && n->count == 1 && strcmp(n->keys[0].text, "b64") == 0)
 		return read_b64(&n->items[0], file, name, ret, err);
 	if (n->kind != NODE_SCALAR)
@@ -168,11 +164,7 @@ int node_read_text(const struct node *n, const char *file, const char *name, cha
 	if (node_scalar_type(n) != SCALAR_TEXT)
 		return node_error(n, file, err, "%s must be text: write \"%s\" in quotes", name,
 				  SHOWN(64, n->text));
-	text = strdup(n->text);
-	if (!text)
-		return error_memory(err);
-	*ret = text;
-	return 0;
+	return text_set(ret, n->text, err);
 }
 
 const char *node_read_word(const struct node *n, const char *file, const char *name, struct error *err)
@@ -193,16 +185,14 @@ int node_read_list(const struct node *n, const char *file, const char *name, boo
 	for (size_t i = 0; i < count; i++) {
 		const struct node *item = n->kind == NODE_LIST ? &n->items[i] : n;
 		_cleanup_free_ char *text = NULL;
-		int r = 0;
+		int r;
 
 		if (words && item != n && item->kind == NODE_SCALAR && node_scalar_type(item) != SCALAR_NULL)
-			text = strdup(item->text);
-		else
-			r = node_read_text(item, file, name, &text, err);
+			r = strv_append(list, item->text, err);
+		else if ((r = node_read_text(item, file, name, &text, err)) == 0)
+			r = strv_append(list, text, err);
 		if (r < 0)
 			return r;
-		if (!text || strv_append(list, text) < 0)
-			return error_memory(err);
 	}
 	return 0;
 }

@@ -28,8 +28,8 @@ struct node {
 void node_done(struct node *n);
 #define _cleanup_node_ _cleanup_(node_done)
 
-/* One more item, with its key in a map; both are moved. -ENOMEM. */
-int node_append(struct node *parent, struct node *key, struct node *item);
+/* One more item, with its key in a map; both are moved. */
+int node_append(struct node *parent, struct node *key, struct node *item, struct error *err);
 /* The value of a map's key, or NULL. */
 const struct node *node_find(const struct node *map, const char *key);
 

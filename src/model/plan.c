@@ -62,6 +62,7 @@ void plan_done(struct plan *p)
 		free(p->mounts[i].target);
 		free(p->mounts[i].content);
 	}
+	free(p->lost.content);
 	for (size_t i = 0; i < p->n_stages; i++) {
 		free(p->stages[i].source);
 		free(p->stages[i].as);
@@ -89,29 +90,61 @@ void plan_free(const struct plan *p)
 	free((struct plan *)p);
 }
 
+static bool has_source(enum mount_kind kind)
+{
+	return kind == MOUNT_LINK || kind == MOUNT_DEVICE || kind == MOUNT_BIND || kind == MOUNT_OVERLAY ||
+	       kind == MOUNT_SAME;
+}
+
 struct mount *plan_add_mount(struct plan *p, enum mount_kind kind, const char *source, const char *target)
 {
-	_cleanup_free_ char *from = source ? strdup(source) : NULL, *to = strdup(target);
-	struct mount *m = to && (from || !source) ? ARRAY_ADD(p->mounts, p->n_mounts) : NULL;
+	_cleanup_free_ char *from = source ? strdup(source) : NULL, *to = target ? strdup(target) : NULL;
+	struct mount *m = to && (from || !has_source(kind)) ? ARRAY_ADD(p->mounts, p->n_mounts) : NULL;
 
-	if (m)
-		*m = (struct mount){.kind = kind, .source = TAKE_PTR(from), .target = TAKE_PTR(to)};
+	if (!m) {
+		p->failed = true;
+		free(p->lost.content);
+		p->lost = (struct mount){0};
+		return &p->lost;
+	}
+	*m = (struct mount){.kind = kind, .source = TAKE_PTR(from), .target = TAKE_PTR(to)};
 	return m;
 }
 
-int plan_add_stage(struct plan *p, const char *source, const char *as, uint64_t device, uint64_t inode)
+void plan_add_stage(struct plan *p, const char *source, const char *as, uint64_t device, uint64_t inode)
 {
-	struct stage *s = ARRAY_ADD(p->stages, p->n_stages);
+	_cleanup_free_ char *from = strdup(source), *name = strdup(as);
+	struct stage *s = from && name ? ARRAY_ADD(p->stages, p->n_stages) : NULL;
 
-	if (!s)
-		return -ENOMEM;
-	*s = (struct stage){.source = strdup(source), .as = strdup(as), .device = device, .inode = inode};
-	if (s->source && s->as && lookup_add(&p->stage_names, as, p->n_stages - 1) == 0)
-		return 0;
-	free(s->source);
-	free(s->as);
-	p->n_stages--;
-	return -ENOMEM;
+	if (!s || lookup_add(&p->stage_names, as, p->n_stages - 1) < 0) {
+		p->n_stages -= s != NULL;
+		p->failed = true;
+		return;
+	}
+	*s = (struct stage){.source = TAKE_PTR(from), .as = TAKE_PTR(name), .device = device, .inode = inode};
+}
+
+void plan_set_env(struct plan *p, const char *name, const char *value)
+{
+	_cleanup_free_ char *entry = NULL;
+	size_t n = strlen(name);
+
+	if (text_print(&entry, NULL, "%s=%s", name, value) < 0) {
+		p->failed = true;
+		return;
+	}
+	for (size_t i = 0; p->env && p->env[i]; i++)
+		if (strncmp(p->env[i], name, n) == 0 && p->env[i][n] == '=') {
+			free(p->env[i]);
+			p->env[i] = TAKE_PTR(entry);
+			return;
+		}
+	p->failed |= strv_append(&p->env, entry, NULL) < 0;
+}
+
+int plan_check(const struct plan *p, struct error *err)
+{
+	return p->failed ? error_memory(err) : 0;
 }
 
 struct wanted_stage {
@@ -197,13 +230,11 @@ static json_t *plan_limit_to_json(const struct limits *l, enum limit which)
 
 static json_t *plan_limits_to_json(const struct limits *l)
 {
-	json_auto_t *object = json_object();
+	json_t *object = json_object();
 
 	for (int i = 0; i < LIMIT_COUNT; i++)
-		if (json_object_set_new(object, limit_table[i].name, plan_limit_to_json(l, (enum limit)i)) <
-		    0)
-			return NULL;
-	return json_incref(object);
+		json_put(&object, limit_table[i].name, plan_limit_to_json(l, (enum limit)i));
+	return object;
 }
 
 json_t *plan_to_json(const struct plan *p)
@@ -218,7 +249,8 @@ json_t *plan_to_json(const struct plan *p)
 		{"mounts", mounts_to_json(p)},
 	};
 
-	return json_set_entries(object, entries, ARRAY_SIZE(entries)) < 0 ? NULL : json_incref(object);
+	return json_set_entries(object, entries, ARRAY_SIZE(entries)) < 0 || p->failed ? NULL
+										       : json_incref(object);
 }
 
 static void recall_limits(struct limits *l, const json_t *json)

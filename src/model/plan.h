@@ -70,6 +70,8 @@ struct plan {
 	struct stage *stages;
 	size_t n_stages;
 	struct lookup stage_names; /* private: finds one of them by its name */
+	bool failed;		   /* something is missing, see plan_check() */
+	struct mount lost;	   /* private: in place of a mount that is missing */
 	char **outputs;
 	char **optional_outputs;
 	struct limits limits;
@@ -91,9 +93,15 @@ struct plan *plan_new(void);	      /* NULL if memory is out */
 void plan_free(const struct plan *p); /* NULL is fine */
 #define _cleanup_plan_ _cleanup_(plan_done)
 
-/* A new zeroed entry at the end, kind and target set; NULL if memory is out. */
+/* Out of memory is sticky, as in buffer.h: who adds need not look, a path that could not be made counts as well, and who has
+ * made the plan asks once, with plan_check(). Nothing is run by one that is not whole; it has no JSON either. */
+
+/* A new zeroed entry at the end, kind and target set; never NULL. */
 struct mount *plan_add_mount(struct plan *p, enum mount_kind kind, const char *source, const char *target);
-int plan_add_stage(struct plan *p, const char *source, const char *as, uint64_t device, uint64_t inode);
+void plan_add_stage(struct plan *p, const char *source, const char *as, uint64_t device, uint64_t inode);
+/* A variable of its environment, in place of one of the same name. */
+void plan_set_env(struct plan *p, const char *name, const char *value);
+int plan_check(const struct plan *p, struct error *err);
 bool plan_has_stage(const struct plan *p, const char *source, const char *as);
 
 /* Of a plan that was stored, what the end of its story needs: everything but mounts, stages and where limits came from. */

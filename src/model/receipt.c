@@ -35,19 +35,18 @@ void receipt_done(struct receipt *r)
 }
 
 /* Takes what l owns, on failure too. */
-static int receipt_append(struct receipt *r, struct layer *l)
+static void receipt_append(struct receipt *r, struct layer *l)
 {
 	struct layer *added = l->name && l->detail ? ARRAY_ADD(r->layers, r->count) : NULL;
 
-	if (!added) {
+	if (added)
+		*added = *l;
+	else
 		layer_done(l);
-		return -ENOMEM;
-	}
-	*added = *l;
-	return 0;
+	r->failed |= !added;
 }
 
-int receipt_add(struct receipt *r, const char *name, bool held, const char *detail_format, ...)
+void receipt_add(struct receipt *r, const char *name, bool held, const char *detail_format, ...)
 {
 	struct layer l = {.name = strdup(name), .held = held};
 	va_list ap;
@@ -56,10 +55,10 @@ int receipt_add(struct receipt *r, const char *name, bool held, const char *deta
 	if (vasprintf(&l.detail, detail_format, ap) < 0)
 		l.detail = NULL;
 	va_end(ap);
-	return receipt_append(r, &l);
+	receipt_append(r, &l);
 }
 
-int receipt_warn(struct receipt *r, const char *format, ...)
+void receipt_warn(struct receipt *r, const char *format, ...)
 {
 	_cleanup_free_ char *text = NULL;
 	va_list ap;
@@ -70,7 +69,12 @@ int receipt_warn(struct receipt *r, const char *format, ...)
 	va_end(ap);
 	if (n < 0)
 		text = NULL;
-	return text ? strv_append(&r->warnings, text) : -ENOMEM;
+	r->failed |= !text || strv_append(&r->warnings, text, NULL) < 0;
+}
+
+int receipt_check(const struct receipt *r, struct error *err)
+{
+	return r->failed ? error_memory(err) : 0;
 }
 
 static json_t *layer_to_json(const struct layer *l)
@@ -90,7 +94,9 @@ json_t *receipt_to_json(const struct receipt *r)
 		{"warnings", json_text_list(r->warnings)},
 	};
 
-	return json_from_entries(entries, ARRAY_SIZE(entries));
+	json_auto_t *json = json_from_entries(entries, ARRAY_SIZE(entries));
+
+	return r->failed ? NULL : json_incref(json);
 }
 
 int receipt_from_json(struct receipt *r, const json_t *json, struct error *err)
@@ -108,8 +114,8 @@ int receipt_from_json(struct receipt *r, const json_t *json, struct error *err)
 				      "cannot read a stored layer: it has no name or no detail");
 		if (k < 0)
 			layer_done(&l);
-		else if (receipt_append(r, &l) < 0)
-			k = error_memory(err);
+		else
+			receipt_append(r, &l);
 	}
-	return k;
+	return k < 0 ? k : receipt_check(r, err);
 }

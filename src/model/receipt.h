@@ -1,6 +1,9 @@
 /*
  * What was truly in force around one attempt: a list of layers, each held or not, with a word of detail. Written
  * by those who raised the layers, never from what was planned.
+ *
+ * Out of memory is sticky, as in buffer.h: who adds a line need not look. Who relies on all of them asks once, with
+ * receipt_check(), or gets NULL from receipt_to_json().
  */
 #ifndef MODEL_RECEIPT_H
 #define MODEL_RECEIPT_H
@@ -20,13 +23,15 @@ struct receipt {
 	struct layer *layers;
 	size_t count;
 	char **warnings; /* one line each: defaults that were dropped, overlays that became binds */
+	bool failed;	 /* a line is missing */
 };
 
 void receipt_done(struct receipt *r);
 #define _cleanup_receipt_ _cleanup_(receipt_done)
-int receipt_add(struct receipt *r, const char *name, bool held, const char *detail_format, ...)
+void receipt_add(struct receipt *r, const char *name, bool held, const char *detail_format, ...)
 	PRINTF_LIKE(4, 5);
-int receipt_warn(struct receipt *r, const char *format, ...) PRINTF_LIKE(2, 3);
+void receipt_warn(struct receipt *r, const char *format, ...) PRINTF_LIKE(2, 3);
+int receipt_check(const struct receipt *r, struct error *err);
 json_t *receipt_to_json(const struct receipt *r); /* {"layers":[{"name","held","detail"}], "warnings":[…]} */
 int receipt_from_json(struct receipt *r, const json_t *json, struct error *err);
 

@@ -78,15 +78,17 @@ int request_option(struct request *r, const char *option, const char *value, str
 	return k < 0 ? k : 1;
 }
 
-int request_inherit(struct request *r, const struct request *from)
+int request_inherit(struct request *r, const struct request *from, struct error *err)
 {
 	for (size_t i = 0; i < field_count; i++) {
 		const struct field *f = &field_table[i];
+		int k;
 
 		if (!field_is_set(f, from) || (field_is_set(f, r) && f->kind != FIELD_LIMITS))
 			continue;
-		if (field_copy(f, r, from) < 0)
-			return -ENOMEM;
+		k = field_copy(f, r, from, err);
+		if (k < 0)
+			return k;
 	}
 	return 0;
 }
@@ -98,9 +100,7 @@ static int take_map(struct request *r, const struct node *map, const char *file,
 	_cleanup_request_ struct request read = {0};
 	int k = request_read(&read, map, file, "a request", where, LIMIT_ASKED, err);
 
-	if (k < 0)
-		return k;
-	return request_inherit(r, &read) < 0 ? error_memory(err) : 0;
+	return k < 0 ? k : request_inherit(r, &read, err);
 }
 
 static int take_json(struct request *r, const json_t *json, const char *file, unsigned where,
@@ -185,12 +185,12 @@ static const char *word_scan(const char *p, struct buffer *word)
 	return quote ? NULL : p;
 }
 
-int words_split(const char *text, char ***ret)
+int words_split(const char *text, char ***ret, struct error *err)
 {
 	_cleanup_strv_ char **words = calloc(1, sizeof *words);
 
 	if (!words)
-		return -ENOMEM;
+		return error_memory(err);
 	for (text += strspn(text, " \t\n\r"); *text; text += strspn(text, " \t\n\r")) {
 		_cleanup_buffer_ struct buffer word = {0};
 		_cleanup_free_ char *made = NULL;
@@ -199,8 +199,8 @@ int words_split(const char *text, char ***ret)
 		if (!text)
 			return -EINVAL;
 		made = buffer_take(&word);
-		if (!made || strv_append(&words, made) < 0)
-			return -ENOMEM;
+		if (!made || strv_append(&words, made, NULL) < 0)
+			return error_memory(err);
 	}
 	*ret = TAKE_PTR(words);
 	return 0;

@@ -96,8 +96,8 @@ int request_parse_line(struct request *r, const char *text, size_t size, const c
 int request_set_task(struct request *r, unsigned task, struct error *err);
 
 /* from's values where r has none: how a request takes the configuration's defaults. A list is taken whole or not at
- * all. -ENOMEM. */
-int request_inherit(struct request *r, const struct request *from);
+ * all. */
+int request_inherit(struct request *r, const struct request *from, struct error *err);
 
 /* What can be checked without a file system: id, command present, names of env, NUL and '/' rules, globs. */
 int request_check(const struct request *r, struct error *err);
@@ -106,8 +106,8 @@ json_t *request_to_json(const struct request *r); /* new reference, NULL if memo
 int request_from_json(struct request *r, const json_t *json, struct error *err);
 
 /* A command line without a shell: blanks separate, '…', "…" and \\ quote, nothing is expanded. -EINVAL for a quote
- * that is not closed; a text of blanks is an empty list. */
-int words_split(const char *text, char ***ret);
+ * that is not closed, and then the error is for the caller to set; a text of blanks is an empty list. */
+int words_split(const char *text, char ***ret, struct error *err);
 
 const char *keep_name(enum keep keep);
 const char *strength_name(enum strength strength);

@@ -7,7 +7,7 @@
 static const char mark[] = "{task}";
 
 /* Every {task} in *text, which may be NULL, by the number. */
-static int text_set_task(char **text, const char *number)
+static int text_set_task(char **text, const char *number, struct error *err)
 {
 	_cleanup_buffer_ struct buffer b = {0};
 	const char *rest = *text, *at;
@@ -22,58 +22,55 @@ static int text_set_task(char **text, const char *number)
 	buffer_puts(&b, rest);
 	made = buffer_take(&b);
 	if (!made)
-		return -ENOMEM;
+		return error_memory(err);
 	free(*text);
 	*text = made;
 	return 0;
 }
 
-static int list_set_task(char **list, const char *number)
+static int list_set_task(char **list, const char *number, struct error *err)
 {
 	int r = 0;
 
 	for (size_t i = 0; r == 0 && list && list[i]; i++)
-		r = text_set_task(&list[i], number);
+		r = text_set_task(&list[i], number, err);
 	return r;
 }
 
-static int pairs_set_task(struct pair *pairs, size_t count, const char *number)
+static int pairs_set_task(struct pair *pairs, size_t count, const char *number, struct error *err)
 {
 	int r = 0;
 
 	for (size_t i = 0; r == 0 && i < count; i++) {
-		r = text_set_task(&pairs[i].from, number);
+		r = text_set_task(&pairs[i].from, number, err);
 		if (r == 0)
-			r = text_set_task(&pairs[i].to, number);
+			r = text_set_task(&pairs[i].to, number, err);
 	}
 	return r;
 }
 
-static int id_set_task(char **id, const char *number)
+static int id_set_task(char **id, const char *number, struct error *err)
 {
-	char *made;
-
 	if (!*id || strstr(*id, mark))
-		return text_set_task(id, number);
-	if (asprintf(&made, "%s.%s", *id, number) < 0)
-		return -ENOMEM;
-	free(*id);
-	*id = made;
-	return 0;
+		return text_set_task(id, number, err);
+	return text_print(id, err, "%s.%s", *id, number);
 }
 
 int request_set_task(struct request *r, unsigned task, struct error *err)
 {
 	char number[16], variable[40];
+	int k;
 
 	snprintf(number, sizeof number, "%u", task);
 	snprintf(variable, sizeof variable, "FUMEHOOD_TASK=%u", task);
-	if (id_set_task(&r->id, number) < 0 || list_set_task(r->command, number) < 0 ||
-	    list_set_task(r->env, number) < 0 || list_set_task(r->outputs, number) < 0 ||
-	    list_set_task(r->optional_outputs, number) < 0 || list_set_task(r->after, number) < 0 ||
-	    pairs_set_task(r->inputs, r->n_inputs, number) < 0 ||
-	    pairs_set_task(r->queries, r->n_queries, number) < 0 || text_set_task(&r->into, number) < 0 ||
-	    strv_append(&r->env, variable) < 0)
-		return error_memory(err);
-	return 0;
+	if ((k = id_set_task(&r->id, number, err)) < 0 || (k = list_set_task(r->command, number, err)) < 0 ||
+	    (k = list_set_task(r->env, number, err)) < 0 ||
+	    (k = list_set_task(r->outputs, number, err)) < 0 ||
+	    (k = list_set_task(r->optional_outputs, number, err)) < 0 ||
+	    (k = list_set_task(r->after, number, err)) < 0 ||
+	    (k = pairs_set_task(r->inputs, r->n_inputs, number, err)) < 0 ||
+	    (k = pairs_set_task(r->queries, r->n_queries, number, err)) < 0 ||
+	    (k = text_set_task(&r->into, number, err)) < 0)
+		return k;
+	return strv_append(&r->env, variable, err);
 }

@@ -48,8 +48,7 @@ static int add_column(struct row_table *t, const char *name, struct error *err)
 		return wrong(t, "has two columns", name, err);
 	if (t->n_columns == ROW_COLUMNS_MAX)
 		return wrong(t, "has too many columns, the first beyond is", name, err);
-	t->columns[t->n_columns].name = strdup(name);
-	return t->columns[t->n_columns++].name ? 0 : error_memory(err);
+	return text_set(&t->columns[t->n_columns++].name, name, err);
 }
 
 static bool fill_is_known(const char *fill)

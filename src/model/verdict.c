@@ -14,20 +14,8 @@ enum {
 	STATUS_KILLED = STATUS_SIGNAL + SIGKILL,
 };
 
-static const char *const names[VERDICT_COUNT] = {
-	[VERDICT_NONE] = "none",
-	[VERDICT_SUCCEEDED] = "succeeded",
-	[VERDICT_FAILED] = "failed",
-	[VERDICT_TIMED_OUT] = "timed_out",
-	[VERDICT_OUTPUT_MISSING] = "output_missing",
-	[VERDICT_POST_PROCESS_FAILED] = "post_process_failed",
-	[VERDICT_OUT_OF_MEMORY] = "out_of_memory",
-	[VERDICT_OUT_OF_DISK] = "out_of_disk",
-	[VERDICT_OUT_OF_PROCESSES] = "out_of_processes",
-	[VERDICT_CANCELLED] = "cancelled",
-	[VERDICT_LOST] = "lost",
-	[VERDICT_REFUSED] = "refused",
-};
+#define VERDICT_NAME(NAME, name) #name,
+static const char *const names[] = {VERDICTS(VERDICT_NAME)};
 
 const char *verdict_name(enum verdict v)
 {

@@ -11,21 +11,27 @@
 
 #include "error.h"
 
-enum verdict {
-	VERDICT_NONE, /* still running, or never started */
-	VERDICT_SUCCEEDED,
-	VERDICT_FAILED,
-	VERDICT_TIMED_OUT,
-	VERDICT_OUTPUT_MISSING,
-	VERDICT_POST_PROCESS_FAILED,
-	VERDICT_OUT_OF_MEMORY,
-	VERDICT_OUT_OF_DISK,
-	VERDICT_OUT_OF_PROCESSES,
-	VERDICT_CANCELLED,
-	VERDICT_LOST,
-	VERDICT_REFUSED,
-	VERDICT_COUNT
-};
+/*
+ * X(NAME, name). The number is the place in this list: ledgers and programs have kept it, so it grows only at its end. What
+ * other texts say of verdicts comes from here or is held to it by scripts/texts.
+ */
+#define VERDICTS(X)                                         \
+	X(NONE, none) /* still running, or never started */ \
+	X(SUCCEEDED, succeeded)                             \
+	X(FAILED, failed)                                   \
+	X(TIMED_OUT, timed_out)                             \
+	X(OUTPUT_MISSING, output_missing)                   \
+	X(POST_PROCESS_FAILED, post_process_failed)         \
+	X(OUT_OF_MEMORY, out_of_memory)                     \
+	X(OUT_OF_DISK, out_of_disk)                         \
+	X(OUT_OF_PROCESSES, out_of_processes)               \
+	X(CANCELLED, cancelled)                             \
+	X(LOST, lost)                                       \
+	X(REFUSED, refused)
+
+#define VERDICT_MEMBER(NAME, name) VERDICT_##NAME,
+enum verdict { VERDICTS(VERDICT_MEMBER) VERDICT_COUNT };
+#undef VERDICT_MEMBER
 
 enum { STATUS_OURS = 125 }; /* the exit status of what was refused, not committed, or failed by us */
 

@@ -12,7 +12,6 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/eventfd.h>
-#include <sys/utsname.h>
 
 struct task {
 	struct task *next;
@@ -91,21 +90,16 @@ static void take_out(struct task **list, const struct task *t)
 static int describe_refusal(const struct job *j, const struct error *why, struct attempt *a)
 {
 	int64_t created = a->created;
-	struct utsname host;
 
 	attempt_done(a);
 	attempt_init(a);
-	uname(&host);
-	memcpy(a->id, j->id, sizeof a->id);
-	memcpy(a->token, j->token, sizeof a->token);
-	a->number = j->attempt;
+	attempt_identify(a, j->id, j->token, j->attempt, j->request);
 	a->queued = true;
 	a->ended = clock_utc();
 	a->created = created ? created : a->ended;
-	a->request = json_incref(j->request);
-	a->host = strdup(host.nodename);
-	a->reason = strdup(why->message);
-	return a->host && a->reason ? attempt_refuse(a, why) : -ENOMEM;
+	a->host = host_name();
+	attempt_conclude(a, VERDICT_REFUSED, "%s", why->message);
+	return a->host ? attempt_set_error(a, why) : -ENOMEM;
 }
 
 /* Refused before it ran: nobody is there to be told, so it is recorded. */

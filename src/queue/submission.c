@@ -331,9 +331,9 @@ static bool names_files(const struct request *r, const struct tasks *tasks)
 static int make_task(struct request *r, const struct request *request, unsigned task, struct error *err)
 {
 	request_init(r);
-	if (request_inherit(r, request) < 0)
-		return error_memory(err);
-	return request_set_task(r, task, err) < 0 ? -1 : request_check(r, err);
+	if (request_inherit(r, request, err) < 0 || request_set_task(r, task, err) < 0)
+		return -1;
+	return request_check(r, err);
 }
 
 static int add_task(struct submission *s, const struct request *request, unsigned task, struct error *err)

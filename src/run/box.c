@@ -41,14 +41,15 @@ static int open_streams(struct box *b, struct error *err)
 /* After the first `kept` of the record, which are those of others who ran in this place before. */
 static int name_cgroups(struct record *r, size_t kept, char *const *paths, struct error *err)
 {
+	int e = 0;
+
 	for (size_t i = kept; r->cgroups && r->cgroups[i]; i++) {
 		free(r->cgroups[i]);
 		r->cgroups[i] = NULL;
 	}
-	for (size_t i = 0; paths && paths[i]; i++)
-		if (strv_append(&r->cgroups, paths[i]) < 0)
-			return error_memory(err);
-	return 0;
+	for (size_t i = 0; e == 0 && paths && paths[i]; i++)
+		e = strv_append(&r->cgroups, paths[i], err);
+	return e;
 }
 
 /* The record names the cgroups before they are made; then those that were. */
@@ -90,7 +91,8 @@ static int check_cpu_time(struct box *b, struct error *err)
 		return error_set(err, ERROR_REFUSED,
 				 "the cpu_time limit of %s cannot be held: %s; or pass --allow-unlimited",
 				 limit_format(LIMIT_CPU_TIME, l->value[LIMIT_CPU_TIME], text), why);
-	return receipt_warn(b->order.receipt, "not limited: cpu_time: %s", why) < 0 ? error_memory(err) : 0;
+	receipt_warn(b->order.receipt, "not limited: cpu_time: %s", why);
+	return 0;
 }
 
 static int take_cpus(struct box *b, struct error *err)
@@ -101,9 +103,9 @@ static int take_cpus(struct box *b, struct error *err)
 
 	if (r < 0)
 		return r;
-	if (b->affinity.count && receipt_add(b->order.receipt, "cpu affinity", true,
-					     "%d of the CPUs, for it alone", b->affinity.count) < 0)
-		return error_memory(err);
+	if (b->affinity.count)
+		receipt_add(b->order.receipt, "cpu affinity", true, "%d of the CPUs, for it alone",
+			    b->affinity.count);
 	return 0;
 }
 
@@ -114,9 +116,9 @@ int box_open(struct box *b, const struct box_order *order, struct error *err)
 	b->order = *order;
 	if ((r = open_streams(b, err)) < 0 || (r = box_learn_mounts(b, err)) < 0 ||
 	    (order->plan->own_disk && (r = box_make_disk(b, err)) < 0) || (r = make_cgroup(b, err)) < 0 ||
-	    (r = check_cpu_time(b, err)) < 0)
+	    (r = check_cpu_time(b, err)) < 0 || (r = take_cpus(b, err)) < 0)
 		return r;
-	return take_cpus(b, err);
+	return receipt_check(order->receipt, err);
 }
 
 /* ---- started ---- */

@@ -65,11 +65,9 @@ int box_make_disk(struct box *b, struct error *err)
 	for (size_t i = 0; b->disk.loop >= 0 && i < plan->n_mounts; i++)
 		if (plan->mounts[i].kind == MOUNT_DISK)
 			b->facts[i].source = b->loop_path;
-	if (receipt_add(b->order.receipt, "limit disk", true, "%s, %s",
-			limit_format(LIMIT_DISK, limit[LIMIT_DISK], text),
-			b->disk.loop >= 0 ? "a disk image of its own"
-					  : "a tmpfs of its own, charged to memory") < 0)
-		return error_memory(err);
+	receipt_add(b->order.receipt, "limit disk", true, "%s, %s",
+		    limit_format(LIMIT_DISK, limit[LIMIT_DISK], text),
+		    b->disk.loop >= 0 ? "a disk image of its own" : "a tmpfs of its own, charged to memory");
 	return 0;
 }
 

@@ -244,6 +244,5 @@ int hood_delegate(const char *user, char **ret_done, struct error *err)
 	r = cgroup_delegate(uid, gid, done, err);
 	if (r < 0)
 		return r;
-	*ret_done = strdup(done);
-	return *ret_done ? 0 : error_memory(err);
+	return text_set(ret_done, done, err);
 }

@@ -184,12 +184,9 @@ bool ended_exists(int run_fd)
 	return faccessat(run_fd, ended_name, F_OK, AT_SYMLINK_NOFOLLOW) == 0;
 }
 
-static int copy_text(const json_t *json, const char *key, char **ret)
+static int copy_text(const json_t *json, const char *key, char **ret, struct error *err)
 {
-	const char *text = json_string_value(json_object_get(json, key));
-
-	*ret = text ? strdup(text) : NULL;
-	return text && !*ret ? -ENOMEM : 0;
+	return text_set(ret, json_string_value(json_object_get(json, key)), err);
 }
 
 static int ended_from_json(struct ended *e, const json_t *json, struct error *err)
@@ -211,8 +208,9 @@ static int ended_from_json(struct ended *e, const json_t *json, struct error *er
 	e->disk.most.files = (uint64_t)json_integer_value(json_object_get(json, "disk_files"));
 	e->has_post = json_is_true(json_object_get(json, "post"));
 	e->deferred = json_is_true(json_object_get(json, "deferred"));
-	if (copy_text(json, "owner", &e->owner) < 0)
-		return error_memory(err);
+	r = copy_text(json, "owner", &e->owner, err);
+	if (r < 0)
+		return r;
 	return inputs_from_json(&e->stored, json_object_get(json, "stored"), err);
 }
 
@@ -242,13 +240,12 @@ int pending_load(int run_fd, struct pending *ret, struct error *err)
 	p.copied = json_is_true(json_object_get(json, "copied"));
 	p.holder.pid = pid > 0 && pid <= INT32_MAX ? (pid_t)pid : 0;
 	p.holder.start = (uint64_t)json_integer_value(json_object_get(json, "holder_start"));
-	if (copy_text(json, "stage", &p.stage) < 0 || copy_text(json, "code", &p.code) < 0 ||
-	    copy_text(json, "message", &p.message) < 0) {
+	if ((r = copy_text(json, "stage", &p.stage, err)) < 0 ||
+	    (r = copy_text(json, "code", &p.code, err)) < 0 ||
+	    (r = copy_text(json, "message", &p.message, err)) < 0)
 		pending_done(&p);
-		r = error_memory(err);
-	}
-	json_decref(json);
-	if (r == 1)
+	else
 		*ret = p;
-	return r;
+	json_decref(json);
+	return r < 0 ? r : 1;
 }

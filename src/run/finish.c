@@ -13,7 +13,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <string.h>
-#include <sys/utsname.h>
 
 enum { TEXT_CHUNK = 64 * 1024 };
 
@@ -35,31 +34,21 @@ int ledger_take_object(void *arg, int fd, uint64_t size, uint8_t ret_sha256[DIGE
 	return ledger_put_object(arg, fd, size, ret_sha256, err);
 }
 
-char *host_name(void)
-{
-	struct utsname host;
-
-	uname(&host);
-	return strdup(host.nodename);
-}
-
 static int open_content(void *arg, const struct output *o, struct error *err)
 {
 	return collect_open(*(int *)arg, o, err);
 }
 
 /* The analysis has succeeded, its outputs are good; its rows are not. */
-static int rows_refused(struct attempt *a, const struct error *why)
+static int rows_refused(struct attempt *a, struct error *err)
 {
-	_cleanup_free_ char *reason = NULL;
+	int r;
 
-	if (asprintf(&reason, "post-process: %s", why->message) < 0 ||
-	    attempt_event(a, "post-process", "failed: %s", why->message) < 0)
-		return -ENOMEM;
-	free(a->reason);
-	a->reason = TAKE_PTR(reason);
-	a->verdict = VERDICT_POST_PROCESS_FAILED;
-	a->status = verdict_exit_status(a->verdict, NULL);
+	attempt_event(a, "post-process", "failed: %s", err->message);
+	attempt_conclude(a, VERDICT_POST_PROCESS_FAILED, "post-process: %s", err->message);
+	r = attempt_check(a, err);
+	if (r < 0)
+		return r;
 	a->rows = -1;
 	return 0;
 }
@@ -75,8 +64,9 @@ int attempt_commit(struct ledger *l, struct attempt *a, int workspace_fd, struct
 	r = ledger_commit_rows(l, a, open_content, &workspace_fd, rows ? &row_source : NULL, &number, err);
 	/* Nothing was committed. Without its rows, in a transaction of its own, the attempt is. */
 	if (r < 0 && err->kind == ERROR_BAD_ROW) {
-		if (rows_refused(a, err) < 0)
-			return error_memory(err);
+		r = rows_refused(a, err);
+		if (r < 0)
+			return r;
 		*err = (struct error){.stage = err->stage};
 		r = ledger_commit(l, a, open_content, &workspace_fd, &number, err);
 	}

@@ -47,14 +47,12 @@ static int given_up_describe(struct workspace *w, struct ended *e, const struct 
 	r = attempt_load_logs(w, a, err);
 	if (r < 0)
 		return r;
-	a->verdict = VERDICT_CANCELLED;
-	a->status = 128 + SIGTERM;
 	a->exit_code = e->evidence.exit_code;
 	a->signal = e->evidence.signal;
-	free(a->reason);
-	if (asprintf(&a->reason, "given up while it was pending, its outputs thrown away: %.600s", why) < 0)
-		a->reason = NULL;
-	return a->reason && attempt_event(a, "cancelled", "%s", a->reason) == 0 ? 0 : error_memory(err);
+	attempt_conclude(a, VERDICT_CANCELLED,
+			 "given up while it was pending, its outputs thrown away: %.600s", why);
+	attempt_event(a, "cancelled", "%s", a->reason ? a->reason : "");
+	return 0;
 }
 
 int pending_give_up(struct recovery *rec, struct ledger *l, struct workspace *w,

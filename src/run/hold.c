@@ -45,19 +45,17 @@ struct holding {
 static int holding_describe(struct holding *c, struct error *err)
 {
 	struct attempt *a = c->attempt;
-	a->verdict = VERDICT_SUCCEEDED;
+
 	a->exit_code = 0;
 	a->started = a->ended = clock_utc();
 	a->host = host_name();
-	a->reason = strdup("committed by its own platform");
 	a->request = json_pack("{s:s}", "id", a->id);
 	a->plan = json_object();
 	a->result = json_incref(c->order->result);
-	if (!a->host || !a->reason || !a->request || !a->plan ||
-	    attempt_event(a, "commit", "from a held workspace") < 0 ||
-	    receipt_add(&a->receipt, "hood", false, "ran inside the platform's own process") < 0)
-		return error_memory(err);
-	return 0;
+	attempt_conclude(a, VERDICT_SUCCEEDED, "committed by its own platform");
+	attempt_event(a, "commit", "from a held workspace");
+	receipt_add(&a->receipt, "hood", false, "ran inside the platform's own process");
+	return a->host && a->request && a->plan ? 0 : error_memory(err);
 }
 
 /* What lies in the workspace, with the analysis's owner: it is the platform itself, so any owner counts. */
@@ -103,7 +101,7 @@ static int holding_commit(struct holding *c, int fd, struct error *err)
 		return r;
 	if (a->manifest.missing && a->manifest.missing[0])
 		a->verdict = VERDICT_OUTPUT_MISSING;
-	a->status = a->verdict == VERDICT_SUCCEEDED ? 0 : 122;
+	a->status = verdict_exit_status(a->verdict, NULL);
 	if (c->order->rows && a->verdict == VERDICT_SUCCEEDED && (r = holding_rows(c, fd, &rows, err)) < 0)
 		return r;
 	return attempt_commit(c->ledger, a, fd, rows, err);

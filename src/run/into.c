@@ -69,7 +69,7 @@ static bool is_left_out(const struct plan *p, const char *path)
 	return has_dot_name(path) && !is_named(p->outputs, path) && !is_named(p->optional_outputs, path);
 }
 
-int into_warn(const struct plan *p, struct attempt *a, struct error *err)
+void into_warn(const struct plan *p, struct attempt *a)
 {
 	const char *first = NULL;
 	char name[SHOWN_SIZE];
@@ -80,15 +80,12 @@ int into_warn(const struct plan *p, struct attempt *a, struct error *err)
 			first = first ? first : a->manifest.outputs[i].path;
 			n++;
 		}
-	if (n == 0)
-		return 0;
-	if (receipt_warn(
-		    &a->receipt,
-		    "%zu dot-file%s not copied into '%s' ('%s'%s): --output with the very name of one has it "
-		    "copied",
-		    n, n == 1 ? " is" : "s are", p->into, shown(name, first), n > 1 ? " and others" : "") < 0)
-		return error_memory(err);
-	return 0;
+	if (n > 0)
+		receipt_warn(
+			&a->receipt,
+			"%zu dot-file%s not copied into '%s' ('%s'%s): --output with the very name of one has it "
+			"copied",
+			n, n == 1 ? " is" : "s are", p->into, shown(name, first), n > 1 ? " and others" : "");
 }
 
 /* ---- where ---- */

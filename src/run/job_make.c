@@ -55,6 +55,7 @@ static int choose_input(char **field, const char *site, const char *name, const 
 static int fill_env(struct request *r, struct error *err)
 {
 	_cleanup_strv_ char **filled = NULL;
+	int e;
 
 	for (size_t i = 0; r->env && r->env[i]; i++) {
 		const char *value = strchr(r->env[i], '=') ? NULL : getenv(r->env[i]);
@@ -62,9 +63,10 @@ static int fill_env(struct request *r, struct error *err)
 
 		if (!strchr(r->env[i], '=') && !value)
 			continue;
-		if (asprintf(&entry, "%s%s%s", r->env[i], value ? "=" : "", value ? value : "") < 0 ||
-		    strv_append(&filled, entry) < 0)
-			return error_memory(err);
+		if ((e = text_print(&entry, err, "%s%s%s", r->env[i], value ? "=" : "", value ? value : "")) <
+			    0 ||
+		    (e = strv_append(&filled, entry, err)) < 0)
+			return e;
 	}
 	strv_free(r->env);
 	r->env = TAKE_PTR(filled);
@@ -111,6 +113,7 @@ static int list_inputs(const struct plan *plan, bool for_post, struct inputs *in
 		const struct input *before = inputs_find(inputs, stage->as);
 		_cleanup_close_ int fd = -1;
 		struct stat st;
+		int e;
 
 		if (before)
 			return error_set(err, ERROR_USAGE,
@@ -127,8 +130,9 @@ static int list_inputs(const struct plan *plan, bool for_post, struct inputs *in
 		input.inode = stage->inode;
 		input.size = (uint64_t)st.st_size;
 		input.mode = st.st_mode & 0111 ? 0700 : 0600;
-		if (inputs_add(inputs, &input) < 0)
-			return error_memory(err);
+		e = inputs_add(inputs, &input, err);
+		if (e < 0)
+			return e;
 	}
 	return 0;
 }
@@ -146,18 +150,15 @@ static int list_post_inputs(const struct hood *h, const struct request *r, struc
 	plan_init(&plan);
 	if (!r->post_process)
 		return 0;
-	e = command_split(r->post_process, &post.command, err);
-	if (e < 0)
+	if ((e = command_split(r->post_process, &post.command, err)) < 0 ||
+	    (e = text_set(&post.directory, r->directory, err)) < 0)
 		return e;
-	post.directory = strdup(r->directory);
-	if (!post.directory)
-		return error_memory(err);
 	if ((e = sketch_plan(h, &post, &plan, err)) < 0 || (e = plan_add_stages(&post, &plan, err)) < 0 ||
 	    (e = list_inputs(&plan, true, &files, err)) < 0)
 		return error_prefix(err, e, "post-process");
 	for (size_t i = 0; i < files.count; i++)
-		if (inputs_add(ret, &files.list[i]) < 0)
-			return error_prefix(err, error_memory(err), "post-process");
+		if ((e = inputs_add(ret, &files.list[i], err)) < 0)
+			return error_prefix(err, e, "post-process");
 	return 0;
 }
 
@@ -187,8 +188,8 @@ static int job_fill(struct hood *h, struct request *r, struct job *job, struct e
 	int e;
 
 	plan_init(&plan);
-	if (!r->directory && !(r->directory = strdup(h->directory)))
-		return error_memory(err);
+	if (!r->directory && (e = text_set(&r->directory, h->directory, err)) < 0)
+		return e;
 	e = request_check(r, err);
 	if (e < 0)
 		return e;
@@ -200,10 +201,8 @@ static int job_fill(struct hood *h, struct request *r, struct job *job, struct e
 	    (e = plan_add_stages(r, &plan, err)) < 0 ||
 	    (e = list_inputs(&plan, false, &job->inputs, err)) < 0 ||
 	    (e = list_post_inputs(h, r, &job->inputs, err)) < 0 || (e = resolve_needs(h, r, job, err)) < 0 ||
-	    (!r->id && (e = id_make(made, err)) < 0))
+	    (!r->id && ((e = id_make(made, err)) < 0 || (e = text_set(&r->id, made, err)) < 0)))
 		return e;
-	if (!r->id && !(r->id = strdup(made)))
-		return error_memory(err);
 	/* The files are in the job now. */
 	request_forget_inputs(r);
 	r->no_stage = true;
@@ -221,8 +220,9 @@ int hood_job(struct hood *h, const struct request *asked, struct job *ret, struc
 
 	request_init(&r);
 	job_init(&job);
-	if (request_inherit(&r, asked) < 0)
-		return error_memory(err);
+	e = request_inherit(&r, asked, err);
+	if (e < 0)
+		return e;
 	e = job_fill(h, &r, &job, err);
 	if (e < 0)
 		return e;

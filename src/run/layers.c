@@ -63,13 +63,11 @@ static struct mount *add(const struct showing *v, enum mount_kind kind, const ch
 	return plan_add_mount(v->layers->plan, kind, source, target);
 }
 
-static int add_overlay(const struct showing *v, const char *source, const char *target, const struct stat *st,
-		       struct error *err)
+/* 0, as the others. */
+static int add_overlay(const struct showing *v, const char *source, const char *target, const struct stat *st)
 {
 	struct mount *m = add(v, MOUNT_OVERLAY, source, target);
 
-	if (!m)
-		return error_memory(err);
 	m->reader = v->reader;
 	m->device = st->st_dev;
 	m->inode = st->st_ino;
@@ -129,8 +127,6 @@ static int add_copy(const struct showing *v, const char *source, const char *tar
 	if (r < 0)
 		return error_system(err, -r, "cannot read '%s'", source);
 	m = add(v, MOUNT_FILE, NULL, target);
-	if (!m)
-		return error_memory(err);
 	v->layers->copied += content.size;
 	m->device = st.st_dev;
 	m->inode = st.st_ino;
@@ -148,7 +144,8 @@ static int add_link(const struct showing *v, const char *source, const char *tar
 	if (n < 0)
 		return error_system(err, errno, "cannot read the link '%s'", source);
 	text[n] = 0;
-	return add(v, MOUNT_LINK, text, target) ? 0 : error_memory(err);
+	add(v, MOUNT_LINK, text, target);
+	return 0;
 }
 
 static int add_parts(const struct showing *v, const char *source, const char *target, const struct stat *st,
@@ -166,7 +163,7 @@ static int add_part(const struct showing *v, const char *source, const char *tar
 			       : error_system(err, errno, "cannot look at '%s'", source);
 	if (S_ISDIR(st.st_mode))
 		return first_below(v->layers, source) ? add_parts(v, source, target, &st, MOUNT_DIR, err)
-						      : add_overlay(v, source, target, &st, err);
+						      : add_overlay(v, source, target, &st);
 	if (S_ISLNK(st.st_mode))
 		return add_link(v, source, target, err);
 	/* Devices, sockets and FIFOs lead nowhere in an overlay either. */
@@ -198,8 +195,6 @@ static int add_parts(const struct showing *v, const char *source, const char *ta
 	struct dirent **entries = NULL;
 	int r, n;
 
-	if (!m)
-		return error_memory(err);
 	m->mode = st->st_mode & 0755;
 	n = scandir(source, &entries, NULL, alphasort);
 	if (n < 0 && errno == EACCES) { /* what we cannot list, the analysis cannot either */
@@ -221,17 +216,15 @@ static int add_whole(const struct showing *v, const char *source, const char *ta
 {
 	size_t at = 0, n = strlen(source);
 	const struct mount_point *p;
-	int r = add_overlay(v, source, target, st, err);
+	int r = add_overlay(v, source, target, st);
 
 	while (r == 0 && (p = mountinfo_below(&v->layers->mounts, source, &at))) {
 		_cleanup_free_ char *inside = path_join(target, p->path + n + (source[n - 1] != '/'));
 		struct stat below;
 
-		if (!inside)
-			return error_memory(err);
 		if (lstat(p->path, &below) < 0)
 			return error_system(err, errno, "cannot look at '%s'", p->path);
-		r = S_ISDIR(below.st_mode) ? add_overlay(v, p->path, inside, &below, err)
+		r = S_ISDIR(below.st_mode) ? add_overlay(v, p->path, inside, &below)
 					   : add_copy(v, p->path, inside, NULL, err);
 	}
 	return r;
@@ -250,7 +243,7 @@ static int add_file(const struct showing *v, const char *source, const char *tar
 	if (mountinfo_is_point(&v->layers->mounts, source))
 		return add_copy(v, source, target, NULL, err);
 	beside = v->layers->locked ? first_below(v->layers, *directory ? directory : "/") : NULL;
-	return beside ? add_copy(v, source, target, beside, err) : add_overlay(v, source, target, st, err);
+	return beside ? add_copy(v, source, target, beside, err) : add_overlay(v, source, target, st);
 }
 
 int layers_show(struct layers *l, const char *source, const char *target, const struct reader *reader,
@@ -271,7 +264,7 @@ int layers_show(struct layers *l, const char *source, const char *target, const 
 		return error_set(err, ERROR_REFUSED, "'%s' is neither a directory nor a regular file",
 				 source);
 	if (!first_below(l, source))
-		return add_overlay(&v, source, target, &st, err);
+		return add_overlay(&v, source, target, &st);
 	return l->locked ? add_parts(&v, source, target, &st, MOUNT_TMPFS, err)
 			 : add_whole(&v, source, target, &st, err);
 }

@@ -8,7 +8,7 @@
 #include <stdio.h>
 #include <string.h>
 
-int post_scene_plan(struct plan *plan, const char *scratch, struct error *err)
+void post_scene_plan(struct plan *plan, const char *scratch)
 {
 	static const struct {
 		const char *name, *target;
@@ -20,13 +20,9 @@ int post_scene_plan(struct plan *plan, const char *scratch, struct error *err)
 
 	for (size_t i = 0; i < ARRAY_SIZE(places); i++) {
 		_cleanup_free_ char *source = path_join(scratch, places[i].name);
-		struct mount *m = source ? plan_add_mount(plan, MOUNT_BIND, source, places[i].target) : NULL;
 
-		if (!m)
-			return error_memory(err);
-		m->writable = places[i].writable;
+		plan_add_mount(plan, MOUNT_BIND, source, places[i].target)->writable = places[i].writable;
 	}
-	return 0;
 }
 
 /* A directory with exactly this mode, open. May it be there already? */

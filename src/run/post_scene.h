@@ -11,7 +11,7 @@
 #define POST_DIRECTORY "/post-process"
 
 /* Its mounts, beside what every scene has. */
-int post_scene_plan(struct plan *plan, const char *scratch, struct error *err);
+void post_scene_plan(struct plan *plan, const char *scratch);
 /* Empties scratch and furnishes it. */
 int post_scene_make(const struct post_job *job, struct error *err);
 

@@ -81,8 +81,6 @@ int attempt_commit(struct ledger *l, struct attempt *a, int workspace_fd, struct
 int ledger_fetch_output(void *arg, const struct output *o, int fd, struct error *err);
 int ledger_fetch_input(void *arg, const struct input *i, int fd, struct error *err);
 int ledger_take_object(void *arg, int fd, uint64_t size, uint8_t ret_sha256[DIGEST_SIZE], struct error *err);
-/* This host's name, allocated; NULL if memory is out. */
-char *host_name(void);
 /* story_say.c: a caller's own rows, checked and set aside. */
 int rows_gather(const struct hood *h, int run_fd, const char *lines, size_t size, struct spool **ret,
 		struct error *err);
@@ -103,7 +101,7 @@ int attempt_load_logs(struct workspace *w, struct attempt *a, struct error *err)
 typedef int (*output_fetch_fn)(void *arg, const struct output *o, int fd, struct error *err);
 int outputs_copy_into(const struct attempt *a, const struct plan *p, int directory, output_fetch_fn fetch,
 		      void *arg, struct error *err);
-int into_warn(const struct plan *p, struct attempt *a, struct error *err);
+void into_warn(const struct plan *p, struct attempt *a);
 /* rights_into.c: the same with the rights of who asked for it. state: a directory for what is on its way. */
 int rights_copy_into(const struct hood *h, const struct rights *rights, struct ledger *l,
 		     const struct attempt *a, const struct plan *p, int state, struct error *err);

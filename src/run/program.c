@@ -78,10 +78,13 @@ static struct error *why_of(struct program *p)
 
 static int show(struct program *p, const char *path, struct error *err)
 {
+	int r;
+
 	for (size_t i = 0; p->prefixes && p->prefixes[i]; i++)
 		if (strcmp(p->prefixes[i], path) == 0)
 			return 0;
-	return strv_append(&p->prefixes, path) < 0 ? error_memory(err) : 1;
+	r = strv_append(&p->prefixes, path, err);
+	return r < 0 ? r : 1;
 }
 
 static int prefix_add(struct program *p, const char *prefix, struct error *err)
@@ -115,10 +118,9 @@ static int user_site_add(struct program *p, const char *path, struct error *err)
 			continue;
 		if (input_check(p->hood, real, "the directory of packages", why_of(p)) < 0)
 			continue;
-		if ((r = show(p, real, err)) < 0 || (r = show(p, path, err)) < 0)
+		if ((r = show(p, real, err)) < 0 || (r = show(p, path, err)) < 0 ||
+		    (!p->user_base && (r = text_set(&p->user_base, prefix, err)) < 0))
 			return r;
-		if (!p->user_base && !(p->user_base = strdup(prefix)))
-			return error_memory(err);
 	}
 	return 0;
 }
@@ -230,13 +232,11 @@ static int note_interpreter(struct program *p, const char *found, struct error *
 {
 	if (path_is_system(found) || p->note)
 		return 0;
-	if (asprintf(
-		    &p->note,
-		    "'%s' names an interpreter that is '%s' here: nothing is shown because a staged file says so, "
-		    "begin the command with the interpreter if that is the one",
-		    p->relative, found) < 0)
-		return error_memory(err);
-	return 0;
+	return text_print(
+		&p->note, err,
+		"'%s' names an interpreter that is '%s' here: nothing is shown because a staged file says so, "
+		"begin the command with the interpreter if that is the one",
+		p->relative, found);
 }
 
 /* A script's interpreter needs its prefix as well: "#!/srv/venv/bin/python", "#!/usr/bin/env python3". */

@@ -61,51 +61,40 @@ static int lost_describe(const struct workspace *w, struct attempt *a, struct er
 	const struct record *r = &w->record;
 	const json_t *extra = r->extra;
 	json_int_t log_max = json_integer_value(json_object_get(extra, "log_max"));
+	json_int_t number = json_integer_value(json_object_get(extra, "attempt"));
 
-	snprintf(a->id, sizeof a->id, "%s", r->id);
-	memcpy(a->token, r->token, sizeof a->token);
-	a->number = (int)json_integer_value(json_object_get(extra, "attempt"));
+	attempt_identify(a, r->id, r->token, number < 1 ? 1 : (int)number, json_object_get(extra, "request"));
 	a->created = json_integer_value(json_object_get(extra, "created"));
 	a->started = a->created;
 	a->ended = clock_utc();
-	a->verdict = VERDICT_LOST;
 	a->queued = json_is_true(json_object_get(extra, "queued"));
-	a->exit_code = -1;
-	a->status = 125;
-	a->request = json_incref(json_object_get(extra, "request"));
 	a->plan = json_incref(json_object_get(extra, "plan"));
 	a->workspace = strdup(r->path);
-	a->reason = strdup("its supervisor ended without a verdict");
 	a->host = host_name();
-	if (a->number < 1)
-		a->number = 1;
 	for (int i = 0; i < STREAM_COUNT; i++) {
 		_cleanup_close_ int fd = openat(w->run_fd, stream_name(i), O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
 
 		if (fd >= 0 && log_max > 0 && capture_recover(fd, (uint64_t)log_max, &a->logs[i], err) < 0)
 			a->logs[i] = (struct captured){0};
 	}
-	if (attempt_event(a, "lost", "recorded by recovery") < 0 || !a->workspace || !a->reason || !a->host)
-		return error_memory(err);
-	return 0;
+	attempt_conclude(a, VERDICT_LOST, "its supervisor ended without a verdict");
+	attempt_event(a, "lost", "recorded by recovery");
+	return a->workspace && a->host ? 0 : error_memory(err);
 }
 
 /* Rows that the dead supervisor had set aside. If they did not survive, the outputs did all the same. */
-static int rows_recover(const struct workspace *w, struct attempt *a, struct spool **ret, struct error *err)
+static void rows_recover(const struct workspace *w, struct attempt *a, struct spool **ret)
 {
 	struct error why = ERROR_INIT;
 
 	if (a->rows < 0 || (spool_load(w->run_fd, ret, &why) == 0 && spool_rows(*ret) == (uint64_t)a->rows))
-		return 0;
+		return;
 	spool_free(*ret);
 	*ret = NULL;
 	a->rows = -1;
-	a->verdict = VERDICT_POST_PROCESS_FAILED;
-	a->status = verdict_exit_status(a->verdict, NULL);
-	free(a->reason);
-	a->reason = strdup(
+	attempt_conclude(
+		a, VERDICT_POST_PROCESS_FAILED,
 		"the rows of its post-process were lost in a crash: `fumehood post-process` makes them again");
-	return a->reason ? 0 : error_memory(err);
 }
 
 void token_unpin(struct ledger *l, const struct workspace *w)
@@ -154,11 +143,9 @@ static int damaged_recover(struct recovery *rec, struct workspace *w, struct err
 	r = lost_describe(w, &a, err);
 	if (r < 0)
 		return r;
-	free(a.reason);
-	if (asprintf(&a.reason, "%.600s; it was set aside as '" FINISHED_DAMAGED "'", err->message) < 0)
-		a.reason = NULL;
-	if (!a.reason || attempt_event(&a, "lost", "%s", a.reason) < 0)
-		return error_memory(err);
+	attempt_conclude(&a, VERDICT_LOST, "%.600s; it was set aside as '" FINISHED_DAMAGED "'",
+			 err->message);
+	attempt_event(&a, "lost", "%s", a.reason ? a.reason : "");
 	r = recovery_ledger(rec, &w->record, &ledger, &owned, err);
 	if (r < 0)
 		return r;
@@ -203,8 +190,8 @@ static int attempt_find(struct recovery *rec, struct ledger *ledger, struct work
 		*err = (struct error){.stage = damage.stage};
 	}
 	if (r == 1) {
-		r = rows_recover(w, a, rows, err);
-		return r < 0 ? r : 1;
+		rows_recover(w, a, rows);
+		return 1;
 	}
 	if (r == 0 || damaged)
 		r = story_resume(rec->hood, ledger, w, remains, a, rows, err);

@@ -69,8 +69,9 @@ static int make_plan(struct repeat *p, const char *command, struct error *err)
 	int r;
 
 	workspace_scratch_name(p->hood->config.workspace_prefix, p->id, p->token, name, sizeof name);
-	if (asprintf(&scratch, "%s/%s", p->hood->config.workspace_root, name) < 0)
-		return error_memory(err);
+	r = text_print(&scratch, err, "%s/%s", p->hood->config.workspace_root, name);
+	if (r < 0)
+		return r;
 	order.scratch = scratch;
 	order.command = command ? command : asked;
 	order.directory = command || !asked || !from ? p->hood->directory : from;

@@ -71,23 +71,6 @@ static unsigned thread_count(const struct limits *l)
 	return n > 0 ? n : 1;
 }
 
-/* The last one of a name counts. 0, negative: out of memory. */
-static int env_set(struct plan *plan, const char *name, const char *value)
-{
-	_cleanup_free_ char *entry = NULL;
-	size_t n = strlen(name);
-
-	if (asprintf(&entry, "%s=%s", name, value) < 0)
-		return -1;
-	for (size_t i = 0; plan->env && plan->env[i]; i++)
-		if (strncmp(plan->env[i], name, n) == 0 && plan->env[i][n] == '=') {
-			free(plan->env[i]);
-			plan->env[i] = TAKE_PTR(entry);
-			return 0;
-		}
-	return strv_append(&plan->env, entry);
-}
-
 static char *search_inside(const struct plan *plan)
 {
 	_cleanup_buffer_ struct buffer b = {0};
@@ -133,8 +116,8 @@ static int resolve_env(const struct request *r, struct plan *plan, struct error 
 	snprintf(threads, sizeof threads, "%u", thread_count(&plan->limits));
 	snprintf(attempt, sizeof attempt, "%d", plan->attempt);
 	for (size_t i = 0; i < ARRAY_SIZE(given); i++)
-		if (given[i].value && env_set(plan, given[i].name, given[i].value) < 0)
-			return error_memory(err);
+		if (given[i].value)
+			plan_set_env(plan, given[i].name, given[i].value);
 	for (size_t i = 0; r->env && r->env[i]; i++) {
 		_cleanup_free_ char *name = strndup(r->env[i], strcspn(r->env[i], "="));
 		const char *value = strchr(r->env[i], '=');
@@ -142,8 +125,8 @@ static int resolve_env(const struct request *r, struct plan *plan, struct error 
 		if (!name)
 			return error_memory(err);
 		value = value ? value + 1 : getenv(name);
-		if (value && env_set(plan, name, value) < 0)
-			return error_memory(err);
+		if (value)
+			plan_set_env(plan, name, value);
 	}
 	return 0;
 }
@@ -171,13 +154,16 @@ const char *program_search(void)
 
 static int program_copy(const struct program *from, struct program *to, struct error *err)
 {
-	if ((from->path && !(to->path = strdup(from->path))) ||
-	    (from->relative && !(to->relative = strdup(from->relative))) ||
-	    (from->user_base && !(to->user_base = strdup(from->user_base))) ||
-	    (from->note && !(to->note = strdup(from->note))) || !(to->prefixes = strv_copy(from->prefixes)))
-		return error_memory(err);
+	int r;
+
 	to->why = from->why;
-	return 0;
+	if ((r = text_set(&to->path, from->path, err)) < 0 ||
+	    (r = text_set(&to->relative, from->relative, err)) < 0 ||
+	    (r = text_set(&to->user_base, from->user_base, err)) < 0 ||
+	    (r = text_set(&to->note, from->note, err)) < 0)
+		return r;
+	to->prefixes = strv_copy(from->prefixes);
+	return to->prefixes ? 0 : error_memory(err);
 }
 
 /* What is executed, as a path inside. What is not found is left to the exec: 127 is the analysis's own failure. granted: as
@@ -193,8 +179,8 @@ static int resolve_program(const struct hood *h, const struct request *r,
 		return e;
 	plan->prefixes = TAKE_PTR(p.prefixes);
 	plan->note = TAKE_PTR(p.note);
-	if (p.user_base && env_set(plan, "PYTHONUSERBASE", p.user_base) < 0)
-		return error_memory(err);
+	if (p.user_base)
+		plan_set_env(plan, "PYTHONUSERBASE", p.user_base);
 	plan->command = strv_copy(r->command);
 	if (p.path && !is_shown(plan, r, p.path) && (granted || access(p.path, F_OK) == 0)) {
 		char room[PATH_MAX], *slash;
@@ -240,10 +226,10 @@ static int resolve_identity(struct hood *h, const struct request *r, struct plan
 		return e;
 	workspace_scratch_name(h->config.workspace_prefix, plan->id, plan->token, scratch, sizeof scratch);
 	plan->scratch = path_join(h->config.workspace_root, scratch);
-	if (!plan->scratch || asprintf(&plan->workspace, "%s/%s%s", h->config.workspace_root,
-				       h->config.workspace_prefix, plan->id) < 0)
+	if (!plan->scratch)
 		return error_memory(err);
-	return 0;
+	return text_print(&plan->workspace, err, "%s/%s%s", h->config.workspace_root,
+			  h->config.workspace_prefix, plan->id);
 }
 
 int plan_resolve(struct hood *h, const struct request *asked, struct rights *rights, struct plan *plan,
@@ -255,14 +241,11 @@ int plan_resolve(struct hood *h, const struct request *asked, struct rights *rig
 	int e;
 
 	request_init(&r);
-	if (request_inherit(&r, asked) < 0)
-		return error_memory(err);
-	if ((e = request_check(&r, err)) < 0 || (rights && (e = rights_apply(h, rights, &r, err)) < 0))
-		return e;
-	if (request_inherit(&r, &h->config.defaults) < 0 ||
-	    (!r.directory && !(r.directory = strdup(h->directory))))
-		return error_memory(err);
-	if ((e = request_check(&r, err)) < 0 || (e = check_supported(&r, err)) < 0 ||
+	if ((e = request_inherit(&r, asked, err)) < 0 || (e = request_check(&r, err)) < 0 ||
+	    (rights && (e = rights_apply(h, rights, &r, err)) < 0) ||
+	    (e = request_inherit(&r, &h->config.defaults, err)) < 0 ||
+	    (!r.directory && (e = text_set(&r.directory, h->directory, err)) < 0) ||
+	    (e = request_check(&r, err)) < 0 || (e = check_supported(&r, err)) < 0 ||
 	    (e = resolve_identity(h, &r, plan, err)) < 0 || (e = resolve_limits(h, &r, plan, err)) < 0 ||
 	    (e = resolve_inputs(h, &r, rights, own_data, own_docs, own_ro, plan, err)) < 0 ||
 	    (e = resolve_program(h, &r, granted ? &rights->program : NULL, plan, err)) < 0 ||
@@ -291,13 +274,13 @@ int plan_resolve(struct hood *h, const struct request *asked, struct rights *rig
 /* Words without a shell. */
 int command_split(const char *text, char ***ret, struct error *err)
 {
-	int e = words_split(text, ret);
+	int e = words_split(text, ret, err);
 
 	if (e == -EINVAL || (e == 0 && !(*ret)[0]))
 		return error_set(err, ERROR_USAGE,
 				 "the command '%s' makes no sense: a quote is not closed, or it is empty",
 				 text);
-	return e < 0 ? error_memory(err) : 0;
+	return e;
 }
 
 void request_forget_inputs(struct request *r)
@@ -312,13 +295,12 @@ void request_forget_inputs(struct request *r)
 /* What the site's defaults show to every analysis it sees too; inputs are the analysis's own. */
 static int post_request(struct hood *h, const struct post_order *o, struct request *r, struct error *err)
 {
-	int e = command_split(o->command, &r->command, err);
+	int e;
 
-	if (e < 0)
+	if ((e = command_split(o->command, &r->command, err)) < 0 ||
+	    (e = text_set(&r->directory, o->directory, err)) < 0 ||
+	    (e = request_inherit(r, &h->config.defaults, err)) < 0)
 		return e;
-	r->directory = strdup(o->directory);
-	if (!r->directory || request_inherit(r, &h->config.defaults) < 0)
-		return error_memory(err);
 	request_forget_inputs(r);
 	r->no_stage = o->is_stored;
 	r->limits = h->config.post_process_limits;
@@ -336,15 +318,13 @@ int plan_resolve_post(struct hood *h, const struct post_order *o, struct plan *p
 	snprintf(plan->id, sizeof plan->id, "%s", o->id);
 	plan->kind = PLAN_POST_PROCESS;
 	plan->attempt = o->attempt;
-	plan->workspace = strdup(POST_DIRECTORY);
-	plan->scratch = strdup(o->scratch);
-	plan->submitter_directory = strdup(o->directory);
-	if (!plan->workspace || !plan->scratch || !plan->submitter_directory)
-		return error_memory(err);
 	plan->use_userns_first = geteuid() != 0;
 	plan->allow_unlimited = r.allow_unlimited;
 	plan->strength = r.strength;
-	if ((e = resolve_limits(h, &r, plan, err)) < 0 || (e = resolve_ro(h, &r, err)) < 0 ||
+	if ((e = text_set(&plan->workspace, POST_DIRECTORY, err)) < 0 ||
+	    (e = text_set(&plan->scratch, o->scratch, err)) < 0 ||
+	    (e = text_set(&plan->submitter_directory, o->directory, err)) < 0 ||
+	    (e = resolve_limits(h, &r, plan, err)) < 0 || (e = resolve_ro(h, &r, err)) < 0 ||
 	    (e = resolve_program(h, &r, o->rights ? &o->rights->post : NULL, plan, err)) < 0 ||
 	    (e = resolve_env(&r, plan, err)) < 0 || (e = plan_add_stages(&r, plan, err)) < 0)
 		return e;

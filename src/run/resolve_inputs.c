@@ -144,7 +144,7 @@ int resolve_inputs(struct hood *h, struct request *r, const struct rights *right
 		int e;
 
 		if (directories[i].is_granted)
-			e = (*directories[i].to = strdup(asked)) ? 0 : error_memory(err);
+			e = text_set(directories[i].to, asked, err);
 		else
 			e = resolve_directory(h, r->directory, asked, queued ? NULL : directories[i].fallback,
 					      option, directories[i].to, err);

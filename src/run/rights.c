@@ -149,9 +149,9 @@ int rights_find(struct hood *h, const struct job *job, const struct request *req
 				 "the request of '%s' in the queue is another analysis's: it names '%s'",
 				 job->id, SHOWN(SHOWN_SIZE, request->id ? request->id : ""));
 	ret->is_queued = true;
-	ret->owner = strdup(job->owner ? job->owner : "");
-	if (!ret->owner)
-		return error_memory(err);
+	r = text_set(&ret->owner, job->owner ? job->owner : "", err);
+	if (r < 0)
+		return r;
 	r = find_user(h, job, ret, err);
 	if (r < 0)
 		return r;
@@ -235,8 +235,7 @@ static int find_listed(const struct hood *h, struct granted_place *p, struct err
 		if (fd < 0)
 			continue;
 		p->listed = fd;
-		p->rest = strdup(rest);
-		return p->rest ? 0 : error_memory(err);
+		return text_set(&p->rest, rest, err);
 	}
 	return 0;
 }
@@ -281,23 +280,24 @@ static int check_flag(struct hood *h, const struct rights *rights, bool is_asked
 static int fill_env(struct hood *h, const struct rights *rights, struct request *r, struct error *err)
 {
 	_cleanup_strv_ char **filled = NULL;
+	int e;
 
 	for (size_t i = 0; r->env && r->env[i]; i++) {
 		_cleanup_free_ char *entry = NULL;
 		const char *value;
 
 		if (strchr(r->env[i], '=')) {
-			if (strv_append(&filled, r->env[i]) < 0)
-				return error_memory(err);
+			if ((e = strv_append(&filled, r->env[i], err)) < 0)
+				return e;
 			continue;
 		}
 		if (!is_listed(h, "env", r->env[i]))
 			return rights_refuse(rights, "--env", r->env[i], "env",
 					     "without a value it is a variable of the worker", err);
 		value = getenv(r->env[i]);
-		if (value &&
-		    (asprintf(&entry, "%s=%s", r->env[i], value) < 0 || strv_append(&filled, entry) < 0))
-			return error_memory(err);
+		if (value && ((e = text_print(&entry, err, "%s=%s", r->env[i], value)) < 0 ||
+			      (e = strv_append(&filled, entry, err)) < 0))
+			return e;
 	}
 	strv_free(r->env);
 	r->env = TAKE_PTR(filled);
@@ -332,28 +332,21 @@ static int ask_places(struct hood *h, struct rights *rights, const struct reques
 	return e;
 }
 
-static int take_path(char **field, const struct granted_place *p, struct error *err)
-{
-	free(*field);
-	*field = strdup(p->path);
-	return *field ? 0 : error_memory(err);
-}
-
 /* The request's own words become what was granted, in the order in which they were asked. */
 static int take_places(const struct rights *rights, struct request *r, struct error *err)
 {
 	const struct granted_place *p = rights->places;
 	int e = 0;
 
-	if ((r->data && (e = take_path(&r->data, p++, err)) < 0) ||
-	    (r->docs && (e = take_path(&r->docs, p++, err)) < 0))
+	if ((r->data && (e = text_set(&r->data, (p++)->path, err)) < 0) ||
+	    (r->docs && (e = text_set(&r->docs, (p++)->path, err)) < 0))
 		return e;
 	for (size_t i = 0; e == 0 && i < r->n_ro; i++, p++) {
-		if (!r->ro[i].to && !(r->ro[i].to = strdup(p->asked)))
-			return error_memory(err);
+		if (!r->ro[i].to && (e = text_set(&r->ro[i].to, p->asked, err)) < 0)
+			return e;
 		if (r->ro[i].to[0] != '/')
 			return error_set(err, ERROR_USAGE, "--ro: the place inside must be an absolute path");
-		e = take_path(&r->ro[i].from, p, err);
+		e = text_set(&r->ro[i].from, p->path, err);
 	}
 	return e;
 }
@@ -377,9 +370,7 @@ static int apply_bound(struct hood *h, struct rights *rights, struct request *r,
 	free(r->into);
 	r->into = TAKE_PTR(into);
 	/* Nothing else is looked for where he says that he was; the site's own words start where the worker is. */
-	free(r->directory);
-	r->directory = strdup(h->directory);
-	return r->directory ? 0 : error_memory(err);
+	return text_set(&r->directory, h->directory, err);
 }
 
 int rights_apply(struct hood *h, struct rights *rights, struct request *r, struct error *err)
@@ -395,8 +386,8 @@ int rights_apply(struct hood *h, struct rights *rights, struct request *r, struc
 			"a queued analysis cannot stage '%s' from the worker's host: what is staged must be in the "
 			"ledger, where `fumehood submit` puts it",
 			SHOWN(SHOWN_SIZE, r->inputs[0].from));
-	if (!r->directory && !(r->directory = strdup("/")))
-		return error_memory(err);
+	if (!r->directory && (e = text_set(&r->directory, "/", err)) < 0)
+		return e;
 	e = choose_post(h, rights, r, err);
 	if (e < 0)
 		return e;

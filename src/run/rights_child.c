@@ -259,7 +259,7 @@ static int take_prefix(struct hood *h, struct rights *rights, struct granted_pro
 	r = take_place(h, rights, more, &place, fd, err);
 	if (r < 0)
 		return r;
-	return strv_append(&p->found.prefixes, more->path) < 0 ? error_memory(err) : 0;
+	return strv_append(&p->found.prefixes, more->path, err);
 }
 
 static int take_answer(struct hood *h, struct child_task *t, const struct child_answer *a, int fd,
@@ -336,8 +336,7 @@ static int find_unowned(const struct hood *h, const char *command, struct grante
 
 	if (!strchr(command, '/'))
 		return program_find(h, command, "/", program_search(), &ret->found, err);
-	*field = strdup(command);
-	return *field ? 0 : error_memory(err);
+	return text_set(field, command, err);
 }
 
 static int check_into_listed(struct hood *h, struct rights *rights, const char *into, bool force,
@@ -387,11 +386,11 @@ int rights_resolve(struct hood *h, struct rights *rights, const struct request *
 			return rights_refuse(rights, rights->places[i].option, rights->places[i].asked,
 					     rights->places[i].key, NULL, err);
 	if (rights->post_is_own) {
-		r = words_split(request->post_process, &words);
+		r = words_split(request->post_process, &words, err);
 		if (r == -EINVAL || (r == 0 && !words[0]))
 			return error_set(err, ERROR_USAGE, "the post-process's command makes no sense");
 		if (r < 0)
-			return error_memory(err);
+			return r;
 		t.post_command = words[0];
 	}
 	if ((!rights->has_user && (r = find_unowned(h, request->command[0], &rights->program, err)) < 0) ||

@@ -14,13 +14,8 @@
 #include <stdio.h>
 #include <string.h>
 
-static int add_link(struct plan *p, const char *text, const char *target, struct error *err)
-{
-	return plan_add_mount(p, MOUNT_LINK, text, target) ? 0 : error_memory(err);
-}
-
 /* Who is who, the same on every host. */
-static int add_identity_files(struct plan *p, struct error *err)
+static void add_identity_files(struct plan *p)
 {
 	static const char *const files[][2] = {
 		{"/etc/group", "root:x:0:\nanalysis:x:1000:\nnogroup:x:65534:\n"},
@@ -30,22 +25,20 @@ static int add_identity_files(struct plan *p, struct error *err)
 		{"/etc/hostname", "hood\n"},
 		{"/etc/resolv.conf", ""},
 	};
-	_cleanup_free_ char *passwd = NULL;
-	int r;
+	_cleanup_buffer_ struct buffer passwd = {0};
 
-	if (asprintf(&passwd,
-		     "root:x:0:0:root:/root:/usr/sbin/nologin\n"
-		     "analysis:x:1000:1000:the analysis:%s:/bin/sh\n"
-		     "nobody:x:65534:65534:nobody:/nonexistent:/usr/sbin/nologin\n",
-		     p->workspace) < 0)
-		return error_memory(err);
-	r = scene_add_file(p, "/etc/passwd", passwd, strlen(passwd), err);
-	for (size_t i = 0; r == 0 && i < ARRAY_SIZE(files); i++)
-		r = scene_add_file(p, files[i][0], files[i][1], strlen(files[i][1]), err);
-	return r;
+	buffer_printf(&passwd,
+		      "root:x:0:0:root:/root:/usr/sbin/nologin\n"
+		      "analysis:x:1000:1000:the analysis:%s:/bin/sh\n"
+		      "nobody:x:65534:65534:nobody:/nonexistent:/usr/sbin/nologin\n",
+		      p->workspace);
+	p->failed |= passwd.failed;
+	scene_add_file(p, "/etc/passwd", passwd.data ? passwd.data : "", passwd.size);
+	for (size_t i = 0; i < ARRAY_SIZE(files); i++)
+		scene_add_file(p, files[i][0], files[i][1], strlen(files[i][1]));
 }
 
-static int add_devices(struct plan *p, struct error *err)
+static void add_devices(struct plan *p)
 {
 	static char *const every[] = {(char *)"/dev/null",   (char *)"/dev/zero",    (char *)"/dev/full",
 				      (char *)"/dev/random", (char *)"/dev/urandom", NULL};
@@ -53,73 +46,52 @@ static int add_devices(struct plan *p, struct error *err)
 					       {"/proc/self/fd/0", "/dev/stdin"},
 					       {"/proc/self/fd/1", "/dev/stdout"},
 					       {"/proc/self/fd/2", "/dev/stderr"}};
-	struct mount *m = plan_add_mount(p, MOUNT_DIR, NULL, "/dev");
+	struct mount *m;
 
 	p->devices = strv_copy(every);
-	if (!m || !p->devices)
-		return error_memory(err);
-	m->mode = 0755;
-	for (size_t i = 0; p->devices[i]; i++)
-		if (!plan_add_mount(p, MOUNT_DEVICE, p->devices[i], p->devices[i]))
-			return error_memory(err);
+	p->failed |= !p->devices;
+	plan_add_mount(p, MOUNT_DIR, NULL, "/dev")->mode = 0755;
+	for (size_t i = 0; every[i]; i++)
+		plan_add_mount(p, MOUNT_DEVICE, every[i], every[i]);
 	for (size_t i = 0; i < ARRAY_SIZE(links); i++)
-		if (!plan_add_mount(p, MOUNT_LINK, links[i][0], links[i][1]))
-			return error_memory(err);
+		plan_add_mount(p, MOUNT_LINK, links[i][0], links[i][1]);
 	/* As large as the memory limit: memory is what holds it, and multiprocessing wants room. */
 	m = plan_add_mount(p, MOUNT_TMPFS, NULL, "/dev/shm");
-	if (!m)
-		return error_memory(err);
 	m->mode = 01777;
 	m->size = p->limits.value[LIMIT_MEMORY];
 	m->writable = true;
-	return 0;
 }
 
 /* What numerical libraries count CPUs and memory nodes with. */
-static int add_sys(struct plan *p, struct error *err)
+static void add_sys(struct plan *p)
 {
 	static const char *const parts[] = {"/sys/devices/system/cpu", "/sys/devices/system/node"};
 
 	for (size_t i = 0; i < ARRAY_SIZE(parts); i++) {
 		struct mount *m = plan_add_mount(p, MOUNT_OVERLAY, parts[i], parts[i]);
 
-		if (!m)
-			return error_memory(err);
 		m->optional = true;
 		m->reader.kind = READER_ANYBODY;
 	}
-	return 0;
-}
-
-static bool plan_add_writable(struct plan *p, const char *source, const char *target)
-{
-	struct mount *m = plan_add_mount(p, MOUNT_BIND, source, target);
-
-	if (m)
-		m->writable = true;
-	return m;
 }
 
 /* Scratch and workspace exist only when the story has made them: their identity is noted there. */
-static int add_workspace(struct plan *p, struct error *err)
+static void add_workspace(struct plan *p)
 {
 	_cleanup_free_ char *tmp = NULL;
 	struct mount *m;
 
 	if (p->own_disk) {
 		m = plan_add_mount(p, MOUNT_DISK, NULL, p->workspace);
-		if (!m)
-			return error_memory(err);
 		m->size = p->limits.value[LIMIT_DISK];
 		m->inodes = p->limits.value[LIMIT_FILES];
 		m->mode = 0755;
 		m->writable = true;
-		return 0;
+		return;
 	}
 	tmp = path_join(p->scratch, SCRATCH_TMP);
-	return tmp && plan_add_writable(p, tmp, "/tmp") && plan_add_writable(p, p->workspace, p->workspace)
-		       ? 0
-		       : error_memory(err);
+	plan_add_mount(p, MOUNT_BIND, tmp, "/tmp")->writable = true;
+	plan_add_mount(p, MOUNT_BIND, p->workspace, p->workspace)->writable = true;
 }
 
 struct view {
@@ -222,32 +194,35 @@ static int add_inputs(const struct request *r, const struct rights *rights, stru
 }
 
 /* data/ and docs/ in the working directory: the same overlay a second time. */
-static int add_again(struct plan *p, const char *source, const char *name, struct error *err)
+static void add_again(struct plan *p, const char *source, const char *name)
 {
-	_cleanup_free_ char *target = NULL;
+	_cleanup_free_ char *target = source ? path_join(p->workspace, name) : NULL;
 
-	if (!source)
-		return 0;
-	target = path_join(p->workspace, name);
-	return target && plan_add_mount(p, MOUNT_SAME, source, target) ? 0 : error_memory(err);
+	if (source)
+		plan_add_mount(p, MOUNT_SAME, source, target);
 }
 
 int plan_add_scene(UNUSED struct hood *h, const struct request *r, const struct rights *rights,
 		   struct plan *p, struct error *err)
 {
 	_cleanup_layers_ struct layers layers;
-	bool is_post = p->kind == PLAN_POST_PROCESS;
 	int e;
 
-	if ((e = layers_init(&layers, p, err)) < 0 || (e = scene_add_system(&layers, err)) < 0 ||
-	    (e = add_identity_files(p, err)) < 0 || (e = add_devices(p, err)) < 0)
+	if ((e = layers_init(&layers, p, err)) < 0 || (e = scene_add_system(&layers, err)) < 0)
 		return e;
-	if (!plan_add_mount(p, MOUNT_PROC, NULL, "/proc"))
-		return error_memory(err);
-	if ((e = add_sys(p, err)) < 0 ||
-	    (e = is_post ? post_scene_plan(p, p->scratch, err) : add_workspace(p, err)) < 0 ||
-	    (e = add_inputs(r, rights, &layers, err)) < 0 || (e = add_again(p, p->data, "data", err)) < 0 ||
-	    (e = add_again(p, p->docs, "docs", err)) < 0)
+	add_identity_files(p);
+	add_devices(p);
+	plan_add_mount(p, MOUNT_PROC, NULL, "/proc");
+	add_sys(p);
+	if (p->kind == PLAN_POST_PROCESS)
+		post_scene_plan(p, p->scratch);
+	else
+		add_workspace(p);
+	e = add_inputs(r, rights, &layers, err);
+	if (e < 0)
 		return e;
-	return add_link(p, "/tmp", "/var/tmp", err);
+	add_again(p, p->data, "data");
+	add_again(p, p->docs, "docs");
+	plan_add_mount(p, MOUNT_LINK, "/tmp", "/var/tmp");
+	return plan_check(p, err);
 }

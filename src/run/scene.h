@@ -7,6 +7,6 @@
 /* scene_system.c: the host's own directories and files, as far as they are everybody's. */
 int scene_add_system(struct layers *l, struct error *err);
 /* A small file with this content. */
-int scene_add_file(struct plan *p, const char *target, const char *content, size_t size, struct error *err);
+void scene_add_file(struct plan *p, const char *target, const char *content, size_t size);
 
 #endif

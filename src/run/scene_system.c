@@ -15,16 +15,16 @@
 
 enum { COPY_MAX = 4 * 1024 * 1024 };
 
-int scene_add_file(struct plan *p, const char *target, const char *content, size_t size, struct error *err)
+void scene_add_file(struct plan *p, const char *target, const char *content, size_t size)
 {
-	struct mount *m = plan_add_mount(p, MOUNT_FILE, NULL, target);
+	char *copy = malloc(size + 1);
+	struct mount *m = plan_add_mount(p, MOUNT_FILE, NULL, copy ? target : NULL);
 
-	if (!m || !(m->content = malloc(size + 1)))
-		return error_memory(err);
-	memcpy(m->content, content, size);
+	if (copy)
+		memcpy(copy, content, size);
+	m->content = copy;
 	m->content_size = size;
 	m->mode = 0644;
-	return 0;
 }
 
 /* Not there, or not for us: an analysis does without it. Any other failure would change its results in silence. */
@@ -87,7 +87,8 @@ static int add_copy(struct plan *p, const char *path, struct error *err)
 		return 0;
 	if (r < 0)
 		return error_system(err, -r, "cannot read '%s'", path);
-	return scene_add_file(p, path, b.data ? b.data : "", b.size, err);
+	scene_add_file(p, path, b.data ? b.data : "", b.size);
+	return 0;
 }
 
 /* A directory of the host's own: real directories through an overlay, links as links, missing ones not at all. */
@@ -106,7 +107,8 @@ static int add_system(struct layers *l, const char *path, struct error *err)
 		if (n < 0)
 			return error_system(err, errno, "cannot read the link '%s'", path);
 		text[n] = 0;
-		return plan_add_mount(l->plan, MOUNT_LINK, text, path) ? 0 : error_memory(err);
+		plan_add_mount(l->plan, MOUNT_LINK, text, path);
+		return 0;
 	}
 	if (!S_ISDIR(st.st_mode))
 		return 0;
@@ -136,7 +138,7 @@ static int add_versioned(struct layers *l, struct error *err)
 	if (n < 0 && (is_absent(errno) || errno == EACCES))
 		return 0;
 	if (n < 0)
-		return errno == ENOMEM ? error_memory(err) : error_system(err, errno, "cannot list '/etc'");
+		return error_system(err, errno, "cannot list '/etc'");
 	for (int i = 0; i < n; i++) {
 		char path[PATH_MAX];
 

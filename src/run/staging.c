@@ -59,7 +59,8 @@ static int add(struct plan *plan, const char *source, const char *as, const stru
 		return error_set(err, ERROR_REFUSED,
 				 "more than %d files to stage: show the directory with --ro instead",
 				 STAGE_FILES_MAX);
-	return plan_add_stage(plan, source, as, st->st_dev, st->st_ino) < 0 ? error_memory(err) : 0;
+	plan_add_stage(plan, source, as, st->st_dev, st->st_ino);
+	return 0;
 }
 
 static int refuse_link(const char *path, struct error *err)
@@ -197,5 +198,5 @@ int plan_add_stages(const struct request *r, struct plan *plan, struct error *er
 		if ((i > 0 || path_is_below(plan->program, plan->workspace)) &&
 		    (e = add_argument(r, plan, r->command[i], err)) < 0)
 			return e;
-	return 0;
+	return plan_check(plan, err);
 }

@@ -92,15 +92,16 @@ static int stage_post(struct story *s, struct error *err)
 	s->evidence.cancel_signal = s->post.cancel_signal;
 	s->evidence.post_process_failed = s->post.reason != NULL;
 	for (size_t i = 0; s->post.warnings && s->post.warnings[i]; i++)
-		if (receipt_warn(&a->receipt, "post-process: %s", s->post.warnings[i]) < 0)
-			return error_memory(err);
+		receipt_warn(&a->receipt, "post-process: %s", s->post.warnings[i]);
 	a->post_log = s->post.log;
 	s->post.log = (struct captured){0};
 	if (s->post.rows)
 		a->rows = (int64_t)spool_rows(s->post.rows);
-	r = s->post.reason ? attempt_event(a, "post-process", "failed: %s", s->post.reason)
-			   : attempt_event(a, "post-process", "%lld rows", (long long)a->rows);
-	return r < 0 ? error_memory(err) : 0;
+	if (s->post.reason)
+		attempt_event(a, "post-process", "failed: %s", s->post.reason);
+	else
+		attempt_event(a, "post-process", "%lld rows", (long long)a->rows);
+	return 0;
 }
 
 /* ---- finished ---- */
@@ -121,6 +122,7 @@ static int stage_finish(struct story *s, struct error *err)
 	_cleanup_buffer_ struct buffer text = {0};
 	struct attempt *a = s->attempt;
 	struct error ignored = ERROR_INIT;
+	int r;
 
 	a->verdict = verdict_decide(&s->evidence);
 	a->status = verdict_exit_status(a->verdict, &s->evidence);
@@ -128,14 +130,17 @@ static int stage_finish(struct story *s, struct error *err)
 	a->signal = s->evidence.signal;
 	a->host = host_name();
 	story_reason(s, &text);
-	if (!a->host || buffer_check(&text, err) < 0 ||
-	    (a->verdict == VERDICT_SUCCEEDED && into_warn(s->plan, a, err) < 0))
+	if (!a->host || text.failed)
 		return error_memory(err);
+	if (a->verdict == VERDICT_SUCCEEDED)
+		into_warn(s->plan, a);
 	free(a->reason);
 	a->reason = text.size ? buffer_take(&text) : NULL;
-	if (attempt_event(a, "finished", "%s%s%s", verdict_name(a->verdict), a->reason ? ": " : "",
-			  a->reason ? a->reason : "") < 0)
-		return error_memory(err);
+	attempt_event(a, "finished", "%s%s%s", verdict_name(a->verdict), a->reason ? ": " : "",
+		      a->reason ? a->reason : "");
+	r = attempt_check(a, err);
+	if (r < 0)
+		return r;
 	s->concluded = true;
 	/* What lies on a disk that dies with us is not finished yet: story_leave() makes it so if the commit fails. Nor is a
 	 * full state directory a reason not to commit: how it ended is on disk. */
@@ -249,8 +254,11 @@ void story_leave(struct story *s, const struct error *why)
 			    .since = clock_utc()};
 	struct error failed = {.stage = why->stage};
 	struct attempt *a = s->attempt;
-	int r = box_is_away(&s->box) ? bring_home(s, &p, &failed) : 0;
+	int r;
 
+	/* Who takes it up again writes what is missing. */
+	attempt_forgive(a);
+	r = box_is_away(&s->box) ? bring_home(s, &p, &failed) : 0;
 	a->exit_code = s->evidence.exit_code;
 	a->signal = s->evidence.signal;
 	if (!s->concluded)

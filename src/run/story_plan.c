@@ -123,11 +123,9 @@ static int begin_attempt(struct story *s, struct error *err)
 	a->number = plan->attempt;
 	a->queued = s->hooks->job != NULL;
 	for (size_t i = 0; plan->prefixes && plan->prefixes[i]; i++)
-		if (receipt_add(&a->receipt, "interpreter", true, "'%s' is shown read-only",
-				plan->prefixes[i]) < 0)
-			return error_memory(err);
-	if (plan->note && receipt_warn(&a->receipt, "%s", plan->note) < 0)
-		return error_memory(err);
+		receipt_add(&a->receipt, "interpreter", true, "'%s' is shown read-only", plan->prefixes[i]);
+	if (plan->note)
+		receipt_warn(&a->receipt, "%s", plan->note);
 	a->request = request_to_json(s->request);
 	a->workspace = strdup(plan->workspace);
 	return a->request && a->workspace ? 0 : error_memory(err);

@@ -66,7 +66,6 @@ int hood_story_rows(struct story *s, const char *lines, size_t size, struct erro
 	if (r < 0)
 		return r;
 	a->rows = (int64_t)spool_rows(s->post.rows);
-	return attempt_event(a, "rows", "%lld, given by the caller", (long long)a->rows) < 0
-		       ? error_memory(err)
-		       : 0;
+	attempt_event(a, "rows", "%lld, given by the caller", (long long)a->rows);
+	return attempt_check(a, err);
 }

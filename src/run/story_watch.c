@@ -82,13 +82,13 @@ static void note_watched_limits(struct story *s)
 	char text[LIMIT_TEXT_SIZE], seen[LIMIT_TEXT_SIZE];
 
 	if (l->value[LIMIT_WALL] != LIMIT_NONE)
-		(void)receipt_add(receipt, "limit wall", true, "%s, kept by PID 1",
-				  limit_format(LIMIT_WALL, l->value[LIMIT_WALL], text));
+		receipt_add(receipt, "limit wall", true, "%s, kept by PID 1",
+			    limit_format(LIMIT_WALL, l->value[LIMIT_WALL], text));
 	if (l->value[LIMIT_CPU_TIME] != LIMIT_NONE)
-		(void)receipt_add(receipt, "limit cpu_time", box_counts_cpu_time(&s->box), "%s, sampled",
-				  limit_format(LIMIT_CPU_TIME, l->value[LIMIT_CPU_TIME], text));
+		receipt_add(receipt, "limit cpu_time", box_counts_cpu_time(&s->box), "%s, sampled",
+			    limit_format(LIMIT_CPU_TIME, l->value[LIMIT_CPU_TIME], text));
 	if (l->value[LIMIT_DISK] != LIMIT_NONE && !s->plan->own_disk)
-		(void)receipt_add(
+		receipt_add(
 			receipt, "limit disk", true,
 			"%s, watched: what is written between two looks (0.2 to 5 s apart) may exceed it, files without a name are not seen; "
 			"%s was seen",
@@ -102,20 +102,22 @@ static void note_logs(struct story *s)
 
 	for (int i = 0; i < STREAM_COUNT; i++)
 		if (errnums[i])
-			(void)receipt_warn(&s->attempt->receipt, "the log of %s is not whole: %s",
-					   stream_name(i), strerror(errnums[i]));
+			receipt_warn(&s->attempt->receipt, "the log of %s is not whole: %s", stream_name(i),
+				     strerror(errnums[i]));
 }
 
 /* What a failure of ours has ended is lost, and says so; of what had ended by itself nothing is missing. */
 static int note_unwatched(struct story *s, struct error *err)
 {
 	struct attempt *a = s->attempt;
+	int r;
 
 	if (s->evidence.unwatched) {
-		if (asprintf(&a->reason, "it could not be watched any longer, and was ended: %.600s",
-			     err->message) < 0)
-			a->reason = NULL;
-		if (!a->reason || attempt_set_error(a, err) < 0)
+		r = text_print(&a->reason, err, "it could not be watched any longer, and was ended: %.600s",
+			       err->message);
+		if (r < 0)
+			return r;
+		if (attempt_set_error(a, err) < 0)
 			return error_memory(err);
 	}
 	*err = (struct error){.stage = err->stage};
@@ -139,9 +141,10 @@ int story_watch(struct story *s, struct error *err)
 	a->ended = clock_utc();
 	if (r < 0)
 		r = note_unwatched(s, err);
-	/* It has run: nothing of it is given up for a line in its receipt. */
 	note_logs(s);
 	if (r == 0)
 		note_watched_limits(s);
+	/* It has run: nothing of it is given up for a line in its receipt. */
+	attempt_forgive(a);
 	return r;
 }

@@ -75,8 +75,9 @@ static int note_adopted(struct story *s, struct error *err)
 		struct input input = {.path = o->path, .source = o->path, .size = o->size, .mode = 0600};
 
 		memcpy(input.sha256, o->sha256, sizeof input.sha256);
-		if (inputs_add(&s->attempt->inputs, &input) < 0)
-			return error_memory(err);
+		r = inputs_add(&s->attempt->inputs, &input, err);
+		if (r < 0)
+			return r;
 	}
 	return 0;
 }

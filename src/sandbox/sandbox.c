@@ -179,14 +179,15 @@ static ssize_t read_raw(const struct sandbox *s, struct report *r, int timeout_m
 	return n;
 }
 
-static int layer_note(const struct report *r, struct receipt *receipt)
+static void layer_note(const struct report *r, struct receipt *receipt)
 {
 	const char *name = r->text, *detail = r->text + strlen(r->text) + 1;
 
 	if (strcmp(name, "idmap") == 0)
-		return receipt_warn(receipt, "'%s' is read as \"other\": its file system cannot be idmapped",
-				    detail);
-	return receipt_add(receipt, name, r->value == 1, "%s", detail);
+		receipt_warn(receipt, "'%s' is read as \"other\": its file system cannot be idmapped",
+			     detail);
+	else
+		receipt_add(receipt, name, r->value == 1, "%s", detail);
 }
 
 static int start_failed(const struct report *r, struct error *err)
@@ -233,8 +234,7 @@ static int start_converse(struct sandbox *s, const struct plan *plan, const stru
 				return n;
 			break;
 		case REPORT_LAYER:
-			if (layer_note(&r, receipt) < 0)
-				return error_memory(err);
+			layer_note(&r, receipt);
 			break;
 		case REPORT_FAILED:
 			return start_failed(&r, err);
@@ -328,10 +328,9 @@ static int raise_walls(struct sandbox *s, const struct plan *plan, const struct 
 	r = start_converse(s, plan, o, hooks, receipt, err);
 	if (r < 0)
 		return r;
-	if (receipt_add(receipt, "seccomp", true, "an allow-list; everything else is refused") < 0 ||
-	    receipt_add(receipt, "no privileges", true, "no capabilities, no_new_privs") < 0)
-		return error_memory(err);
-	return 0;
+	receipt_add(receipt, "seccomp", true, "an allow-list; everything else is refused");
+	receipt_add(receipt, "no privileges", true, "no capabilities, no_new_privs");
+	return receipt_check(receipt, err);
 }
 
 /* A socket pair: the end that stays is the sandbox's own. */
@@ -368,6 +367,7 @@ int sandbox_start(const struct plan *plan, const struct sandbox_options *o, cons
 	struct launch l = {0};
 	int r;
 
+	assert(!plan->failed);
 	if (!s)
 		return error_memory(err);
 	s->pidfd = s->report_fd = s->control_fd = -1;

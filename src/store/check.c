@@ -9,41 +9,42 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "member.h"
 #include "text.h"
 
 enum { PAGE_SIZE_ROWS = 256 };
 
-static int counts_row(void *arg, const struct value *row, struct error *err)
+static int counts_row(void *arg, const struct value *row, struct error *err UNUSED)
 {
 	static const char *const names[] = {"analyses", "attempts", "outputs", "blobs", "objects"};
 
 	for (size_t i = 0; i < ARRAY_SIZE(names); i++)
-		if (json_object_set_new(arg, names[i], json_integer(value_to_integer(&row[i], 0))) < 0)
-			return error_memory(err);
+		json_put(arg, names[i], json_integer(value_to_integer(&row[i], 0)));
 	return 0;
 }
 
-static int queue_status(struct ledger *l, json_t *status, struct error *err)
+static int queue_status(struct ledger *l, json_t **status, struct error *err)
 {
 	uint64_t counts[JOB_STATES];
-	json_auto_t *queue = json_object();
+	json_t *queue;
 
 	if (ledger_queue_counts(l, counts, err) < 0)
 		return -1;
+	queue = json_object();
 	for (int i = 0; i < JOB_STATES; i++)
-		if (json_object_set_new(queue, job_state_name((enum job_state)i),
-					json_integer((json_int_t)counts[i])) < 0)
-			return error_memory(err);
-	return json_object_set(status, "queue", queue) < 0 ? error_memory(err) : 0;
+		json_put(&queue, job_state_name((enum job_state)i), json_integer((json_int_t)counts[i]));
+	json_put(status, "queue", queue);
+	return 0;
 }
 
-static int roles_status(struct ledger *l, json_t *status, struct error *err)
+static int roles_status(struct ledger *l, json_t **status, struct error *err)
 {
 	bool has = false;
 
 	if (ledger_has_roles(l, &has, err) < 0)
 		return -1;
-	return json_object_set_new(status, "roles", json_boolean(has)) < 0 ? error_memory(err) : 0;
+	json_put(status, "roles", json_boolean(has));
+	return 0;
 }
 
 int ledger_status(struct ledger *l, json_t **ret, struct error *err)
@@ -55,14 +56,14 @@ int ledger_status(struct ledger *l, json_t **ret, struct error *err)
 			  l->objects_inside ? json_integer((json_int_t)l->objects_max) : json_null(),
 			  "blob_max", (json_int_t)l->blob_max);
 
-	if (!status)
-		return error_memory(err);
-	if (ledger_run(l, SQL_COUNTS, NULL, 0, counts_row, status, err) < 0 ||
-	    roles_status(l, status, err) < 0 || store_status(l, status, err) < 0 ||
-	    queue_status(l, status, err) < 0)
+	if (ledger_run(l, SQL_COUNTS, NULL, 0, counts_row, &status, err) < 0 ||
+	    roles_status(l, &status, err) < 0)
+		return -1;
+	json_put(&status, "store", store_status(l));
+	if (queue_status(l, &status, err) < 0)
 		return -1;
 	*ret = json_incref(status);
-	return 0;
+	return status ? 0 : error_memory(err);
 }
 
 struct check {

@@ -30,8 +30,8 @@ static int run_digests(struct ledger *l, enum sql which, const struct chunks_con
 		return error_memory(err);
 	for (size_t i = 0; i < n; i++)
 		memcpy(digests[i], list[i].sha256, DIGEST_SIZE);
-	if (copy_digests(&array, (const uint8_t(*)[DIGEST_SIZE])digests, n) < 0)
-		return error_memory(err);
+	if (copy_digests(&array, (const uint8_t(*)[DIGEST_SIZE])digests, n, err) < 0)
+		return -1;
 	param = value_bytes(array.data, array.size);
 	return ledger_run(l, which, &param, 1, fn, arg, err);
 }
@@ -196,7 +196,8 @@ static int take_chunk(void *arg, const struct value *row, struct error *err)
 	}
 	p->next++;
 	p->count++;
-	return buffer_append(&p->bytes, row[1].data, row[1].size) < 0 ? error_memory(err) : 0;
+	buffer_append(&p->bytes, row[1].data, row[1].size);
+	return buffer_check(&p->bytes, err);
 }
 
 /* All of a page before any of it is used: then it can be asked for again, and the server waits for nobody's pipe. */

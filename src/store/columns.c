@@ -147,10 +147,8 @@ static int read_paths(const struct value *v, char ***ret, struct error *err)
 	json_array_foreach (array, i, object) {
 		_cleanup_free_ char *path = json_get_path(object, err);
 
-		if (!path)
+		if (!path || strv_append(ret, path, err) < 0)
 			return -1;
-		if (strv_append(ret, path) < 0)
-			return error_memory(err);
 	}
 	return 0;
 }

@@ -133,7 +133,7 @@ struct columns {
 extern const struct columns columns_of[TABLE_COUNT];
 
 /* The record as values, which last as long as it does, and its texts do: JSON is newly allocated (NULL for a table that has
- * none). -ENOMEM. */
+ * none). */
 struct column_texts {
 	char *list[ROW_MAX];
 	size_t count;

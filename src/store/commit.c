@@ -13,6 +13,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "array.h"
 #include "limit.h"
 #include "text.h"
 
@@ -31,18 +32,12 @@ static int content_compare(const void *a, const void *b)
 
 int commit_list(struct commit *c, const struct output *outputs, size_t n, struct error *err)
 {
-	size_t distinct = 0;
-
 	c->contents = calloc(n + 1, sizeof *c->contents);
 	if (!c->contents)
 		return error_memory(err);
 	for (size_t i = 0; i < n; i++)
 		c->contents[i] = (struct content){&outputs[i], outputs[i].is_object};
-	qsort(c->contents, n, sizeof *c->contents, content_compare);
-	for (size_t i = 0; i < n; i++)
-		if (i == 0 || content_compare(&c->contents[i], &c->contents[distinct - 1]) != 0)
-			c->contents[distinct++] = c->contents[i];
-	c->n_contents = distinct;
+	c->n_contents = array_sort_distinct(c->contents, n, sizeof *c->contents, content_compare);
 	return 0;
 }
 
@@ -207,7 +202,7 @@ static int transaction(struct ledger *l, void *arg, struct error *err)
 	struct queue_row queued = {0};
 	int has;
 
-	if ((a->queued && queue_lock(l, a->id, &queued, err) < 0) ||
+	if (attempt_check(a, err) < 0 || (a->queued && queue_lock(l, a->id, &queued, err) < 0) ||
 	    ledger_do(l, SQL_ANALYSIS_LOCK, err, value_text(a->id),
 		      value_time(a->created ? a->created : clock_utc())) < 0)
 		return -1;

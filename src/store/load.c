@@ -72,50 +72,51 @@ static int take_rows(void *arg, const struct value *row, struct error *err UNUSE
 
 /* ---- what it has many of ---- */
 
-/* Each adds a record to the attempt: a copy, or what it leaves empty. first: the column before the record's own. -ENOMEM. */
-static int add_output(struct attempt *a, void *record, const struct value *first)
+/* Each adds a record to the attempt: a copy, or what it leaves empty. first: the column before the record's own. */
+static int add_output(struct attempt *a, void *record, const struct value *first, struct error *err)
 {
 	struct output *o = record;
 
 	o->is_object = value_to_integer(first, 0) != 0;
-	return manifest_add(&a->manifest, o);
+	return manifest_add(&a->manifest, o, err);
 }
 
-static int add_rejected(struct attempt *a, void *record, const struct value *first UNUSED)
+static int add_rejected(struct attempt *a, void *record, const struct value *first UNUSED, struct error *err)
 {
 	const struct rejected_output *r = record;
 
-	return manifest_reject(&a->manifest, r->path, r->reason);
+	return manifest_reject(&a->manifest, r->path, r->reason, err);
 }
 
-static int add_input(struct attempt *a, void *record, const struct value *first UNUSED)
+static int add_input(struct attempt *a, void *record, const struct value *first UNUSED, struct error *err)
 {
-	return inputs_add(&a->inputs, record);
+	return inputs_add(&a->inputs, record, err);
 }
 
-static int add_query(struct attempt *a, void *record, const struct value *first UNUSED)
+static int add_query(struct attempt *a, void *record, const struct value *first UNUSED, struct error *err)
 {
 	struct query *more = ARRAY_ADD(a->queries, a->n_queries);
 
 	if (!more)
-		return -ENOMEM;
+		return error_memory(err);
 	*more = *(struct query *)record;
 	*(struct query *)record = (struct query){0};
 	return 0;
 }
 
-static int add_event(struct attempt *a, void *record, const struct value *first UNUSED)
+static int add_event(struct attempt *a, void *record, const struct value *first UNUSED, struct error *err)
 {
 	struct event *more = ARRAY_ADD(a->events, a->n_events);
 
 	if (!more)
-		return -ENOMEM;
+		return error_memory(err);
 	*more = *(struct event *)record;
 	*(struct event *)record = (struct event){0};
 	return 0;
 }
 
-static int add_sample(struct attempt *a, void *record, const struct value *first UNUSED)
+static int add_sample(struct attempt *a, void *record, const struct value *first UNUSED,
+		      struct error *err UNUSED)
 {
 	struct timeline *t = a->timeline;
 
@@ -127,7 +128,7 @@ static int add_sample(struct attempt *a, void *record, const struct value *first
 struct part {
 	enum sql which;
 	enum sql_table table;
-	int (*add)(struct attempt *a, void *record, const struct value *first);
+	int (*add)(struct attempt *a, void *record, const struct value *first, struct error *err);
 	struct attempt *to;
 };
 
@@ -146,8 +147,8 @@ static int load_part(void *arg, const struct value *row, struct error *err)
 
 	memset(&record, 0, sizeof record);
 	r = columns_read(p->table, columns_of[p->table].count, row + 1, &record, err);
-	if (r == 0 && p->add(p->to, &record, &row[0]) < 0)
-		r = error_memory(err);
+	if (r == 0)
+		r = p->add(p->to, &record, &row[0], err);
 	columns_done(p->table, &record);
 	return r;
 }
@@ -156,7 +157,8 @@ static int add_name(void *arg, const struct attempt *a, struct error *err)
 {
 	struct buffer *names = arg;
 
-	return buffer_printf(names, "%s%s", names->size ? ", " : "", a->id) < 0 ? error_memory(err) : 0;
+	buffer_printf(names, "%s%s", names->size ? ", " : "", a->id);
+	return buffer_check(names, err);
 }
 
 static int take_queued(void *arg, const struct queued *q, struct error *err UNUSED)

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "file.h"
+#include "member.h"
 #include "text.h"
 
 static json_t *time_to_json(const struct value *v)
@@ -24,7 +25,7 @@ static json_t *integer_to_json(const struct value *v)
 	return v->kind == VALUE_INTEGER ? json_integer(v->integer) : json_null();
 }
 
-static int attempts_row(void *arg, const struct value *row, struct error *err)
+static int attempts_row(void *arg, const struct value *row, struct error *err UNUSED)
 {
 	json_t *object = json_pack(
 		"{s:o, s:s, s:o, s:o, s:o, s:o, s:o, s:o}", "attempt", integer_to_json(&row[0]), "verdict",
@@ -32,7 +33,8 @@ static int attempts_row(void *arg, const struct value *row, struct error *err)
 		"signal", integer_to_json(&row[3]), "status", integer_to_json(&row[4]), "created",
 		time_to_json(&row[5]), "started", time_to_json(&row[6]), "ended", time_to_json(&row[7]));
 
-	return json_array_append_new(arg, object) < 0 ? error_memory(err) : 0;
+	json_push(arg, object);
+	return 0;
 }
 
 int ledger_attempts(struct ledger *l, const char *id, json_t **ret, struct error *err)
@@ -40,12 +42,10 @@ int ledger_attempts(struct ledger *l, const char *id, json_t **ret, struct error
 	struct value key = value_text(id);
 	json_auto_t *array = json_array();
 
-	if (!array)
-		return error_memory(err);
-	if (ledger_run(l, SQL_ATTEMPTS, &key, 1, attempts_row, array, err) < 0)
+	if (ledger_run(l, SQL_ATTEMPTS, &key, 1, attempts_row, &array, err) < 0)
 		return -1;
 	*ret = json_incref(array);
-	return 0;
+	return array ? 0 : error_memory(err);
 }
 
 static int log_row(void *arg, const struct value *row, struct error *err)

@@ -200,8 +200,9 @@ static int chunk_write(struct commit *c, const struct row_table *t, struct chunk
 
 	if (chunk->count == 0)
 		return 0;
-	if (buffer_puts(&chunk->fields, "]") < 0)
-		return error_memory(err);
+	buffer_puts(&chunk->fields, "]");
+	if (buffer_check(&chunk->fields, err) < 0)
+		return -1;
 	row[5] = (struct value){VALUE_JSON, 0, chunk->fields.data, chunk->fields.size};
 	chunk->first += chunk->count;
 	chunk->count = 0;
@@ -222,8 +223,7 @@ static int note_table(struct commit *c, size_t table, struct chunk *chunk, struc
 		    chunk_write(c, t, chunk, err) < 0)
 			return -1;
 		buffer_puts(&chunk->fields, chunk->count ? "," : "[");
-		if (buffer_append(&chunk->fields, text.fields, text.size) < 0)
-			return error_memory(err);
+		buffer_append(&chunk->fields, text.fields, text.size);
 		chunk->count++;
 	}
 	return more < 0 ? more : chunk_write(c, t, chunk, err);

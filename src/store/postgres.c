@@ -29,11 +29,9 @@ static int session_set(struct postgres *p, const char *settings, struct error *e
 {
 	_cleanup_free_ char *peer = pq_peer_settings(&p->q), *text = NULL;
 
-	if (!peer || asprintf(&text, "%s%s", settings, peer) < 0) {
-		text = NULL;
+	if (!peer)
 		return error_memory(err);
-	}
-	return pq_exec(&p->q, text, err);
+	return text_print(&text, err, "%s%s", settings, peer) < 0 ? -1 : pq_exec(&p->q, text, err);
 }
 
 /* What we want set is set for the session, if it is ours; else for each transaction, so that others find theirs as it
@@ -93,7 +91,7 @@ static void postgres_rollback(struct backend *b)
 	if (!q->lost && p->copying && q->PQputCopyEnd(q->conn, "given up") < 0)
 		q->lost = true;
 	p->in_transaction = p->copying = false;
-	p->rows.size = 0;
+	buffer_free(&p->rows); /* it may have failed, and the next transaction begins anew */
 	pq_drain(q);
 	if (!q->lost && q->PQtransactionStatus(q->conn) != PQTRANS_IDLE)
 		(void)pq_exec(q, "ROLLBACK", NULL);
@@ -293,6 +291,8 @@ int copy_in_send(struct postgres *p, struct error *err)
 {
 	struct pq *q = &p->q;
 
+	if (buffer_check(&p->rows, err) < 0)
+		return -1;
 	/* All that was put before is flushed, so it takes this one; what it cannot send now it keeps. */
 	if (q->PQputCopyData(q->conn, p->rows.data, (int)p->rows.size) != 1)
 		return pq_lost(q, err);
@@ -327,7 +327,8 @@ static int postgres_rows_begin(struct backend *b, enum sql_table table, struct e
 		return error_memory(err);
 	if (copy_in_begin(p, text, pq_error, err) < 0)
 		return -1;
-	return copy_head(&p->rows) < 0 ? error_memory(err) : 0;
+	copy_head(&p->rows);
+	return 0;
 }
 
 static int postgres_rows_add(struct backend *b, const struct value *row, struct error *err)
@@ -336,8 +337,7 @@ static int postgres_rows_add(struct backend *b, const struct value *row, struct 
 
 	if (p->part == PART_SUBMITTER)
 		return postgres_put_add(p, row, err);
-	if (copy_row(&p->rows, sql_tables[p->table].types, row) < 0)
-		return error_memory(err);
+	copy_row(&p->rows, sql_tables[p->table].types, row);
 	return p->rows.size < COPY_CHUNK ? 0 : copy_in_send(p, err);
 }
 
@@ -347,7 +347,8 @@ static int postgres_rows_end(struct backend *b, struct error *err)
 
 	if (p->part == PART_SUBMITTER)
 		return postgres_put_end(p, err);
-	return copy_end(&p->rows) < 0 ? error_memory(err) : copy_in_end(p, pq_error, err);
+	copy_end(&p->rows);
+	return copy_in_end(p, pq_error, err);
 }
 
 struct states {
@@ -388,8 +389,8 @@ static int postgres_blob_states(struct backend *b, const uint8_t (*sha256)[DIGES
 		struct value param;
 
 		array.size = 0;
-		if (copy_digests(&array, some.sha256, some.n) < 0)
-			return error_memory(err);
+		if (copy_digests(&array, some.sha256, some.n, err) < 0)
+			return -1;
 		param = value_bytes(array.data, array.size);
 		if (postgres_run(b, SQL_BLOB_STATE, &param, 1, take_state, &some, err) < 0)
 			return -1;

@@ -71,56 +71,63 @@ static int put_escaped(struct buffer *b, const char *text, size_t size)
 	return buffer_append(b, "", 0);
 }
 
-static int put_array(struct buffer *b, const struct cell *array);
+static void put_array(struct buffer *b, const struct cell *array);
 
-static int put_element(struct buffer *b, const struct cell *c)
+static void put_element(struct buffer *b, const struct cell *c)
 {
-	if (c->kind == CELL_ARRAY)
-		return put_array(b, c);
-	if (c->kind == CELL_NULL)
-		return buffer_puts(b, "NULL");
+	if (c->kind == CELL_ARRAY) {
+		put_array(b, c);
+		return;
+	}
+	if (c->kind == CELL_NULL) {
+		buffer_puts(b, "NULL");
+		return;
+	}
 	buffer_puts(b, "\"");
 	for (size_t i = 0; i < c->size; i++) {
 		if (c->text[i] == '"' || c->text[i] == '\\')
 			buffer_puts(b, "\\");
 		buffer_append(b, c->text + i, 1);
 	}
-	return buffer_puts(b, "\"");
+	buffer_puts(b, "\"");
 }
 
 /* {1,NULL,"a"}: how PostgreSQL writes an array. */
-static int put_array(struct buffer *b, const struct cell *array)
+static void put_array(struct buffer *b, const struct cell *array)
 {
 	_cleanup_buffer_ struct buffer scratch = {0};
 	const char *at = NULL, *before = "{";
 	struct cell element;
 	int more;
 
-	for (; (more = cell_next(array, &at, &element, &scratch)) == 1; before = ",")
-		if (buffer_puts(b, before) < 0 || put_element(b, &element) < 0)
-			return -ENOMEM;
+	for (; (more = cell_next(array, &at, &element, &scratch)) == 1; before = ",") {
+		buffer_puts(b, before);
+		put_element(b, &element);
+	}
+	buffer_puts(b, *before == '{' ? "{}" : "}");
 	if (more < 0)
-		return more;
-	return buffer_puts(b, *before == '{' ? "{}" : "}");
+		buffer_fail(b);
 }
 
-static int put_text_cell(struct buffer *b, const struct post_column *c, const struct cell *cell)
+static void put_text_cell(struct buffer *b, const struct post_column *c, const struct cell *cell)
 {
 	_cleanup_buffer_ struct buffer array = {0};
 
-	if (cell->kind == CELL_NULL)
-		return buffer_puts(b, "\\N");
-	if (c->type == 'a' && cell->kind == CELL_ARRAY) {
-		if (put_array(&array, cell) < 0)
-			return -ENOMEM;
-		return put_escaped(b, array.data, array.size);
+	if (cell->kind == CELL_NULL) {
+		buffer_puts(b, "\\N");
+	} else if (c->type == 'a' && cell->kind == CELL_ARRAY) {
+		put_array(&array, cell);
+		put_escaped(b, array.data, array.size);
+		if (array.failed)
+			buffer_fail(b);
+	} else if (c->type == 'j' && !cell->filled) {
+		put_escaped(b, cell->json, cell->json_size);
+	} else {
+		put_escaped(b, cell->text, cell->size);
 	}
-	if (c->type == 'j' && !cell->filled)
-		return put_escaped(b, cell->json, cell->json_size);
-	return put_escaped(b, cell->text, cell->size);
 }
 
-static int put_text_row(struct postgres *p, const struct cell *cells, uint64_t line)
+static void put_text_row(struct postgres *p, const struct cell *cells, uint64_t line)
 {
 	struct buffer *b = &p->rows;
 
@@ -129,10 +136,9 @@ static int put_text_row(struct postgres *p, const struct cell *cells, uint64_t l
 	for (size_t i = 0; i < p->post_table->n_columns; i++) {
 		if (i)
 			buffer_puts(b, "\t");
-		if (put_text_cell(b, &p->post_columns[i], &cells[i]) < 0)
-			return -ENOMEM;
+		put_text_cell(b, &p->post_columns[i], &cells[i]);
 	}
-	return buffer_puts(b, "\n");
+	buffer_puts(b, "\n");
 }
 
 static int bad_number(const struct postgres *p, size_t i, const struct cell *c, struct error *err)
@@ -178,7 +184,8 @@ static int put_integer(struct postgres *p, size_t i, const struct cell *c, struc
 
 	if (parse_integer(c, widths[k].least, widths[k].most, &n) < 0)
 		return bad_number(p, i, c, err);
-	return copy_integer(&p->rows, 2 << k, n) < 0 ? error_memory(err) : 0;
+	copy_integer(&p->rows, 2 << k, n);
+	return 0;
 }
 
 static int put_real(struct postgres *p, size_t i, const struct cell *c, struct error *err)
@@ -198,18 +205,18 @@ static int put_real(struct postgres *p, size_t i, const struct cell *c, struct e
 		u.f = (float)d;
 	else
 		u.d = d;
-	return copy_integer(&p->rows, is_single ? 4 : 8, (int64_t)(is_single ? u.u32 : u.u64)) < 0
-		       ? error_memory(err)
-		       : 0;
+	copy_integer(&p->rows, is_single ? 4 : 8, (int64_t)(is_single ? u.u32 : u.u64));
+	return 0;
 }
 
 static int put_binary_cell(struct postgres *p, size_t i, const struct cell *c, struct error *err)
 {
 	struct buffer *b = &p->rows;
-	int r;
 
-	if (c->kind == CELL_NULL)
-		return copy_null(b) < 0 ? error_memory(err) : 0;
+	if (c->kind == CELL_NULL) {
+		copy_null(b);
+		return 0;
+	}
 	switch (p->post_columns[i].binary) {
 	case 'h':
 	case 'i':
@@ -219,18 +226,18 @@ static int put_binary_cell(struct postgres *p, size_t i, const struct cell *c, s
 	case 'd':
 		return put_real(p, i, c, err);
 	case 'o':
-		r = copy_bytes(b, "", c->text[0] == 't' ? "\1" : "\0", 1);
+		copy_bytes(b, "", c->text[0] == 't' ? "\1" : "\0", 1);
 		break;
 	case 'j':
-		r = copy_bytes(b, "\1", c->json, c->json_size);
+		copy_bytes(b, "\1", c->json, c->json_size);
 		break;
 	case 'J':
-		r = copy_bytes(b, "", c->json, c->json_size);
+		copy_bytes(b, "", c->json, c->json_size);
 		break;
 	default:
-		r = copy_bytes(b, "", c->text, c->size);
+		copy_bytes(b, "", c->text, c->size);
 	}
-	return r < 0 ? error_memory(err) : 0;
+	return 0;
 }
 
 static int put_binary_row(struct postgres *p, const struct cell *cells, uint64_t line, struct error *err)
@@ -243,7 +250,7 @@ static int put_binary_row(struct postgres *p, const struct cell *cells, uint64_t
 	for (size_t i = 0; i < n; i++)
 		if (put_binary_cell(p, i, &cells[i], err) < 0)
 			return -1;
-	return p->rows.failed ? error_memory(err) : 0;
+	return 0;
 }
 
 /* ---- the way in ---- */
@@ -282,7 +289,9 @@ int postgres_post_begin(struct backend *b, const struct row_table *t, bool stage
 		return error_memory(err);
 	if ((p->post_staged && post_exec(p, stage, err) < 0) || copy_in_begin(p, copy, post_fail, err) < 0)
 		return -1;
-	return p->post_binary && copy_head(&p->rows) < 0 ? error_memory(err) : 0;
+	if (p->post_binary)
+		copy_head(&p->rows);
+	return 0;
 }
 
 int postgres_post_add(struct backend *b, const struct cell *cells, uint64_t line, struct error *err)
@@ -295,8 +304,8 @@ int postgres_post_add(struct backend *b, const struct cell *cells, uint64_t line
 			return -1;
 	if (p->post_binary && put_binary_row(p, cells, line, err) < 0)
 		return -1;
-	if (!p->post_binary && put_text_row(p, cells, line) < 0)
-		return error_memory(err);
+	if (!p->post_binary)
+		put_text_row(p, cells, line);
 	return p->rows.size < COPY_CHUNK ? 0 : copy_in_send(p, err);
 }
 
@@ -362,8 +371,8 @@ int postgres_post_end(struct backend *b, struct error *err)
 {
 	struct postgres *p = postgres_of(b);
 
-	if (p->post_binary && copy_end(&p->rows) < 0)
-		return error_memory(err);
+	if (p->post_binary)
+		copy_end(&p->rows);
 	if (copy_in_end(p, post_fail, err) < 0 || (p->post_staged && move_all(p, err) < 0))
 		return -1;
 	return post_exec(p, sql_postgres_own_path, err);

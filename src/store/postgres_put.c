@@ -75,8 +75,10 @@ int postgres_put_add(struct postgres *p, const struct value *row, struct error *
 	if (p->table == TABLE_BLOB)
 		return put(p, &row[2], err);
 	text = row_json(p->table, row);
-	if (!text || buffer_printf(&p->rows, "%s%s", p->rows.size ? "," : "[", text) < 0)
-		return error_memory(err);
+	if (text)
+		buffer_printf(&p->rows, "%s%s", p->rows.size ? "," : "[", text);
+	else
+		buffer_fail(&p->rows);
 	return p->rows.size < COPY_CHUNK ? 0 : postgres_put_end(p, err);
 }
 
@@ -86,9 +88,10 @@ int postgres_put_end(struct postgres *p, struct error *err)
 	int r;
 
 	if (p->rows.size == 0)
-		return 0;
-	if (buffer_puts(&p->rows, "]") < 0)
-		return error_memory(err);
+		return buffer_check(&p->rows, err);
+	buffer_puts(&p->rows, "]");
+	if (buffer_check(&p->rows, err) < 0)
+		return -1;
 	rows = value_text(p->rows.data);
 	r = put(p, &rows, err);
 	p->rows.size = 0;

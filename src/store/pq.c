@@ -6,11 +6,11 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/random.h>
 
 #include "buffer.h"
 #include "clock.h"
 #include "macros.h"
+#include "process.h"
 #include "text.h"
 #include "url.h"
 
@@ -104,6 +104,7 @@ static int check_url(struct pq *q, const char *url, char **ret, struct error *er
 	const char *given = getenv("PGOPTIONS");
 	char *message = NULL;
 	PQconninfoOption *options = q->PQconninfoParse(url, &message);
+	int r;
 
 	if (message)
 		q->PQfreemem(message);
@@ -112,9 +113,9 @@ static int check_url(struct pq *q, const char *url, char **ret, struct error *er
 	for (const PQconninfoOption *o = options; o->keyword; o++)
 		if (strcmp(o->keyword, "options") == 0 && o->val)
 			given = o->val;
-	*ret = strdup(given ? given : "");
+	r = text_set(ret, given ? given : "", err);
 	q->PQconninfoFree(options);
-	return *ret ? 0 : error_memory(err);
+	return r;
 }
 
 static void ignore_notice(void *arg UNUSED, const char *message UNUSED)
@@ -155,14 +156,12 @@ static void mark_done(struct mark *m)
 static int mark_make(struct mark *m, const char *options, struct error *err)
 {
 	uint8_t bytes[sizeof m->word / 2];
+	int r = random_bytes(bytes, sizeof bytes);
 
-	if (getrandom(bytes, sizeof bytes, 0) != sizeof bytes)
-		return error_system(err, errno, "cannot get random bytes");
+	if (r < 0)
+		return error_system(err, -r, "cannot get random bytes");
 	hex_encode(bytes, sizeof bytes, m->word);
-	if (asprintf(&m->options, "%s -c fumehood.session=%s", options, m->word) >= 0)
-		return 0;
-	m->options = NULL;
-	return error_memory(err);
+	return text_print(&m->options, err, "%s -c fumehood.session=%s", options, m->word);
 }
 
 static int mark_take(void *arg, struct pq *q, const PGresult *result, struct error *err UNUSED)

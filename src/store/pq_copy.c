@@ -20,113 +20,128 @@ enum {
 /* PostgreSQL counts microseconds since 2000. */
 static const int64_t epoch_us = 946684800000000;
 
-static int put16(struct buffer *b, int16_t n)
+static void put16(struct buffer *b, int16_t n)
 {
 	uint16_t be = htobe16((uint16_t)n);
 
-	return buffer_append(b, &be, sizeof be);
+	buffer_append(b, &be, sizeof be);
 }
 
-static int put32(struct buffer *b, int32_t n)
+static void put32(struct buffer *b, int32_t n)
 {
 	uint32_t be = htobe32((uint32_t)n);
 
-	return buffer_append(b, &be, sizeof be);
+	buffer_append(b, &be, sizeof be);
 }
 
-static int put64(struct buffer *b, int64_t n)
+static void put64(struct buffer *b, int64_t n)
 {
 	uint64_t be = htobe64((uint64_t)n);
 
-	return buffer_append(b, &be, sizeof be);
+	buffer_append(b, &be, sizeof be);
 }
 
-int copy_bytes(struct buffer *b, const char *before, const void *data, size_t size)
+void copy_bytes(struct buffer *b, const char *before, const void *data, size_t size)
 {
 	size_t n = strlen(before);
 
-	if (size > INT32_MAX - n)
-		return -EFBIG;
+	if (size > INT32_MAX - n) {
+		buffer_fail(b);
+		return;
+	}
 	put32(b, (int32_t)(n + size));
 	buffer_append(b, before, n);
-	return buffer_append(b, data, size);
+	buffer_append(b, data, size);
 }
 
 /* A text column takes UTF-8 only; what is not is shown as it would be on a terminal. */
-static int put_text(struct buffer *b, const struct value *v)
+static void put_text(struct buffer *b, const struct value *v)
 {
-	_cleanup_free_ char *escaped = NULL;
+	bool is_valid = utf8_valid(v->data, v->size);
+	_cleanup_free_ char *escaped = is_valid ? NULL : text_escape(v->data, v->size);
 
-	if (utf8_valid(v->data, v->size))
-		return copy_bytes(b, "", v->data, v->size);
-	escaped = text_escape(v->data, v->size);
-	return escaped ? copy_bytes(b, "", escaped, strlen(escaped)) : -ENOMEM;
+	if (is_valid)
+		copy_bytes(b, "", v->data, v->size);
+	else if (escaped)
+		copy_bytes(b, "", escaped, strlen(escaped));
+	else
+		buffer_fail(b);
 }
 
-static int put_value(struct buffer *b, char type, const struct value *v)
+static void put_value(struct buffer *b, char type, const struct value *v)
 {
 	uint8_t byte = v->integer != 0;
 
 	if (v->kind == VALUE_NULL)
-		return put32(b, -1);
+		type = 0;
 	switch (type) {
+	case 0:
+		copy_null(b);
+		break;
 	case 'i':
-		return copy_integer(b, 4, v->integer);
+		copy_integer(b, 4, v->integer);
+		break;
 	case 'I':
-		return copy_integer(b, 8, v->integer);
+		copy_integer(b, 8, v->integer);
+		break;
 	case 'z':
-		return copy_integer(b, 8, v->integer / 1000 - epoch_us);
+		copy_integer(b, 8, v->integer / 1000 - epoch_us);
+		break;
 	case 'o':
-		return copy_bytes(b, "", &byte, 1);
+		copy_bytes(b, "", &byte, 1);
+		break;
 	case 'j': /* its version comes first */
-		return copy_bytes(b, "\1", v->data, v->size);
+		copy_bytes(b, "\1", v->data, v->size);
+		break;
 	case 't':
-		return put_text(b, v);
+		put_text(b, v);
+		break;
+	default:
+		copy_bytes(b, "", v->data, v->size);
 	}
-	return copy_bytes(b, "", v->data, v->size);
 }
 
-int copy_count(struct buffer *b, int16_t columns)
+void copy_count(struct buffer *b, int16_t columns)
 {
-	return put16(b, columns);
+	put16(b, columns);
 }
 
-int copy_null(struct buffer *b)
+void copy_null(struct buffer *b)
 {
-	return put32(b, -1);
+	put32(b, -1);
 }
 
-int copy_integer(struct buffer *b, int size, int64_t n)
+void copy_integer(struct buffer *b, int size, int64_t n)
 {
 	put32(b, size);
-	return size == 2 ? put16(b, (int16_t)n) : size == 4 ? put32(b, (int32_t)n) : put64(b, n);
+	if (size == 2)
+		put16(b, (int16_t)n);
+	else if (size == 4)
+		put32(b, (int32_t)n);
+	else
+		put64(b, n);
 }
 
-int copy_head(struct buffer *b)
+void copy_head(struct buffer *b)
 {
 	static const char head[] = "PGCOPY\n\377\r\n\0\0\0\0\0\0\0\0";
 
-	return buffer_append(b, head, sizeof head);
+	buffer_append(b, head, sizeof head);
 }
 
-int copy_row(struct buffer *b, const char *types, const struct value *row)
+void copy_row(struct buffer *b, const char *types, const struct value *row)
 {
 	put16(b, (int16_t)strlen(types));
-	for (size_t i = 0; types[i]; i++) {
-		int r = put_value(b, types[i], &row[i]);
-
-		if (r < 0)
-			return r;
-	}
-	return 0;
+	for (size_t i = 0; types[i]; i++)
+		put_value(b, types[i], &row[i]);
 }
 
-int copy_end(struct buffer *b)
+void copy_end(struct buffer *b)
 {
-	return put16(b, -1);
+	put16(b, -1);
 }
 
-int copy_digests(struct buffer *b, const uint8_t (*sha256)[DIGEST_SIZE], size_t n)
+int copy_digests(struct buffer *b, const uint8_t (*sha256)[DIGEST_SIZE], size_t n, struct error *err)
 {
 	/* One dimension, no nulls, of bytea; so many, from 1. */
 	const int32_t head[] = {1, 0, OID_BYTEA, (int32_t)n, 1};
@@ -135,7 +150,7 @@ int copy_digests(struct buffer *b, const uint8_t (*sha256)[DIGEST_SIZE], size_t 
 		put32(b, head[i]);
 	for (size_t i = 0; i < n; i++)
 		copy_bytes(b, "", sha256[i], DIGEST_SIZE);
-	return buffer_check(b, NULL);
+	return buffer_check(b, err);
 }
 
 static int64_t get_integer(const char *data, int size)

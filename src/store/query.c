@@ -32,8 +32,9 @@ static int take_line(void *arg, const char *line, size_t size, struct error *err
 	if (a->bytes > a->max_bytes)
 		return error_set(err, ERROR_REFUSED, "its answer is larger than %s (query.max_bytes)",
 				 limit_format(LIMIT_DISK, a->max_bytes, most));
-	if (buffer_append(&a->out, line, size) < 0)
-		return error_memory(err);
+	buffer_append(&a->out, line, size);
+	if (buffer_check(&a->out, err) < 0)
+		return -1;
 	return a->out.size < WRITE_CHUNK ? 0 : answer_flush(a, err);
 }
 

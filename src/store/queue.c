@@ -60,8 +60,9 @@ int queue_run_ids(struct ledger *l, enum sql which, char *const *ids, size_t n, 
 		/* Nothing in an id needs to be escaped. */
 		for (const char *before = "["; i < last; i++, before = ",")
 			buffer_printf(&json, "%s\"%s\"", before, ids[i]);
-		if (buffer_puts(&json, "]") < 0)
-			return error_memory(err);
+		buffer_puts(&json, "]");
+		if (buffer_check(&json, err) < 0)
+			return -1;
 		params[0] = value_text(json.data);
 		if (extra)
 			params[1] = *extra;
@@ -179,8 +180,7 @@ static int load_words(struct job *ret, const struct value *row, struct error *er
 		return -1;
 	}
 	inputs_done(&ret->inputs);
-	ret->unreadable = strdup(why.message);
-	return ret->unreadable ? 0 : error_memory(err);
+	return text_set(&ret->unreadable, why.message, err);
 }
 
 int queue_job_load(struct job *ret, const struct value *row, struct error *err)

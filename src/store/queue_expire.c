@@ -88,23 +88,14 @@ static int take_over(void *arg, const struct value *row, struct error *err)
 }
 
 /* All that can be said of an attempt whose worker is not heard of any more. */
-static int describe(struct attempt *a, const struct over *o, int64_t now, struct error *err)
+static void describe(struct attempt *a, const struct over *o, int64_t now)
 {
-	memcpy(a->id, o->job.id, sizeof a->id);
-	memcpy(a->token, o->job.token, sizeof a->token);
-	a->number = o->job.attempt;
+	attempt_identify(a, o->job.id, o->job.token, o->job.attempt, o->job.request);
 	a->created = a->ended = now;
-	a->verdict = VERDICT_LOST;
-	a->exit_code = -1;
-	a->status = 125;
 	a->queued = true;
-	a->request = json_incref(o->job.request);
-	if (asprintf(&a->reason, "its worker %s was not heard of for the time of its lease",
-		     o->worker ? o->worker : "?") < 0) {
-		a->reason = NULL;
-		return error_memory(err);
-	}
-	return attempt_event(a, "lost", "recorded when its lease was over") < 0 ? error_memory(err) : 0;
+	attempt_conclude(a, VERDICT_LOST, "its worker %s was not heard of for the time of its lease",
+			 o->worker ? o->worker : "?");
+	attempt_event(a, "lost", "recorded when its lease was over");
 }
 
 struct expiring {
@@ -134,7 +125,8 @@ static int expire_one(struct ledger *l, void *arg, struct error *err)
 		return -1;
 	if (!o.found)
 		return 1;
-	if (describe(&a, &o, now, err) < 0 || commit_within(l, &a, &number, err) < 0)
+	describe(&a, &o, now);
+	if (commit_within(l, &a, &number, err) < 0)
 		return -1;
 	e->done = true;
 	return 0;

@@ -119,9 +119,7 @@ static int loading_after(void *arg, const struct value *row, struct error *err)
 		for (char **a = loading->job.after; a && *a; a++)
 			if (strcmp(*a, array) == 0)
 				return 0;
-	if (row[0].kind == VALUE_TEXT && strv_append(&loading->job.after, row[0].data) < 0)
-		return error_memory(err);
-	return 0;
+	return row[0].kind == VALUE_TEXT ? strv_append(&loading->job.after, row[0].data, err) : 0;
 }
 
 static int load(struct ledger *l, const char *id, struct loading *ret, struct error *err)

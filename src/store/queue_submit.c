@@ -6,6 +6,7 @@
  */
 #include <string.h>
 
+#include "array.h"
 #include "queue_submit.h"
 #include "text.h"
 
@@ -73,7 +74,7 @@ static int sort_entries(struct submit *s, const struct job *jobs, struct error *
 
 static int sort_parents(struct submit *s, struct error *err)
 {
-	size_t all = 0, n = 0;
+	size_t all = 0;
 
 	for (size_t i = 0; i < s->n; i++)
 		all += strv_length(s->entries[i].job->after);
@@ -88,11 +89,7 @@ static int sort_parents(struct submit *s, struct error *err)
 				return error_prefix(err, r, "cannot submit '%s'", s->entries[i].job->id);
 			s->parents[k++].id = *a;
 		}
-	qsort(s->parents, all, sizeof *s->parents, known_compare);
-	for (size_t i = 0; i < all; i++)
-		if (i == 0 || known_compare(&s->parents[i], &s->parents[n - 1]) != 0)
-			s->parents[n++] = s->parents[i];
-	s->n_parents = n;
+	s->n_parents = array_sort_distinct(s->parents, all, sizeof *s->parents, known_compare);
 	return 0;
 }
 
@@ -279,8 +276,8 @@ int submit_add_names(const struct submit *s, struct error *err)
 			old++;
 		if (old && *old)
 			continue;
-		if (strv_append(&seen, name) < 0)
-			return error_memory(err);
+		if (strv_append(&seen, name, err) < 0)
+			return -1;
 		if (ledger_do(s->l, SQL_SUBMITTER_ADD, err, value_text(name)) < 0)
 			return -1;
 	}
@@ -337,12 +334,14 @@ static int add_job(struct submit *s, const struct entry *e, struct error *err)
 	return submit_add_job(s, j, j->id, state, request, inputs, err);
 }
 
-static int add_jobs(struct submit *s, struct error *err)
+/* Rows of each that is new. */
+static int add_rows(struct submit *s, enum sql_table table,
+		    int (*add)(struct submit *s, const struct entry *e, struct error *err), struct error *err)
 {
-	if (ledger_rows_begin(s->l, TABLE_QUEUE, err) < 0)
+	if (ledger_rows_begin(s->l, table, err) < 0)
 		return -1;
 	for (size_t i = 0; i < s->n; i++)
-		if (s->entries[i].is_new && add_job(s, &s->entries[i], err) < 0)
+		if (s->entries[i].is_new && add(s, &s->entries[i], err) < 0)
 			return -1;
 	return ledger_rows_end(s->l, err);
 }
@@ -393,18 +392,6 @@ static int add_after(struct submit *s, const struct entry *e, struct error *err)
 	return 0;
 }
 
-static int add_afters(struct submit *s, struct error *err)
-{
-	if (!s->n_parents)
-		return 0;
-	if (ledger_rows_begin(s->l, TABLE_QUEUE_AFTER, err) < 0)
-		return -1;
-	for (size_t i = 0; i < s->n; i++)
-		if (s->entries[i].is_new && add_after(s, &s->entries[i], err) < 0)
-			return -1;
-	return ledger_rows_end(s->l, err);
-}
-
 int submit_stamp(struct submit *s, struct error *err)
 {
 	if (s->stamp == 0 && queue_now(s->l, &s->stamp, err) < 0)
@@ -425,8 +412,9 @@ static int store(struct ledger *l, void *arg, struct error *err)
 	if (r != 0)
 		return r;
 	if (submit_stamp(s, err) < 0 || submit_know_parents(s, err) < 0 || forget_replaced(s, err) < 0 ||
-	    submit_add_names(s, err) < 0 || commit_blobs(&s->contents, err) < 0 || add_jobs(s, err) < 0 ||
-	    submit_check_names(s, err) < 0 || add_afters(s, err) < 0)
+	    submit_add_names(s, err) < 0 || commit_blobs(&s->contents, err) < 0 ||
+	    add_rows(s, TABLE_QUEUE, add_job, err) < 0 || submit_check_names(s, err) < 0 ||
+	    (s->n_parents && add_rows(s, TABLE_QUEUE_AFTER, add_after, err) < 0))
 		return -1;
 	return queue_ring(l, err);
 }

@@ -34,7 +34,8 @@ static int rebuild(struct comparison *c, int64_t count, struct error *err)
 			buffer_append(&c->text, text.fields, text.size);
 		}
 	}
-	return buffer_puts(&c->text, "]") < 0 ? error_memory(err) : 0;
+	buffer_puts(&c->text, "]");
+	return buffer_check(&c->text, err);
 }
 
 static int compare_chunk(void *arg, const struct value *row, struct error *err)

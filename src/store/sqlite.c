@@ -471,9 +471,9 @@ int sqlite_open(const struct ledger_url *url, unsigned flags, struct backend **r
 	sqlite_of(b)->busy_ms = (int)url->busy_ms;
 	text_escape_into(shown, sizeof shown, path, strlen(path));
 	/* "./" because SQLite has its own ideas of "file:…" and ":memory:". */
-	if (asprintf(&b->name, "'%s'", shown) < 0 ||
-	    asprintf(&sqlite_of(b)->path, "%s%s", path[0] == '/' ? "" : "./", path) < 0)
-		return error_memory(err);
+	if (text_print(&b->name, err, "'%s'", shown) < 0 ||
+	    text_print(&sqlite_of(b)->path, err, "%s%s", path[0] == '/' ? "" : "./", path) < 0)
+		return -1;
 	file = sqlite_of(b)->path;
 	if ((flags & LEDGER_CREATE && sqlite_file_make(file, b->name, url->any_filesystem, err) < 0) ||
 	    sqlite_file_check(file, b->name, url->any_filesystem, err) < 0)

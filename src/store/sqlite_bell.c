@@ -12,6 +12,7 @@
 #include <sys/stat.h>
 
 #include "macros.h"
+#include "text.h"
 
 int sqlite_ring(struct backend *b, struct error *err UNUSED)
 {
@@ -24,12 +25,10 @@ static int wake_open(const struct sqlite *s, char **ret_path)
 {
 	_cleanup_free_ char *path = NULL;
 	struct stat st;
-	int fd;
+	int fd = text_print(&path, NULL, "%s-wake", s->path);
 
-	if (asprintf(&path, "%s-wake", s->path) < 0) {
-		path = NULL;
-		return -ENOMEM;
-	}
+	if (fd < 0)
+		return fd;
 	fd = open(path, O_WRONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
 	if (fd < 0 && errno == ENOENT) {
 		fd = open(path, O_WRONLY | O_CREAT | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC, 0600);

@@ -120,7 +120,7 @@ static int put_blob(struct buffer *b, const uint8_t *data, size_t size)
 	buffer_puts(b, "\\x");
 	for (size_t i = 0; i < size; i++)
 		buffer_printf(b, "%02x", data[i]);
-	return b->failed ? -ENOMEM : 0;
+	return buffer_check(b, NULL);
 }
 
 static int put_column(struct buffer *b, sqlite3_stmt *statement, int i)
@@ -139,7 +139,7 @@ static int put_column(struct buffer *b, sqlite3_stmt *statement, int i)
 	{
 		const char *text = (const char *)sqlite3_column_text(statement, i);
 
-		return text ? csv_put(b, text, (size_t)sqlite3_column_bytes(statement, i)) : -ENOMEM;
+		return text ? csv_put(b, text, (size_t)sqlite3_column_bytes(statement, i)) : buffer_fail(b);
 	}
 }
 
@@ -155,12 +155,14 @@ static int give_line(struct asking *a, struct buffer *b, sqlite3_stmt *statement
 
 		if (i)
 			buffer_puts(b, ",");
-		if ((header ? csv_put(b, name ? name : "", strlen(name ? name : ""))
-			    : put_column(b, statement, i)) < 0)
-			return error_memory(err);
+		if (header)
+			csv_put(b, name ? name : "", strlen(name ? name : ""));
+		else
+			put_column(b, statement, i);
 	}
-	if (buffer_puts(b, "\n") < 0)
-		return error_memory(err);
+	buffer_puts(b, "\n");
+	if (buffer_check(b, err) < 0)
+		return -1;
 	return fn(arg, b->data, b->size, err);
 }
 

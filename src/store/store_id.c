@@ -313,7 +313,7 @@ const char *ledger_store_adopted(const struct ledger *l)
 	return l->adopted;
 }
 
-int store_status(struct ledger *l, json_t *status, struct error *err)
+json_t *store_status(struct ledger *l)
 {
 	static const char *const names[] = {[STORE_NEW] = "new",
 					    [STORE_READY] = "ready",
@@ -322,7 +322,6 @@ int store_status(struct ledger *l, json_t *status, struct error *err)
 	struct error why = ERROR_INIT;
 	struct store_id id = {0};
 	enum store_state state = STORE_NEW;
-	json_t *store;
 	int r = store_examine(l, &state, &id, &why, &why);
 
 	if (l->objects_inside) {
@@ -331,8 +330,7 @@ int store_status(struct ledger *l, json_t *status, struct error *err)
 	}
 	if (r < 0)
 		state = STORE_WRONG;
-	store = json_pack("{s:s, s:s?, s:s?, s:s?}", "state", names[state], "id",
-			  id.store[0] ? id.store : NULL, "ledger_id", id.ledger[0] ? id.ledger : NULL,
-			  "problem", state == STORE_WRONG ? why.message : NULL);
-	return json_object_set_new(status, "store", store) < 0 ? error_memory(err) : 0;
+	return json_pack("{s:s, s:s?, s:s?, s:s?}", "state", names[state], "id",
+			 id.store[0] ? id.store : NULL, "ledger_id", id.ledger[0] ? id.ledger : NULL,
+			 "problem", state == STORE_WRONG ? why.message : NULL);
 }

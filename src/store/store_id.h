@@ -25,7 +25,7 @@ int store_examine(struct ledger *l, enum store_state *ret, struct store_id *ret_
 		  struct error *err);
 
 /* Adds "store": {"state", "id", "ledger_id", "problem"}. */
-int store_status(struct ledger *l, json_t *status, struct error *err);
+json_t *store_status(struct ledger *l); /* NULL: memory is out */
 
 /* A content is neither in the database nor where an older fumehood put it: says where it may be. An obstacle of this host.
  * Never 0. */

@@ -198,7 +198,6 @@ static int objects_default(struct ledger_url *u, struct error *err)
 {
 	const char *from = getenv("FUMEHOOD_OBJECTS"), *data = getenv("XDG_DATA_HOME"),
 		   *home = getenv("HOME");
-	int r = 0;
 
 	u->objects_unsaid = u->is_postgres && !u->objects_inside && (!from || *from == 0);
 	if (from && (*from == 0 || strcmp(from, objects_are_inside) == 0))
@@ -210,17 +209,14 @@ static int objects_default(struct ledger_url *u, struct error *err)
 	if (u->is_postgres && !from)
 		u->objects_inside = true;
 	if (!u->is_postgres)
-		r = asprintf(&u->objects, "%s.objects", u->location);
-	else if (from)
-		r = asprintf(&u->objects, "%s", from);
-	else if (data && *data == '/')
-		r = asprintf(&u->objects, "%s/fumehood/objects", data);
-	else if (home && *home == '/')
-		r = asprintf(&u->objects, "%s/.local/share/fumehood/objects", home);
-	if (r >= 0)
-		return 0;
-	u->objects = NULL;
-	return error_memory(err);
+		return text_print(&u->objects, err, "%s.objects", u->location);
+	if (from)
+		return text_set(&u->objects, from, err);
+	if (data && *data == '/')
+		return text_print(&u->objects, err, "%s/fumehood/objects", data);
+	if (home && *home == '/')
+		return text_print(&u->objects, err, "%s/.local/share/fumehood/objects", home);
+	return 0;
 }
 
 int ledger_url_parse(const char *url, struct ledger_url *ret, struct error *err)
@@ -241,10 +237,8 @@ int ledger_url_parse(const char *url, struct ledger_url *ret, struct error *err)
 				 "the ledger has no path: write sqlite:PATH or postgresql://…");
 	if (ledger_url_check(url, err) < 0)
 		return -EINVAL;
-	u.location = strdup(location);
-	if (!u.location)
-		return error_memory(err);
-	if (((u.is_postgres || (has_scheme && path_has_query(u.location))) && query_take(&u, err) < 0) ||
+	if (text_set(&u.location, location, err) < 0 ||
+	    ((u.is_postgres || (has_scheme && path_has_query(u.location))) && query_take(&u, err) < 0) ||
 	    (!u.objects && objects_default(&u, err) < 0))
 		return -1;
 	*ret = u;
@@ -313,9 +307,10 @@ static int refuse_parameter(const char *name, const char *shown, struct error *e
 				err, ERROR_USAGE,
 				"the URL of a ledger has no parameter '%s': did you mean %s? (in %s)", name,
 				parameters[i].name, shown);
-		if (buffer_printf(&all, "%s, ", parameters[i].name) < 0)
-			return error_memory(err);
+		buffer_printf(&all, "%s, ", parameters[i].name);
 	}
+	if (buffer_check(&all, err) < 0)
+		return -1;
 	return error_set(err, ERROR_USAGE,
 			 "the URL of a ledger has no parameter '%s': there are %sand those of libpq (in %s)",
 			 name, all.data, shown);

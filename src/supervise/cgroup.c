@@ -72,31 +72,29 @@ static void cgroup_free(struct cgroup *c)
 int cgroup_group_add(struct cgroup *c, const char *parent, const char *name, struct error *err)
 {
 	struct cgroup_group *group = &c->groups[c->n_groups];
-	char *path;
+	_cleanup_free_ char *path = NULL;
 	int r;
 
 	assert(c->n_groups < CONTROLLER_COUNT);
-	if (asprintf(&path, "%s/%s", parent, name) < 0)
-		return error_memory(err);
-	r = dir_make_own(AT_FDCWD, path, 0755);
-	if (r < 0) {
-		r = error_system(err, -r, "cannot make cgroup '%s'", path);
-		free(path);
+	r = text_print(&path, err, "%s/%s", parent, name);
+	if (r < 0)
 		return r;
-	}
-	*group = (struct cgroup_group){path, -1, -1};
+	r = dir_make_own(AT_FDCWD, path, 0755);
+	if (r < 0)
+		return error_system(err, -r, "cannot make cgroup '%s'", path);
+	*group = (struct cgroup_group){TAKE_PTR(path), -1, -1};
 	c->n_groups++;
-	group->dir = open(path, O_PATH | O_DIRECTORY | O_CLOEXEC);
+	group->dir = open(group->path, O_PATH | O_DIRECTORY | O_CLOEXEC);
 	if (group->dir >= 0)
 		group->procs = openat(group->dir, "cgroup.procs", O_WRONLY | O_CLOEXEC);
 	if (group->procs < 0)
-		return error_system(err, errno, "cannot open cgroup '%s'", path);
+		return error_system(err, errno, "cannot open cgroup '%s'", group->path);
 	return c->n_groups - 1;
 }
 
 int cgroup_path_remember(struct cgroup *c, const char *path, struct error *err)
 {
-	return strv_append(&c->paths, path) < 0 ? error_memory(err) : 0;
+	return strv_append(&c->paths, path, err);
 }
 
 static int v2_make_and_remember(struct cgroup *c, const char *parent, const char *name, struct error *err)
@@ -135,7 +133,7 @@ static int foresee_one(char ***list, const char *parent, const char *full, struc
 	if (!parent[0])
 		return 0;
 	snprintf(path, sizeof path, "%s/%s", parent, full);
-	return strv_append(list, path) < 0 ? error_memory(err) : 0;
+	return strv_append(list, path, err);
 }
 
 int cgroup_foresee(const struct cgroup_host *host, const char *name, char ***ret, struct error *err)

@@ -147,25 +147,23 @@ static uint64_t limit_around(const struct cgroup *c, enum limit which, enum cont
 
 /* --- the policy --- */
 
-/* 1: held, and the receipt says by what; 0: not; negative: out of memory. */
-static int limit_hold(const struct cgroup *c, enum limit which, enum controller controller, uint64_t value,
-		      const char *name, struct receipt *receipt, const char **why)
+/* Is it held? Then the receipt says by what. */
+static bool limit_hold(const struct cgroup *c, enum limit which, enum controller controller, uint64_t value,
+		       const char *name, struct receipt *receipt, const char **why)
 {
 	char text[LIMIT_TEXT_SIZE];
 	uint64_t around;
-	int r = c->dialect ? c->dialect->limit(c, which, value, why) : -EOPNOTSUPP;
 
-	if (r == 0) {
-		r = receipt_add(receipt, name, true, "cgroup %s, %s", cgroup_way_name(c->way),
-				limit_format(which, value, text));
-		return r < 0 ? r : 1;
+	if (c->dialect && c->dialect->limit(c, which, value, why) == 0) {
+		receipt_add(receipt, name, true, "cgroup %s, %s", cgroup_way_name(c->way),
+			    limit_format(which, value, text));
+		return true;
 	}
 	around = limit_around(c, which, controller);
 	if (around > value)
-		return 0;
-	r = receipt_add(receipt, name, true, "already limited around us, %s",
-			limit_format(which, around, text));
-	return r < 0 ? r : 1;
+		return false;
+	receipt_add(receipt, name, true, "already limited around us, %s", limit_format(which, around, text));
+	return true;
 }
 
 static int limit_refuse(enum limit which, uint64_t value, const char *why, struct error *err)
@@ -188,25 +186,20 @@ int cgroup_limits_apply(const struct cgroup *c, const struct limits *limits, boo
 		const char *reason = why;
 		char name[64];
 		size_t n;
-		int r;
 
 		if (limits->origin[which] == LIMIT_UNSET || value == LIMIT_NONE)
 			continue;
 		snprintf(name, sizeof name, "limit %s", limit_table[which].name);
-		r = limit_hold(c, which, table[i].controller, value, name, receipt, &reason);
-		if (r < 0)
-			return error_memory(err);
-		if (r > 0)
+		if (limit_hold(c, which, table[i].controller, value, name, receipt, &reason))
 			continue;
 		if (limits->origin[which] == LIMIT_ASKED && !allow_unlimited)
 			return limit_refuse(which, value, reason, err);
-		if (receipt_add(receipt, name, false, "%s", reason) < 0)
-			return error_memory(err);
+		receipt_add(receipt, name, false, "%s", reason);
 		n = strlen(dropped);
 		snprintf(dropped + n, sizeof dropped - n, "%s%s", n ? ", " : "", limit_table[which].name);
 		snprintf(dropped_why, sizeof dropped_why, "%s", reason);
 	}
-	if (dropped[0] && receipt_warn(receipt, "not limited: %s: %s", dropped, dropped_why) < 0)
-		return error_memory(err);
-	return 0;
+	if (dropped[0])
+		receipt_warn(receipt, "not limited: %s: %s", dropped, dropped_why);
+	return receipt_check(receipt, err);
 }

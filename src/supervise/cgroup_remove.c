@@ -43,8 +43,9 @@ static bool is_populated(int events)
 }
 
 /* The kernel tells of emptiness at most every 10 ms and takes back what it has not told yet when the cgroup is removed:
- * if somebody else removes it (systemd does, as soon as it is empty), nothing is told. So we look, too. */
-static int v2_await_empty(int dirfd, uint64_t deadline)
+ * if somebody else removes it (systemd does, as soon as it is empty), nothing is told. So we look, too; and whoever was
+ * still on his way in when the others were killed is killed then. */
+static int v2_kill(int dirfd, uint64_t deadline)
 {
 	_cleanup_close_ int events = openat(dirfd, "cgroup.events", O_RDONLY | O_CLOEXEC);
 	struct pollfd p = {.fd = events, .events = POLLPRI};
@@ -52,8 +53,10 @@ static int v2_await_empty(int dirfd, uint64_t deadline)
 	if (events < 0)
 		return -errno;
 	while (is_populated(events)) {
-		int left = milliseconds_until(deadline);
+		int left = milliseconds_until(deadline), r = cgroup_file_write(dirfd, "cgroup.kill", "1");
 
+		if (r < 0)
+			return r == -ENODEV ? 0 : r;
 		if (left == 0)
 			return -ETIMEDOUT;
 		if (poll(&p, 1, left < LOOK_AGAIN_MS ? left : LOOK_AGAIN_MS) < 0 && errno != EINTR)
@@ -147,7 +150,7 @@ static int dir_kill(int dirfd, const char *path, uint64_t deadline)
 	if (r == -ENODEV)
 		return 0;
 	if (r == 0)
-		return v2_await_empty(dirfd, deadline);
+		return v2_kill(dirfd, deadline);
 	return v1_kill(dirfd, name ? name + 1 : path, deadline);
 }
 

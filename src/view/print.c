@@ -17,6 +17,21 @@ const char *print_style(bool colour, enum style style)
 	return colour ? sequences[style] : "";
 }
 
+const char *print_mark(const struct look *look, bool ok)
+{
+	if (!look->colour)
+		return look->utf8 ? (ok ? "✓" : "✗") : (ok ? "ok" : "NO");
+	return look->utf8 ? (ok ? "\x1b[32m✓\x1b[0m" : "\x1b[31m✗\x1b[0m")
+			  : (ok ? "\x1b[32mok\x1b[0m" : "\x1b[31mNO\x1b[0m");
+}
+
+char *print_escape(const char *text)
+{
+	char *escaped = text ? text_escape(text, strlen(text)) : NULL;
+
+	return escaped ? escaped : strdup(text ? "?" : "-");
+}
+
 const char *print_size(int64_t bytes, char out[PRINT_ROOM])
 {
 	static const char *const units[] = {"B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB"};
@@ -97,7 +112,7 @@ void table_add(struct table *t, ...)
 	for (size_t i = 0; i < t->n_columns; i++) {
 		const char *cell = va_arg(ap, const char *);
 
-		if (strv_push(&t->cells, &t->n_cells, cell ? cell : "-") < 0)
+		if (strv_push(&t->cells, &t->n_cells, cell ? cell : "-", NULL) < 0)
 			t->failed = true;
 	}
 	va_end(ap);

@@ -14,8 +14,19 @@
 enum { PRINT_ROOM = 48 };
 
 enum style { STYLE_RESET, STYLE_BOLD, STYLE_DIM, STYLE_RED, STYLE_GREEN, STYLE_YELLOW };
+/* What whoever reads can be shown. */
+struct look {
+	bool colour;
+	bool utf8;
+	bool obeys; /* a terminal, which obeys what names may hold: JSON has nothing beyond ASCII then */
+};
 /* The sequence, or "" where there are no colours. */
 const char *print_style(bool colour, enum style style);
+
+/* ✓ or ✗, or what a terminal without UTF-8 can show. */
+const char *print_mark(const struct look *look, bool ok);
+/* text_escape() that never fails: for one name in a message or a cell. Freed by the caller. */
+char *print_escape(const char *text);
 
 const char *print_size(int64_t bytes, char out[PRINT_ROOM]);	 /* "45 MiB" */
 const char *print_duration(int64_t ms, char out[PRINT_ROOM]);	 /* "1.2 s", "3 min 20 s" */

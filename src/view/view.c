@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "member.h"
+#include "print.h"
 #include "text.h"
 
 static int take_state(void *arg, const struct queued *q, struct error *err UNUSED)
@@ -29,6 +30,17 @@ static int explain_queued(struct ledger *l, const char *id, int r, struct error 
 			  ? "it has not started, since it comes after others; fumehood logs -f waits for it"
 			  : "it has not started, and a worker will take it; fumehood logs -f waits for it");
 	return r;
+}
+
+int view_json(FILE *to, const struct look *look, const json_t *json, struct error *err)
+{
+	/* On a terminal everything beyond ASCII is escaped: names may hold what a terminal obeys. */
+	size_t flags = JSON_INDENT(2) | JSON_ENCODE_ANY | (look->obeys ? JSON_ENSURE_ASCII : 0);
+
+	if (!json || (json_dumpf(json, to, flags) < 0 && !ferror(to)))
+		return error_memory(err);
+	fputc('\n', to);
+	return 0;
 }
 
 /* The ledger does not know it, but this host does. */
@@ -94,6 +106,31 @@ int view_outputs(struct hood *h, const char *id, int attempt, json_t **ret, stru
 	return *ret ? 0 : error_memory(err);
 }
 
+int view_outputs_table(FILE *to, const struct manifest *m, struct error *err)
+{
+	_cleanup_table_ struct table t = {.n_columns = 4, .right = 2};
+	char size[PRINT_ROOM], digest[DIGEST_TEXT_SIZE];
+
+	table_add(&t, "SHA-256", "SIZE", "TYPE", "PATH");
+	for (size_t i = 0; i < m->n_outputs; i++) {
+		_cleanup_free_ char *path = print_escape(m->outputs[i].path);
+
+		hex_encode(m->outputs[i].sha256, 8, digest);
+		table_add(&t, digest, print_size((int64_t)m->outputs[i].size, size), m->outputs[i].media_type,
+			  path);
+	}
+	if (table_print(&t, to, err) < 0)
+		return -1;
+	for (size_t i = 0; i < m->n_rejected; i++) {
+		_cleanup_free_ char *path = print_escape(m->rejected[i].path);
+
+		fprintf(to, "refused: %s (%s)\n", path, m->rejected[i].reason);
+	}
+	if (m->n_rejected_more > 0)
+		fprintf(to, "refused: %llu more\n", (unsigned long long)m->n_rejected_more);
+	return 0;
+}
+
 /* ---- logs ---- */
 
 static json_t *captured_json(const struct captured *c)
@@ -107,7 +144,7 @@ static json_t *captured_json(const struct captured *c)
 	return json_incref(json);
 }
 
-static int add_stream(json_t *json, int stream, struct ledger *l, const struct attempt *a, int lines,
+static int add_stream(json_t **json, int stream, struct ledger *l, const struct attempt *a, int lines,
 		      struct error *err)
 {
 	_cleanup_(captured_done) struct captured c = {0};
@@ -117,21 +154,21 @@ static int add_stream(json_t *json, int stream, struct ledger *l, const struct a
 		return r;
 	if (lines > 0)
 		captured_keep_lines(&c, lines);
-	return json_object_set_new(json, stream_name(stream), captured_json(&c)) < 0 ? error_memory(err) : 0;
+	json_put(json, stream_name(stream), captured_json(&c));
+	return 0;
 }
 
 int view_logs_load(struct ledger *l, const struct attempt *a, const bool wanted[STREAM_POST + 1], int lines,
 		   json_t **ret, struct error *err)
 {
 	json_auto_t *json = json_pack("{s:s, s:i}", "id", a->id, "attempt", a->number);
-	int r = json ? 0 : error_memory(err);
+	int r;
 
-	for (int i = 0; i <= STREAM_POST && r == 0; i++)
-		if (wanted[i])
-			r = add_stream(json, i, l, a, lines, err);
-	if (r == 0)
-		*ret = json_incref(json);
-	return r;
+	for (int i = 0; i <= STREAM_POST; i++)
+		if (wanted[i] && (r = add_stream(&json, i, l, a, lines, err)) < 0)
+			return r;
+	*ret = json_incref(json);
+	return json ? 0 : error_memory(err);
 }
 
 int view_logs(struct hood *h, const char *id, int attempt, json_t **ret, struct error *err)
@@ -184,12 +221,11 @@ int view_gc(struct hood *h, json_t **ret, struct error *err)
 		return r;
 	view_gc_rows(&g, rows);
 	for (size_t i = 0; i < GC_ROWS; i++)
-		if (json_object_set_new(json, rows[i].key, json_integer((json_int_t)rows[i].n)) < 0)
-			return error_memory(err);
-	if (g.failed > 0 && json_object_set_new(json, "error", failure_json(err)) < 0)
-		return error_memory(err);
+		json_put(&json, rows[i].key, json_integer((json_int_t)rows[i].n));
+	if (g.failed > 0)
+		json_put(&json, "error", failure_json(err));
 	*ret = json_incref(json);
-	return g.failed > 0;
+	return json ? g.failed > 0 : error_memory(err);
 }
 
 static void on_item(void *arg, const struct doctor_item *item)
@@ -212,4 +248,41 @@ int view_doctor(struct hood *h, json_t **ret, struct error *err)
 	}
 	*ret = json_pack("{s:b, s:o}", "ok", found == 0, "items", items);
 	return *ret ? found : error_memory(err);
+}
+
+struct findings {
+	const struct look *look;
+	bool quiet;
+	struct table *table;
+};
+
+static void add_finding(void *arg, const struct doctor_item *item)
+{
+	struct findings *f = arg;
+	_cleanup_free_ char *detail = text_safe(item->detail), *remedy = text_safe(item->remedy),
+			    *line = NULL;
+
+	if (!detail || !remedy || (f->quiet && item->ok))
+		return;
+	table_add(f->table, print_mark(f->look, item->ok), item->name, detail);
+	if (*remedy && asprintf(&line, "%s%s: %s", f->look->utf8 ? "→ " : "-> ",
+				item->required ? "needed" : "better", remedy) >= 0)
+		table_add(f->table, "", "", line);
+}
+
+int view_doctor_page(FILE *to, const struct look *look, bool quiet, struct hood *h, struct error *err)
+{
+	_cleanup_table_ struct table t = {.n_columns = 3};
+	struct findings f = {look, quiet, &t};
+	int found = hood_doctor(h, add_finding, &f, err);
+
+	if (found < 0)
+		return found;
+	if (table_print(&t, to, err) < 0)
+		return -1;
+	if (!quiet)
+		fprintf(to, "\n%s\n",
+			found == 0 ? "Everything that is required is there."
+				   : "Something that is required is missing: analyses will be refused.");
+	return found;
 }

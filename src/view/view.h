@@ -31,6 +31,8 @@ typedef int (*view_row_fn)(void *arg, const struct view_row *row);
 /* What is running comes first, from the state directory, then the queue; both replace the row of an earlier attempt. */
 int view_list_each(struct hood *h, const struct view_filter *f, view_row_fn fn, void *arg, struct error *err);
 int view_list(struct hood *h, const struct view_filter *f, json_t **ret, struct error *err);
+int view_list_table(FILE *to, const struct look *look, struct hood *h, const struct view_filter *f,
+		    struct error *err);
 
 /* ---- view_queue.c: the queue ---- */
 
@@ -75,6 +77,7 @@ int view_load(struct hood *h, const char *id, int attempt, struct ledger **ret_l
 	      struct error *err);
 int view_outputs(struct hood *h, const char *id, int attempt, json_t **ret, struct error *err);
 json_t *view_outputs_json(const struct attempt *a);
+int view_outputs_table(FILE *to, const struct manifest *m, struct error *err);
 int view_logs(struct hood *h, const char *id, int attempt, json_t **ret, struct error *err);
 /* Only the streams that are wanted, and of each the last lines; 0: all. */
 int view_logs_load(struct ledger *l, const struct attempt *a, const bool wanted[STREAM_POST + 1], int lines,
@@ -98,6 +101,16 @@ int log_skip_live(struct log_reader *r, const struct live *l, struct error *err)
 /* As it is written, until the run has ended; 1: stop_fd (-1: none) is readable. */
 int log_follow(struct log_reader *r, struct hood *h, const struct live *l, int stop_fd, struct error *err);
 
+/* ---- view_page.c, view_attempt.c, view_plan.c: pages for people, written as they are made ---- */
+
+/* `show`; that of an attempt alone; `run --dry-run`. */
+int view_page(FILE *to, const struct look *look, const struct subject *s, struct error *err);
+int view_attempt(FILE *to, const struct look *look, const struct attempt *a, const json_t *attempts,
+		 struct error *err);
+int view_plan(FILE *to, const struct look *look, const struct plan *p, struct error *err);
+/* view.c: one value, lines ended. NULL: memory is out. */
+int view_json(FILE *to, const struct look *look, const json_t *json, struct error *err);
+
 /* ---- view_line.c, view_trace.c: an attempt in a line. Newly allocated, lines ended; NULL: memory is out ---- */
 
 enum style view_verdict_style(enum verdict v);
@@ -120,5 +133,7 @@ void view_gc_rows(const struct gc_report *g, struct gc_row rows[GC_ROWS]);
 int view_gc(struct hood *h, json_t **ret, struct error *err);
 /* `doctor`: 1 if something that is required is missing. */
 int view_doctor(struct hood *h, json_t **ret, struct error *err);
+/* The same for people; quiet: only what is not there. */
+int view_doctor_page(FILE *to, const struct look *look, bool quiet, struct hood *h, struct error *err);
 
 #endif

@@ -202,3 +202,39 @@ int view_list(struct hood *h, const struct view_filter *f, json_t **ret, struct 
 		*ret = json_incref(rows);
 	return r;
 }
+
+/* ---- for people ---- */
+
+struct list_table {
+	const struct look *look;
+	struct table *table;
+};
+
+static int add_cells(void *arg, const struct view_row *row)
+{
+	char number[16], since[PRINT_ROOM], wall[PRINT_ROOM], cpu[PRINT_ROOM], memory[PRINT_ROOM], shown[64];
+	struct list_table *l = arg;
+	const struct attempt *a = row->attempt;
+	_cleanup_free_ char *owner = a->owner ? print_escape(a->owner) : NULL;
+
+	snprintf(number, sizeof number, "%d", a->number);
+	snprintf(shown, sizeof shown, "%s%s%s", print_style(l->look->colour, view_verdict_style(a->verdict)),
+		 row->verdict ? row->verdict : row->state, print_style(l->look->colour, STYLE_RESET));
+	table_add(l->table, a->id, a->number > 0 ? number : "-", shown,
+		  print_instant(a->started ? a->started : a->created, since),
+		  print_duration(a->usage.wall_ms, wall), print_duration(a->usage.cpu_ms, cpu),
+		  print_size(a->usage.memory_peak_bytes, memory), owner ? owner : "-");
+	return 0;
+}
+
+int view_list_table(FILE *to, const struct look *look, struct hood *h, const struct view_filter *f,
+		    struct error *err)
+{
+	_cleanup_table_ struct table t = {.n_columns = 8, .right = 0x72};
+	struct list_table l = {look, &t};
+	int r;
+
+	table_add(&t, "ID", "ATTEMPT", "VERDICT", "STARTED", "WALL", "CPU", "MEMORY", "OWNER");
+	r = view_list_each(h, f, add_cells, &l, err);
+	return r < 0 ? r : table_print(&t, to, err);
+}

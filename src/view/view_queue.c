@@ -27,9 +27,10 @@ json_t *view_queued_json(const struct queued *q)
 	return json_from_entries(entries, ARRAY_SIZE(entries));
 }
 
-static int append(void *arg, const struct queued *q, struct error *err)
+static int append(void *arg, const struct queued *q, struct error *err UNUSED)
 {
-	return json_array_append_new(arg, view_queued_json(q)) < 0 ? error_memory(err) : 0;
+	json_push(arg, view_queued_json(q));
+	return 0;
 }
 
 int view_queue(struct hood *h, const struct view_filter *f, json_t **ret, struct error *err)
@@ -39,8 +40,6 @@ int view_queue(struct hood *h, const struct view_filter *f, json_t **ret, struct
 	enum job_state wanted = JOB_STATES;
 	int r;
 
-	if (!rows)
-		return error_memory(err);
 	if (f->state && job_state_parse(f->state, &wanted) < 0)
 		return error_set(
 			err, ERROR_USAGE,
@@ -49,10 +48,11 @@ int view_queue(struct hood *h, const struct view_filter *f, json_t **ret, struct
 	r = hood_ledger(h, LEDGER_CREATE, &ledger, err);
 	if (r < 0)
 		return r;
-	r = ledger_queue_list(ledger, f->state ? (int)wanted : -1, f->prefix, f->limit, append, rows, err);
-	if (r == 0)
-		*ret = json_incref(rows);
-	return r;
+	r = ledger_queue_list(ledger, f->state ? (int)wanted : -1, f->prefix, f->limit, append, &rows, err);
+	if (r < 0)
+		return r;
+	*ret = json_incref(rows);
+	return rows ? 0 : error_memory(err);
 }
 
 /* ---- one of them, as `show` has it ---- */
@@ -68,15 +68,15 @@ void queue_view_done(struct queue_view *v)
 static int take(void *arg, const struct queued *q, struct error *err)
 {
 	struct queue_view *v = arg;
+	int r;
 
 	v->found = true;
 	v->state = q->state;
 	v->cancelling = q->cancelling;
 	v->submitted = q->submitted;
 	v->due = q->due;
-	v->worker = q->worker ? strdup(q->worker) : NULL;
-	v->reason = q->reason ? strdup(q->reason) : NULL;
-	return (q->worker && !v->worker) || (q->reason && !v->reason) ? error_memory(err) : 0;
+	r = text_set(&v->worker, q->worker, err);
+	return r < 0 ? r : text_set(&v->reason, q->reason, err);
 }
 
 int queue_view_load(struct queue_view *v, struct ledger *l, const char *id, struct error *err)

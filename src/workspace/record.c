@@ -108,26 +108,27 @@ static bool is_clean_path(const char *path)
 	       !(n >= 3 && strcmp(path + n - 3, "/..") == 0);
 }
 
-static int take_path(char **to, const char *path)
+static int take_path(char **to, const char *path, struct error *err)
 {
 	if (!is_clean_path(path))
-		return -EINVAL;
-	*to = strdup(path);
-	return *to ? 0 : -ENOMEM;
+		return nonsense(err, "a path in it is not absolute and clean");
+	return text_set(to, path, err);
 }
 
-static int take_cgroups(struct record *r, const json_t *array)
+static int take_cgroups(struct record *r, const json_t *array, struct error *err)
 {
 	const json_t *item;
 	size_t i;
+	int e;
 
 	if (!json_is_array(array) || json_array_size(array) > CGROUPS_MAX)
-		return -EINVAL;
+		return nonsense(err, "its cgroups are not a short list of absolute paths");
 	json_array_foreach (array, i, item) {
 		if (!json_is_string(item) || !is_clean_path(json_string_value(item)))
-			return -EINVAL;
-		if (strv_append(&r->cgroups, json_string_value(item)) < 0)
-			return -ENOMEM;
+			return nonsense(err, "its cgroups are not a short list of absolute paths");
+		e = strv_append(&r->cgroups, json_string_value(item), err);
+		if (e < 0)
+			return e;
 	}
 	return 0;
 }
@@ -151,7 +152,7 @@ static int take_fields(struct record *r, json_t *json, struct error *err)
 	json_int_t uid, pid, start, until, init_pid, init_start, device, inode;
 	json_t *cgroups, *extra = NULL;
 	json_error_t why;
-	int version;
+	int version, e;
 
 	if (json_unpack_ex(
 		    json, &why, JSON_STRICT,
@@ -190,14 +191,11 @@ static int take_fields(struct record *r, json_t *json, struct error *err)
 	r->until = until;
 	r->device = (uint64_t)device;
 	r->inode = (uint64_t)inode;
-	if (take_path(&r->path, path) < 0 || take_path(&r->scratch, scratch) < 0)
-		return nonsense(err, "a path in it is not absolute and clean");
-	if (take_cgroups(r, cgroups) < 0)
-		return nonsense(err, "its cgroups are not a short list of absolute paths");
-	if (ledger && !(r->ledger = strdup(ledger)))
-		return error_memory(err);
 	r->extra = json_incref(extra);
-	return 0;
+	if ((e = take_path(&r->path, path, err)) < 0 || (e = take_path(&r->scratch, scratch, err)) < 0 ||
+	    (e = take_cgroups(r, cgroups, err)) < 0)
+		return e;
+	return text_set(&r->ledger, ledger, err);
 }
 
 int record_parse(struct record *r, const char *text, size_t size, struct error *err)

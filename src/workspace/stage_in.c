@@ -224,7 +224,7 @@ static int staging_note(struct staging *s, struct inputs *inputs, struct error *
 {
 	s->input.path = (char *)s->as;
 	s->input.source = (char *)s->source;
-	return inputs_add(inputs, &s->input) < 0 ? error_memory(err) : 0;
+	return inputs_add(inputs, &s->input, err);
 }
 
 int workspace_stage(struct workspace *w, const struct stage *what, uint64_t max, uid_t uid, gid_t gid,

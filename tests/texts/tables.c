@@ -1,6 +1,6 @@
 /*
- * The tables that a request is read by (model/field.c, model/limit.c), as JSON for scripts/texts, which writes what is said
- * about them elsewhere.
+ * The tables that a request is read by (model/field.c, model/limit.c) and the list of verdicts (model/verdict.h), as JSON for
+ * scripts/texts, which writes what is said about them elsewhere.
  */
 #include <stdio.h>
 
@@ -70,8 +70,9 @@ static json_t *verdicts(void)
 	json_t *array = json_array();
 
 	for (int v = 0; v < VERDICT_COUNT; v++)
-		if (field_takes_verdict((enum verdict)v))
-			json_array_append_new(array, json_string(verdict_name((enum verdict)v)));
+		json_array_append_new(array,
+				      json_pack("{s:s, s:i, s:b}", "name", verdict_name((enum verdict)v),
+						"number", v, "again", field_takes_verdict((enum verdict)v)));
 	return array;
 }
 

@@ -82,12 +82,43 @@ static void test_a_list_that_cannot_grow_is_as_it_was(void **state)
 	free(list);
 }
 
+static int compare(const void *a, const void *b)
+{
+	return *(const int *)a - *(const int *)b;
+}
+
+static void test_a_list_is_sorted_and_has_one_of_each(void **state)
+{
+	static const struct {
+		int list[6];
+		size_t count, left;
+		int sorted[6];
+	} rows[] = {
+		{{0}, 0, 0, {0}},
+		{{7}, 1, 1, {7}},
+		{{3, 3, 3}, 3, 1, {3}},
+		{{5, 1, 4}, 3, 3, {1, 4, 5}},
+		{{2, 9, 2, 1, 9, 2}, 6, 3, {1, 2, 9}},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
+		int list[6];
+
+		memcpy(list, rows[i].list, sizeof list);
+		assert_int_equal(array_sort_distinct(list, rows[i].count, sizeof list[0], compare),
+				 rows[i].left);
+		assert_memory_equal(list, rows[i].sorted, rows[i].left * sizeof list[0]);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_a_failed_append_is_told_at_the_end),
 		cmocka_unit_test(test_a_failed_buffer_holds_nothing_until_it_is_freed),
 		cmocka_unit_test(test_a_list_that_cannot_grow_is_as_it_was),
+		cmocka_unit_test(test_a_list_is_sorted_and_has_one_of_each),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

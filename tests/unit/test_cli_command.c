@@ -41,8 +41,8 @@ static void test_success_says_what_it_used_and_left(void **state UNUSED)
 	struct attempt a;
 
 	make_attempt(&a, VERDICT_SUCCEEDED);
-	manifest_add(&a.manifest, &o);
-	manifest_reject(&a.manifest, "link", "symbolic link");
+	manifest_add(&a.manifest, &o, NULL);
+	manifest_reject(&a.manifest, "link", "symbolic link", NULL);
 	assert_line(
 		&a, false,
 		"fumehood: a42 succeeded in 1.2 s (cpu 900 ms, memory 45 MiB), 1 output committed, 1 refused: "

@@ -431,7 +431,7 @@ static void stage(struct inputs *in, const char *path, const char *content)
 	struct input i = {.path = (char *)path, .source = (char[]){"/src"}, .size = strlen(content)};
 
 	digest_bytes(content, strlen(content), i.sha256);
-	assert_int_equal(inputs_add(in, &i), 0);
+	assert_int_equal(inputs_add(in, &i, NULL), 0);
 }
 
 static void test_an_input_counts_only_once_it_was_changed(void **state)

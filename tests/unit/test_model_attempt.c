@@ -50,20 +50,20 @@ static void fill(struct attempt *a)
 	a->timeline = calloc(1, sizeof *a->timeline);
 	timeline_add(a->timeline, &(struct sample){0, 1, 2, -1});
 	timeline_add(a->timeline, &(struct sample){100, 3, 4, 5});
-	assert_int_equal(receipt_add(&a->receipt, "landlock", true, "ABI %d", 7), 0);
-	assert_int_equal(receipt_add(&a->receipt, "limit disk", false, "%s", "no quota here"), 0);
-	assert_int_equal(receipt_warn(&a->receipt, "disk limit of %s dropped", "10G"), 0);
-	assert_int_equal(manifest_add(&a->manifest, &o), 0);
-	assert_int_equal(manifest_add(&a->manifest, &odd), 0);
-	assert_int_equal(manifest_reject(&a->manifest, "link\x80", REJECT_SYMLINK), 0);
+	receipt_add(&a->receipt, "landlock", true, "ABI %d", 7);
+	receipt_add(&a->receipt, "limit disk", false, "%s", "no quota here");
+	receipt_warn(&a->receipt, "disk limit of %s dropped", "10G");
+	assert_int_equal(manifest_add(&a->manifest, &o, NULL), 0);
+	assert_int_equal(manifest_add(&a->manifest, &odd, NULL), 0);
+	assert_int_equal(manifest_reject(&a->manifest, "link\x80", REJECT_SYMLINK, NULL), 0);
 	a->manifest.n_rejected_more = 7;
-	assert_int_equal(strv_append(&a->manifest.missing, "*.png"), 0);
-	assert_int_equal(strv_append(&a->manifest.present, "plot.svg\xff"), 0);
-	assert_int_equal(inputs_add(&a->inputs, &in), 0);
+	assert_int_equal(strv_append(&a->manifest.missing, "*.png", NULL), 0);
+	assert_int_equal(strv_append(&a->manifest.present, "plot.svg\xff", NULL), 0);
+	assert_int_equal(inputs_add(&a->inputs, &in, NULL), 0);
 	a->logs[STREAM_STDERR].head = strdup("hello");
 	a->logs[STREAM_STDERR].head_size = 5;
 	a->logs[STREAM_STDERR].omitted = 77;
-	assert_int_equal(attempt_event(a, "sandbox", "raised %d walls", 8), 0);
+	attempt_event(a, "sandbox", "raised %d walls", 8);
 	assert_int_equal(attempt_set_error(a, &err), 0);
 	a->committed = true;
 }
@@ -323,6 +323,37 @@ static void test_a_refusal_is_an_object_too(void **state)
 			    "no user namespaces here: \\xff");
 }
 
+static void test_a_verdict_without_evidence_has_its_exit_status_and_one_reason(void **state)
+{
+	static const struct {
+		enum verdict verdict;
+		int status;
+	} rows[] = {{VERDICT_LOST, 125},
+		    {VERDICT_CANCELLED, 143},
+		    {VERDICT_POST_PROCESS_FAILED, 123},
+		    {VERDICT_SUCCEEDED, 0}};
+	_cleanup_attempt_ struct attempt a;
+	json_auto_t *request = json_pack("{s:s}", "id", "a42");
+
+	(void)state;
+	attempt_init(&a);
+	for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
+		char reason[32];
+
+		attempt_identify(&a, "a42", "token", (int)i + 1, request);
+		attempt_conclude(&a, rows[i].verdict, "reason %zu", i);
+		assert_string_equal(a.id, "a42");
+		assert_string_equal(a.token, "token");
+		assert_int_equal(a.number, i + 1);
+		assert_ptr_equal(a.request, request);
+		assert_int_equal(a.verdict, rows[i].verdict);
+		assert_int_equal(a.status, rows[i].status);
+		assert_int_equal(a.exit_code, -1);
+		snprintf(reason, sizeof reason, "reason %zu", i);
+		assert_string_equal(a.reason, reason);
+	}
+}
+
 static void test_paths_of_any_bytes_survive_json(void **state)
 {
 	(void)state;
@@ -344,8 +375,8 @@ static void test_the_manifest_is_sorted_by_bytes(void **state)
 
 	(void)state;
 	for (size_t i = 0; i < ARRAY_SIZE(paths); i++) {
-		assert_int_equal(manifest_add(&m, &(struct output){.path = (char *)paths[i]}), 0);
-		assert_int_equal(manifest_reject(&m, paths[i], REJECT_FIFO), 0);
+		assert_int_equal(manifest_add(&m, &(struct output){.path = (char *)paths[i]}, NULL), 0);
+		assert_int_equal(manifest_reject(&m, paths[i], REJECT_FIFO, NULL), 0);
 	}
 	manifest_sort(&m);
 	assert_string_equal(m.outputs[0].path, "a");
@@ -363,7 +394,8 @@ static void test_inputs_are_found_in_whatever_order_they_came(void **state)
 	(void)state;
 	assert_null(inputs_find(&in, "a"));
 	for (size_t i = 0; i < ARRAY_SIZE(paths); i++)
-		assert_int_equal(inputs_add(&in, &(struct input){.path = (char *)paths[i], .size = i}), 0);
+		assert_int_equal(inputs_add(&in, &(struct input){.path = (char *)paths[i], .size = i}, NULL),
+				 0);
 	assert_int_equal(inputs_find(&in, "c")->size, 3);
 	assert_int_equal(inputs_find(&in, "b")->size, 0);
 	assert_null(inputs_find(&in, "x"));
@@ -411,13 +443,13 @@ static void test_a_plan_prints_every_limit_and_no_file_contents(void **state)
 	strcpy(p.token, "secret-token");
 	limits_built_in(&p.limits);
 	p.keep = KEEP_NEVER;
-	assert_int_equal(strv_append(&p.command, "\xff"), 0);
+	assert_int_equal(strv_append(&p.command, "\xff", NULL), 0);
 	m = plan_add_mount(&p, MOUNT_FILE, NULL, "/etc/passwd");
 	m->content = strdup("secret-content");
 	m->content_size = 14;
 	m = plan_add_mount(&p, MOUNT_OVERLAY, "/srv/data", "/srv/data");
 	assert_non_null(m);
-	assert_int_equal(plan_add_stage(&p, "/home/a.py", "a.py", 1, 2), 0);
+	plan_add_stage(&p, "/home/a.py", "a.py", 1, 2);
 	json = plan_to_json(&p);
 	assert_non_null(json);
 	limits = json_object_get(json, "limits");
@@ -507,6 +539,7 @@ int main(void)
 		cmocka_unit_test(test_a_record_that_makes_no_sense_is_refused_whole),
 		cmocka_unit_test(test_public_json_keeps_its_promise),
 		cmocka_unit_test(test_a_refusal_is_an_object_too),
+		cmocka_unit_test(test_a_verdict_without_evidence_has_its_exit_status_and_one_reason),
 		cmocka_unit_test(test_paths_of_any_bytes_survive_json),
 		cmocka_unit_test(test_the_manifest_is_sorted_by_bytes),
 		cmocka_unit_test(test_inputs_are_found_in_whatever_order_they_came),

@@ -70,10 +70,12 @@ static int fill_attempt(struct attempt *a)
 
 	memcpy(a->id, "a", 2);
 	a->timeline = calloc(1, sizeof *a->timeline);
-	if (!a->timeline || receipt_add(&a->receipt, "landlock", true, "ABI %d", 7) < 0 ||
-	    receipt_warn(&a->receipt, "%s", "w") < 0 || manifest_add(&a->manifest, &o) < 0 ||
-	    manifest_reject(&a->manifest, "b\xfe", REJECT_FIFO) < 0 || inputs_add(&a->inputs, &in) < 0 ||
-	    attempt_event(a, "run", "e %d", 1) < 0 || attempt_set_error(a, &problem) < 0)
+	receipt_add(&a->receipt, "landlock", true, "ABI %d", 7);
+	receipt_warn(&a->receipt, "%s", "w");
+	attempt_event(a, "run", "e %d", 1);
+	if (!a->timeline || manifest_add(&a->manifest, &o, NULL) < 0 ||
+	    manifest_reject(&a->manifest, "b\xfe", REJECT_FIFO, NULL) < 0 ||
+	    inputs_add(&a->inputs, &in, NULL) < 0 || attempt_set_error(a, &problem) < 0)
 		return -ENOMEM;
 	timeline_add(a->timeline, &(struct sample){0});
 	return 0;
@@ -107,19 +109,75 @@ static void test_an_attempt_survives_lack_of_memory(void **state)
 	assert_survives(tell_attempt);
 }
 
+static bool is_whole(const struct attempt *a)
+{
+	json_auto_t *stored = attempt_to_json(a), *shown = attempt_to_public_json(a, true);
+	struct error err = ERROR_INIT;
+
+	assert_int_equal(!stored, !shown);
+	assert_int_equal(attempt_check(a, &err) == 0, stored != NULL);
+	assert_int_equal(err.errnum, stored ? 0 : ENOMEM);
+	return stored;
+}
+
+static void add_line(struct attempt *a)
+{
+	receipt_add(&a->receipt, "landlock", true, "ABI %d", 7);
+}
+
+static void add_warning(struct attempt *a)
+{
+	receipt_warn(&a->receipt, "%s", "w");
+}
+
+static void add_event(struct attempt *a)
+{
+	attempt_event(a, "run", "e");
+}
+
+static void conclude(struct attempt *a)
+{
+	attempt_conclude(a, VERDICT_LOST, "why");
+}
+
+/* What is added later does not hide it. */
+static void test_an_attempt_that_has_lost_a_line_is_not_told(void **state)
+{
+	static void (*const adds[])(struct attempt * a) = {add_line, add_warning, add_event, conclude};
+
+	(void)state;
+	for (size_t i = 0; HAVE_OWN_MALLOC && i < ARRAY_SIZE(adds); i++)
+		for (long n = 0; n < (adds[i] == conclude ? 1 : 2); n++) {
+			_cleanup_attempt_ struct attempt a;
+
+			attempt_init(&a);
+			memcpy(a.id, "a", 2);
+			assert_true(is_whole(&a));
+			allocations_left = n;
+			adds[i](&a);
+			allocations_left = -1;
+			adds[i](&a);
+			assert_false(is_whole(&a));
+			attempt_forgive(&a);
+			assert_true(is_whole(&a));
+		}
+}
+
 static int tell_plan(struct error *err)
 {
 	_cleanup_plan_ struct plan p;
 	json_auto_t *json = NULL;
 
-	(void)err;
 	plan_init(&p);
 	limits_built_in(&p.limits);
-	if (!plan_add_mount(&p, MOUNT_BIND, "/a", "/b") || !plan_add_mount(&p, MOUNT_TMPFS, NULL, "/c") ||
-	    plan_add_stage(&p, "/d", "e", 1, 2) < 0 || strv_append(&p.env, "A=\xff") < 0)
-		return -ENOMEM;
+	plan_add_mount(&p, MOUNT_BIND, "/a", "/b")->writable = true;
+	plan_add_mount(&p, MOUNT_TMPFS, NULL, "/c")->content = strdup("c");
+	plan_add_mount(&p, MOUNT_TMPFS, NULL, "/c")->content = strdup("c");
+	plan_add_stage(&p, "/d", "e", 1, 2);
+	plan_set_env(&p, "A", "1");
+	plan_set_env(&p, "A", "\xff");
 	json = plan_to_json(&p);
-	return json ? 0 : -ENOMEM;
+	return json ? plan_check(&p, err) : -ENOMEM;
 }
 
 static void test_a_plan_survives_lack_of_memory(void **state)
@@ -134,6 +192,7 @@ int main(void)
 		cmocka_unit_test(test_a_request_survives_lack_of_memory),
 		cmocka_unit_test(test_a_configuration_survives_lack_of_memory),
 		cmocka_unit_test(test_an_attempt_survives_lack_of_memory),
+		cmocka_unit_test(test_an_attempt_that_has_lost_a_line_is_not_told),
 		cmocka_unit_test(test_a_plan_survives_lack_of_memory),
 	};
 

@@ -157,7 +157,7 @@ static void test_bytes_that_are_not_utf8_survive_json(void **state)
 	assert_int_equal(request_option(&r, "--data", "/d\xff", NULL), 1);
 	assert_int_equal(request_option(&r, "--ro", "/a\xfe:/b", NULL), 1);
 	assert_int_equal(request_option(&r, "--env", "A=\x80", NULL), 1);
-	assert_int_equal(strv_append(&r.command, "\xc3("), 0);
+	assert_int_equal(strv_append(&r.command, "\xc3(", NULL), 0);
 	json = request_to_json(&r);
 	assert_non_null(json);
 	text = json_dumps(json, 0);
@@ -331,7 +331,7 @@ static void test_false_and_an_empty_list_hold_against_defaults(void **state)
 			       "stdin: true\noutput: [a]\nro: [/opt]\ndata: /d\nstrength: landlock\n", NULL),
 			 0);
 	assert_int_equal(parse(&r, "stdin: false\noutput: []\nro: []\nstrength: full\n", NULL), 0);
-	assert_int_equal(request_inherit(&r, &defaults), 0);
+	assert_int_equal(request_inherit(&r, &defaults, NULL), 0);
 	assert_false(r.stdin_open);
 	assert_int_equal(strv_length(r.outputs), 0);
 	assert_int_equal(r.n_ro, 0);
@@ -408,7 +408,7 @@ static void test_the_check_refuses_what_cannot_be_meant(void **state)
 		_cleanup_request_ struct request r = {0};
 		struct error err = ERROR_INIT;
 
-		assert_int_equal(strv_append(&r.command, "true"), 0);
+		assert_int_equal(strv_append(&r.command, "true", NULL), 0);
 		assert_int_equal(request_option(&r, bad[i][0], bad[i][1], &err), 1);
 		if (request_check(&r, &err) == 0)
 			fail_msg("taken: %s %s", bad[i][0], bad[i][1]);
@@ -434,7 +434,7 @@ static void test_the_check_takes_names_that_only_look_odd(void **state)
 		_cleanup_request_ struct request r = {0};
 		struct error err = ERROR_INIT;
 
-		assert_int_equal(strv_append(&r.command, "true"), 0);
+		assert_int_equal(strv_append(&r.command, "true", NULL), 0);
 		assert_int_equal(request_option(&r, good[i][0], good[i][1], &err), 1);
 		if (request_check(&r, &err) < 0)
 			fail_msg("%s", err.message);
@@ -461,12 +461,12 @@ static void test_words_are_split_without_a_shell(void **state)
 	for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
 		_cleanup_strv_ char **words = NULL;
 
-		assert_int_equal(words_split(rows[i].line, &words), 0);
+		assert_int_equal(words_split(rows[i].line, &words, NULL), 0);
 		for (size_t k = 0; k < strv_length(words); k++)
 			assert_string_equal(words[k], rows[i].words[k]);
 		assert_true(strv_length(words) == 5 || !rows[i].words[strv_length(words)]);
 	}
-	assert_int_equal(words_split("a 'b", &(char **){NULL}), -EINVAL);
+	assert_int_equal(words_split("a 'b", &(char **){NULL}, NULL), -EINVAL);
 }
 
 int main(void)

@@ -16,7 +16,7 @@ static void parse(const char *text, struct mountinfo *ret)
 {
 	char *copy = strdup(text);
 
-	assert_int_equal(mountinfo_parse(copy, ret), 0);
+	assert_int_equal(mountinfo_parse(copy, ret, NULL), 0);
 	free(copy);
 }
 

@@ -153,7 +153,7 @@ static inline void attempt_output(struct attempt *a, const struct place *p, cons
 	snprintf(path, sizeof path, "%s", name);
 	place_write(p, name, data, size);
 	digest_bytes(data, size, o.sha256);
-	assert_int_equal(manifest_add(&a->manifest, &o), 0);
+	assert_int_equal(manifest_add(&a->manifest, &o, NULL), 0);
 }
 
 static inline int attempt_commit(struct ledger *l, const struct place *p, struct attempt *a)

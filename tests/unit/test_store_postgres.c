@@ -1,4 +1,7 @@
 /* What is PostgreSQL's alone: connections that fail, or vanish in the middle. Runs under tests/support/with-postgres. */
+#include "postgres.h"
+#include "store.h"
+
 #include "test_store.h"
 
 #include <poll.h>
@@ -212,6 +215,30 @@ static void test_a_connection_that_is_cut_during_the_commit_is_made_again(void *
 static void test_a_server_that_is_killed_and_restarts_during_the_commit_gets_it(void **state)
 {
 	assert_survives(*state, kill_backend);
+}
+
+static struct ledger *short_of_memory;
+
+static void run_out_of_memory(void)
+{
+	buffer_fail(&postgres_of(short_of_memory->backend)->rows);
+}
+
+static void test_memory_that_was_out_is_out_for_one_transaction_only(void **state)
+{
+	const struct place *p = *state;
+	struct accident accident = {p, run_out_of_memory, false};
+	struct ledger *l = short_of_memory = place_open(p);
+	_cleanup_attempt_ struct attempt a;
+	int number;
+
+	attempt_make(&a, "short");
+	attempt_output(&a, p, "x", "content", 7);
+	REFUSED(ledger_commit(l, &a, accident_content, &accident, &number, &err), "Cannot allocate memory");
+	assert_true(accident.happened);
+	OK(ledger_commit(l, &a, accident_content, &accident, &number, &err));
+	assert_int_equal(number, 1);
+	ledger_close(l);
 }
 
 /* A ledger that is there already, with more parameters. */
@@ -456,6 +483,7 @@ int main(void)
 		ROW(a_read_only_server_is_one_clear_sentence),
 		ROW(a_connection_that_is_cut_during_the_commit_is_made_again),
 		ROW(a_server_that_is_killed_and_restarts_during_the_commit_gets_it),
+		ROW(memory_that_was_out_is_out_for_one_transaction_only),
 		ROW(what_could_not_be_sent_is_not_waited_for),
 		ROW(a_server_that_is_stopped_is_given_up_in_time_and_gets_it_later),
 		ROW(a_process_of_the_server_that_is_stopped_is_given_up_in_time_and_gets_it_later),

@@ -270,7 +270,7 @@ static void test_what_was_staged_and_never_committed_is_swept(void **state)
 	place_write(p, gone, "", 0);
 	/* One of them is another's as well, who is committed: that stays. */
 	attempt_make(&other, "other");
-	assert_int_equal(manifest_add(&other.manifest, first_or_last(&a, false)), 0);
+	assert_int_equal(manifest_add(&other.manifest, first_or_last(&a, false), NULL), 0);
 	assert_true(ledger_commit(l, &a, content_that_fails, (void *)p, &number, &err) < 0);
 	assert_true(number_of(p, "SELECT count(*) FROM fumehood_blob_staged") > 0);
 	assert_int_equal(number_of(p, "SELECT count(*) FROM fumehood_attempt"), 0);

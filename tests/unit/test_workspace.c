@@ -363,7 +363,7 @@ static void test_what_is_given_back_still_names_the_cgroups_that_are_left(void *
 	bench_open(&b);
 	assert_int_equal(workspace_hold(&b.site, "a", NULL, INT64_MAX, &path, &err), 0);
 	assert_int_equal(open_plain(&b, "a", &w, &err), 0);
-	assert_int_equal(strv_append(&w.record.cgroups, left), 0);
+	assert_int_equal(strv_append(&w.record.cgroups, left, NULL), 0);
 	assert_int_equal(workspace_give_back(&w, &err), 0);
 	workspace_close(&w);
 	assert_int_equal(open_plain(&b, "a", &w, &err), 0);

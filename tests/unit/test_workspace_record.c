@@ -15,8 +15,8 @@ static void fill(struct record *r)
 	r->process = (struct process_id){1234, 567890};
 	r->until = INT64_MAX;
 	r->init = (struct process_id){4321, UINT64_MAX >> 1};
-	assert_int_equal(strv_append(&r->cgroups, "/sys/fs/cgroup/a b"), 0);
-	assert_int_equal(strv_append(&r->cgroups, "/sys/fs/cgroup/c"), 0);
+	assert_int_equal(strv_append(&r->cgroups, "/sys/fs/cgroup/a b", NULL), 0);
+	assert_int_equal(strv_append(&r->cgroups, "/sys/fs/cgroup/c", NULL), 0);
 	r->path = strdup("/tmp/hood-a42");
 	r->device = UINT64_MAX;
 	r->inode = 0x8000000000000001ULL;

@@ -155,8 +155,9 @@ class Result:
     """One attempt: how it ended, what it used, what came out.
 
     verdict is "succeeded", "failed", "timed_out", "output_missing", "post_process_failed", "out_of_memory", "out_of_disk",
-    "out_of_processes", "cancelled", "lost" or "refused". status is what `fumehood run` would exit with. stdout and stderr are
-    the end of what was kept (64 KiB each); logs() has all of it.
+    "out_of_processes", "cancelled", "lost" or "refused".
+    status is what `fumehood run` would exit with. stdout and stderr are the end of what was kept (64 KiB each); logs() has all
+    of it.
     """
 
     id: str
