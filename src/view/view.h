@@ -17,8 +17,18 @@
 struct view_filter {
 	const char *state;  /* of an analysis or of the queue, or a verdict; NULL: all */
 	const char *prefix; /* of the id; NULL: all */
-	int limit;	    /* the newest of the ledger and of the queue; 0: all */
+	int limit;	    /* the newest of the ledger and of the queue, or the first in the order; 0: all */
+	/* Of `ls` only. */
+	const char *pattern;   /* of the whole id, prefix being its beginning; NULL: none */
+	char beginning[129];   /* that prefix */
+	int64_t since, until;  /* created at or after, and before; 0: whenever */
+	unsigned verdicts;     /* 1 << VERDICT_…; 0: all, and what has none */
+	const char *submitter; /* or owner; NULL: anybody */
+	const char *sort;      /* "time" or NULL: the newest first; "id", "wall", "cpu", "memory" */
 };
+/* One of its words, as `ls` takes them: id (a beginning, or a pattern with * ? [ in it), state, since, until, verdict (several with
+ * commas), submitter, sort, limit. value is kept. ERROR_USAGE: it makes no sense. */
+int view_filter_set(struct view_filter *f, const char *name, const char *value, struct error *err);
 
 struct view_row {
 	const struct attempt *attempt; /* as far as it is known */
@@ -28,9 +38,12 @@ struct view_row {
 
 /* Negative: memory is out. It must not use the hood. */
 typedef int (*view_row_fn)(void *arg, const struct view_row *row);
-/* What is running comes first, from the state directory, then the queue; both replace the row of an earlier attempt. */
+/* What is running comes first, from the state directory, then the queue; both replace the row of an earlier attempt. In another
+ * order than by time they come together, and all that may be shown is held in memory: twice the limit at most. */
 int view_list_each(struct hood *h, const struct view_filter *f, view_row_fn fn, void *arg, struct error *err);
 int view_list(struct hood *h, const struct view_filter *f, json_t **ret, struct error *err);
+/* The words of its command with blanks between them, fit to be shown; NULL: they are not known, or memory is out. */
+char *view_command(const struct attempt *a);
 
 /* ---- view_queue.c: the queue ---- */
 

@@ -251,11 +251,16 @@ class Listed:
     started: Optional[datetime] = None
     usage: Usage = Usage()
     owner: Optional[str] = None
+    command: Optional[Tuple[str, ...]] = None
+    exit_code: Optional[int] = None
+    signal: Optional[int] = None
 
     @staticmethod
     def of(json: Mapping[str, Any]) -> Listed:
+        command = json.get("command")
         return Listed(json["id"], json["state"], json["verdict"], json["attempt"], instant(json["created"]),
-                      instant(json["started"]), _known(Usage, json["usage"] or {}), json["owner"])
+                      instant(json["started"]), _known(Usage, json["usage"] or {}), json["owner"],
+                      None if command is None else tuple(command), json.get("exit_code"), json.get("signal"))
 
 
 @dataclass(frozen=True)
