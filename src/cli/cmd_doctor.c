@@ -3,6 +3,7 @@
  */
 #include <stdio.h>
 
+#include "buffer.h"
 #include "cli.h"
 
 static const char help[] =
@@ -17,7 +18,14 @@ static const char help[] =
 struct findings {
 	const struct cli *cli;
 	struct table *table;
+	struct buffer not_held, missing; /* names, with commas between them */
 };
+
+static void findings_done(struct findings *f)
+{
+	buffer_free(&f->not_held);
+	buffer_free(&f->missing);
+}
 
 static void on_item(void *arg, const struct doctor_item *item)
 {
@@ -25,6 +33,11 @@ static void on_item(void *arg, const struct doctor_item *item)
 	_cleanup_free_ char *detail = text_safe(item->detail), *remedy = text_safe(item->remedy),
 			    *line = NULL;
 
+	if (!item->ok) {
+		struct buffer *b = item->required ? &f->missing : &f->not_held;
+
+		buffer_printf(b, "%s%s", b->size ? ", " : "", item->name);
+	}
 	if (!detail || !remedy || (f->cli->quiet && item->ok))
 		return;
 	table_add(f->table, cli_mark(&f->cli->out, item->ok), item->name, detail);
@@ -33,20 +46,34 @@ static void on_item(void *arg, const struct doctor_item *item)
 		table_add(f->table, "", "", line);
 }
 
+/* The last word is what is not held. */
+static void conclude(const struct findings *f)
+{
+	printf("\n");
+	if (f->missing.size)
+		printf("Analyses will be refused: what is required is missing: %s.\n", f->missing.data);
+	if (f->not_held.size)
+		printf("%s: %s.\n",
+		       f->missing.size ? "Not held either" : "Analyses run, but not held here is",
+		       f->not_held.data);
+	if (!f->missing.size && !f->not_held.size)
+		printf("All of it is held.\n");
+}
+
 static int examine(struct cli *cli, struct error *err)
 {
 	_cleanup_table_ struct table t = {.n_columns = 3};
-	struct findings f = {cli, &t};
+	_cleanup_(findings_done) struct findings f = {.cli = cli, .table = &t};
 	int found = hood_doctor(cli->hood, on_item, &f, err);
 
 	if (found < 0)
 		return found;
 	if (table_print(&t, stdout, err) < 0)
 		return -1;
+	if (buffer_check(&f.missing, err) < 0 || buffer_check(&f.not_held, err) < 0)
+		return -1;
 	if (!cli->quiet)
-		printf("\n%s\n",
-		       found == 0 ? "Everything that is required is there."
-				  : "Something that is required is missing: analyses will be refused.");
+		conclude(&f);
 	return found;
 }
 

@@ -201,6 +201,18 @@ static void on_item(void *arg, const struct doctor_item *item)
 					     remedy && *remedy ? remedy : NULL));
 }
 
+static json_t *names_not_held(const json_t *items)
+{
+	json_t *names = json_array();
+	const json_t *item;
+	size_t i;
+
+	json_array_foreach (items, i, item)
+		if (json_is_false(json_object_get(item, "ok")))
+			json_array_append(names, json_object_get(item, "name"));
+	return names;
+}
+
 int view_doctor(struct hood *h, json_t **ret, struct error *err)
 {
 	json_t *items = json_array();
@@ -210,6 +222,7 @@ int view_doctor(struct hood *h, json_t **ret, struct error *err)
 		json_decref(items);
 		return found;
 	}
-	*ret = json_pack("{s:b, s:o}", "ok", found == 0, "items", items);
+	*ret = json_pack("{s:b, s:o?, s:o}", "ok", found == 0, "not_held", names_not_held(items), "items",
+			 items);
 	return *ret ? found : error_memory(err);
 }

@@ -114,7 +114,9 @@ int log_follow(struct log_reader *r, struct hood *h, const struct live *l, int s
 /* ---- view_line.c, view_trace.c: an attempt in a line. Newly allocated, lines ended; NULL: memory is out ---- */
 
 enum style view_verdict_style(enum verdict v);
-/* The last line of a run, and what is said beside it; quiet: only what went wrong. */
+/* What is not as it was asked for: a limit that is not held, a log that is not whole. "" if there is nothing. */
+char *view_warnings(const struct attempt *a, bool colour);
+/* The last line of a run, and its warnings before it; quiet: only what went wrong. */
 char *view_line(const struct attempt *a, bool colour, bool quiet);
 /* As workflow engines write it: Nextflow's columns, and a line below them. */
 char *view_trace(const struct attempt *a);

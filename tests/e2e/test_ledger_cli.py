@@ -212,6 +212,8 @@ def test_doctor_says_what_this_host_can_hold(hood):
     assert result.status == 0, result
     for word in ['namespace', 'seccomp', 'andlock', 'cgroup']:
         assert word in result.out, word
+    missing = hood.cli('doctor', '--json').json['not_held']
+    assert result.out.splitlines()[-1] == (f'Analyses run, but not held here is: {", ".join(missing)}.' if missing else 'All of it is held.')
 
 
 def test_a_ledger_of_a_newer_version_is_refused(hood):

@@ -326,7 +326,11 @@ class DoctorItem:
 
 @dataclass(frozen=True)
 class Health:
-    """What this host can enforce, each item tried. ok: nothing that is required is missing."""
+    """What this host can enforce, each item tried. ok: nothing that is required is missing; not_held: the names of what is not."""
 
     ok: bool
     items: Tuple[DoctorItem, ...]
+
+    @property
+    def not_held(self) -> Tuple[str, ...]:
+        return tuple(item.name for item in self.items if not item.ok)
