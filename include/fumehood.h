@@ -302,7 +302,7 @@ int fh_list(fh_hood *hood, const char *state, const char *prefix, int limit, cha
 /* The same, chosen by more: each word is NAME=VALUE as the options of `ls` are: id (a beginning, or a pattern), state, since,
  * until, verdict, submitter, sort, limit. NULL ends the list. */
 int fh_list_where(fh_hood *hood, const char *const *words, char **ret_json, fh_error *err);
-/* As `show --json`: of one that is running, too. */
+/* As `show --json`: of one that is running, too; of an array its summary. */
 int fh_show(fh_hood *hood, const char *id, int attempt, char **ret_json, fh_error *err);
 int fh_outputs(fh_hood *hood, const char *id, int attempt, char **ret_json, fh_error *err);
 int fh_logs(fh_hood *hood, const char *id, int attempt, char **ret_json, fh_error *err);

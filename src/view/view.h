@@ -79,7 +79,31 @@ void subject_done(struct subject *s);
 int subject_load(struct subject *s, struct hood *h, const char *id, int attempt, struct error *err);
 /* Only what it has beside the attempt, for attempt_write_public. */
 json_t *subject_own_json(const struct subject *s);
+/* Of an array its summary. */
 int view_show(struct hood *h, const char *id, int attempt, json_t **ret, struct error *err);
+
+/* ---- view_array.c: `show` of an array, its tasks summed up ---- */
+
+enum { ARRAY_FAILURES = 10 };
+enum { TASK_ID_ROOM = ID_ROOM + 32 };
+struct array_failure {
+	char id[TASK_ID_ROOM];
+	enum verdict verdict;
+	int status;
+	char *reason; /* NULL: none */
+};
+/* Zero-initialise. */
+struct array_view {
+	size_t tasks, states[JOB_STATES];
+	size_t verdicts[VERDICT_COUNT];		       /* of those that have ended */
+	size_t wrong;				       /* ended without success */
+	struct array_failure failures[ARRAY_FAILURES]; /* the first of these, in the order of their numbers */
+	size_t n_failures;
+};
+/* 1: there is no array of that name. */
+int array_view_load(struct array_view *v, struct hood *h, const char *name, struct error *err);
+void array_view_done(struct array_view *v);
+json_t *array_view_json(const struct array_view *v, const char *name);
 
 /* ---- view.c: parts of an attempt ---- */
 
