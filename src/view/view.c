@@ -6,40 +6,15 @@
 #include "member.h"
 #include "text.h"
 
-static int take_state(void *arg, const struct queued *q, struct error *err UNUSED)
-{
-	*(enum job_state *)arg = q->state;
-	return 0;
-}
-
-/* The ledger has no attempt of it, but the queue has it. */
-static int explain_queued(struct ledger *l, const char *id, int r, struct error *err)
-{
-	char *const ids[] = {(char *)id, NULL};
-	enum job_state state = JOB_STATES;
-	struct error ignored = ERROR_INIT;
-
-	if (ledger_queue_look(l, ids, take_state, &state, &ignored) < 0 || state == JOB_STATES)
-		return r;
-	error_set(err, ERROR_NOT_FOUND, "'%s' is %s: %s", id, job_state_name(state),
-		  state == JOB_CANCELLED ? "it was cancelled before it ran, and there is nothing of it"
-		  : state == JOB_RUNNING
-			  ? "a worker has it, and there is nothing of it in the ledger until it has ended"
-		  : state == JOB_WAITING
-			  ? "it has not started, since it comes after others; fumehood logs -f waits for it"
-			  : "it has not started, and a worker will take it; fumehood logs -f waits for it");
-	return r;
-}
-
 /* The ledger does not know it, but this host does. */
-static int explain_live(struct hood *h, struct ledger *ledger, const char *id, int r, struct error *err)
+static int explain_live(struct hood *h, const char *id, int r, struct error *err)
 {
 	struct error ignored = ERROR_INIT;
 	struct live l;
 	const char *state;
 
 	if (hood_live(h, id, &l, &ignored) < 0)
-		return explain_queued(ledger, id, r, err);
+		return r;
 	state = live_state(&l);
 	error_set(err, ERROR_NOT_FOUND, "'%s' is %s here, and nothing of it is in the ledger yet%s", id,
 		  state,
@@ -60,9 +35,7 @@ int view_load(struct hood *h, const char *id, int attempt, struct ledger **ret_l
 	if (r < 0)
 		return r;
 	r = ledger_load(*ret_ledger, id, attempt, ret, err);
-	return r < 0 && err->kind == ERROR_NOT_FOUND && attempt == 0
-		       ? explain_live(h, *ret_ledger, id, r, err)
-		       : r;
+	return r < 0 && err->kind == ERROR_NOT_FOUND && attempt == 0 ? explain_live(h, id, r, err) : r;
 }
 
 /* ---- outputs ---- */
