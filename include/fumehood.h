@@ -299,7 +299,10 @@ int fh_load(fh_hood *hood, const char *id, int attempt, fh_result **ret, fh_erro
 /* As `ls --json`. state: NULL, "waiting", "queued", "running", "pending", "held", "dead", "finished", or a verdict; prefix of ids: or NULL; limit 0:
  * all. */
 int fh_list(fh_hood *hood, const char *state, const char *prefix, int limit, char **ret_json, fh_error *err);
-/* As `show --json`: of one that is running, too. */
+/* The same, chosen by more: each word is NAME=VALUE as the options of `ls` are: id (a beginning, or a pattern), state, since,
+ * until, verdict, submitter, sort, limit. NULL ends the list. */
+int fh_list_where(fh_hood *hood, const char *const *words, char **ret_json, fh_error *err);
+/* As `show --json`: of one that is running, too; of an array its summary. */
 int fh_show(fh_hood *hood, const char *id, int attempt, char **ret_json, fh_error *err);
 int fh_outputs(fh_hood *hood, const char *id, int attempt, char **ret_json, fh_error *err);
 int fh_logs(fh_hood *hood, const char *id, int attempt, char **ret_json, fh_error *err);

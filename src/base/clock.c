@@ -39,3 +39,26 @@ void clock_format(int64_t utc_ns, char out[CLOCK_TEXT_SIZE])
 	n = strftime(out, CLOCK_TEXT_SIZE, "%Y-%m-%dT%H:%M:%S", &tm);
 	snprintf(out + n, CLOCK_TEXT_SIZE - n, ".%06dZ", (int)(rest / 1000));
 }
+
+int clock_parse(const char *text, int64_t *ret_utc_ns)
+{
+	static const char *const forms[] = {"%Y-%m-%d", "%Y-%m-%dT%H:%M", "%Y-%m-%d %H:%M",
+					    "%Y-%m-%dT%H:%M:%S", "%Y-%m-%d %H:%M:%S"};
+
+	for (size_t i = 0; i < sizeof forms / sizeof forms[0]; i++) {
+		struct tm tm = {0}, again;
+		const char *end = strptime(text, forms[i], &tm);
+		time_t seconds;
+
+		if (!end || strcmp(*end == 'Z' ? end + 1 : end, "") != 0)
+			continue;
+		again = tm;
+		seconds = timegm(&again);
+		/* The 31st of November is none, and the last of these years is 2261. */
+		if (again.tm_mday != tm.tm_mday || seconds <= 0 || seconds >= INT64_MAX / 1000000000)
+			return -EINVAL;
+		*ret_utc_ns = (int64_t)seconds * 1000000000;
+		return 0;
+	}
+	return -EINVAL;
+}

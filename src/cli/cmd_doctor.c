@@ -3,6 +3,7 @@
  */
 #include <stdio.h>
 
+#include "buffer.h"
 #include "cli.h"
 
 static const char help[] =

@@ -9,6 +9,7 @@ static const char help[] =
 	"  fumehood show a42\n"
 	"  fumehood show a42 --attempt 1       an earlier one\n"
 	"  fumehood show a42 --json | jq .usage\n"
+	"  fumehood show sweep                 an array: how many of which verdict, the first that failed\n"
 	"  fumehood show a42 --trace           one line with the columns of a Nextflow trace\n"
 	"\n"
 	"--attempt N  --trace  --db URL  --config FILE  --json (with request, plan, events, attempts)\n";
@@ -37,6 +38,64 @@ static int show_trace(const struct attempt *a, struct error *err)
 	return 0;
 }
 
+/* ---- an array ---- */
+
+static void add_count(const char *title, size_t n, const char *name, bool *begun)
+{
+	if (n == 0)
+		return;
+	if (*begun)
+		printf(", %zu %s", n, name);
+	else
+		printf("%-12s%zu %s", title, n, name);
+	*begun = true;
+}
+
+static void print_array(const struct cli *cli, const struct array_view *v)
+{
+	bool begun = false;
+
+	printf("%s%s%s is an array of %zu task%s\n", terminal_style(&cli->out, STYLE_BOLD), cli->id,
+	       terminal_style(&cli->out, STYLE_RESET), v->tasks, v->tasks == 1 ? "" : "s");
+	for (int i = 0; i < JOB_STATES; i++)
+		if (i != JOB_FINISHED && i != JOB_CANCELLED)
+			add_count("to come", v->states[i], job_state_name((enum job_state)i), &begun);
+	printf("%s", begun ? "\n" : "");
+	begun = false;
+	for (int i = VERDICT_NONE + 1; i < VERDICT_COUNT; i++)
+		add_count("ended", v->verdicts[i], verdict_name((enum verdict)i), &begun);
+	printf("%s", begun ? "\n" : "");
+	for (size_t i = 0; i < v->n_failures; i++) {
+		const struct array_failure *f = &v->failures[i];
+		_cleanup_free_ char *reason = f->reason ? text_safe(f->reason) : NULL;
+
+		printf("%-12s%s %s%s%s\n", i ? "" : "not well", f->id, verdict_name(f->verdict),
+		       reason ? ": " : "", reason ? reason : "");
+	}
+	if (v->wrong > v->n_failures)
+		printf("%-12sand %zu more: fumehood ls '%s.*'\n", "", v->wrong - v->n_failures, cli->id);
+}
+
+/* What is no analysis may be an array: else r, and err says what it said. */
+static int show_array(struct cli *cli, int r, struct error *err)
+{
+	_cleanup_(array_view_done) struct array_view v = {0};
+	struct error why = ERROR_INIT;
+	int k = array_view_load(&v, cli->hood, cli->id, &why);
+
+	if (k > 0)
+		return r;
+	if (k < 0) {
+		*err = why;
+		return k;
+	}
+	*err = (struct error)ERROR_INIT;
+	if (cli->json)
+		return cli_print_json(cli, array_view_json(&v, cli->id), err);
+	print_array(cli, &v);
+	return 0;
+}
+
 static int show_main(struct cli *cli, struct error *err)
 {
 	_cleanup_(subject_done) struct subject s;
@@ -54,6 +113,8 @@ static int show_main(struct cli *cli, struct error *err)
 	r = cli_open(cli, CLI_ID | CLI_HOOD, err);
 	if (r == 0)
 		r = subject_load(&s, cli->hood, cli->id, number, err);
+	if (r < 0 && cli->hood && err->kind == ERROR_NOT_FOUND && number == 0 && !trace)
+		return show_array(cli, r, err);
 	if (r < 0)
 		return r;
 	if (trace)

@@ -26,13 +26,36 @@ static const char help[] =
 	"SIGTERM hands back what runs, for other workers to start again; with --drain a second one does.\n"
 	"Any number of workers on any number of hosts share one ledger.\n";
 
+struct voice {
+	const struct cli *cli;
+	char *warned; /* the last warning of a quiet one, which is mostly that of the next analysis, too */
+};
+
+/* A limit that is not held is no progress. */
+static void warn(struct voice *v, const struct engine_end *end)
+{
+	char *warnings =
+		end->outcome == OUTCOME_SETTLED ? view_warnings(&end->attempt, v->cli->err.colour) : NULL;
+
+	if (!warnings || !*warnings || (v->warned && strcmp(v->warned, warnings) == 0)) {
+		free(warnings);
+		return;
+	}
+	fputs(warnings, stderr);
+	free(v->warned);
+	v->warned = warnings;
+}
+
 static void on_end(void *arg, const struct engine_end *end)
 {
-	const struct cli *cli = arg;
+	struct voice *voice = arg;
+	const struct cli *cli = voice->cli;
 	_cleanup_free_ char *line = NULL, *id = print_escape(end->id), *why = text_safe(end->why.message);
 
-	if (cli->quiet)
+	if (cli->quiet) {
+		warn(voice, end);
 		return;
+	}
 	switch (end->outcome) {
 	case OUTCOME_SETTLED:
 		line = view_line(&end->attempt, cli->err.colour, false);
@@ -56,7 +79,7 @@ static void on_end(void *arg, const struct engine_end *end)
 
 static void on_say(void *arg, const char *line)
 {
-	const struct cli *cli = arg;
+	const struct cli *cli = ((struct voice *)arg)->cli;
 	_cleanup_free_ char *safe = text_safe(line);
 
 	if (!cli->quiet)
@@ -86,7 +109,8 @@ static void raise_open_files(void)
 
 static int worker_main(struct cli *cli, struct error *err)
 {
-	struct worker_options w = {.signal_fd = -1, .hooks = {.arg = cli, .ended = on_end, .say = on_say}};
+	struct voice voice = {.cli = cli};
+	struct worker_options w = {.signal_fd = -1, .hooks = {.arg = &voice, .ended = on_end, .say = on_say}};
 	const char *lease = NULL;
 	const struct option_row own[] = {
 		{"--jobs", OPTION_NUMBER, &w.jobs},
@@ -109,6 +133,7 @@ static int worker_main(struct cli *cli, struct error *err)
 	if (r == 0)
 		r = worker_run(&w, err);
 	fd_close(w.signal_fd);
+	free(voice.warned);
 	return r;
 }
 

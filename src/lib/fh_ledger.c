@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "file.h"
+#include "text.h"
 
 enum { BEGIN_AGAIN_MS = 2 };
 
@@ -16,6 +17,37 @@ FH_PUBLIC int fh_list(fh_hood *hood, const char *state, const char *prefix, int 
 		      fh_error *err)
 {
 	return call_list(hood, "ls", view_list, &(struct view_filter){state, prefix, limit}, ret_json, err);
+}
+
+static int list_where(struct hood *h, const char *const *words, json_t **ret, struct error *err)
+{
+	_cleanup_strv_ char **copies = strv_copy((char *const *)words);
+	struct view_filter f = {0};
+	int r = copies ? 0 : error_memory(err);
+
+	for (size_t i = 0; r == 0 && copies[i]; i++) {
+		char *sign = strchr(copies[i], '=');
+
+		if (!sign)
+			return error_set(err, ERROR_USAGE, "'%s' chooses nothing: write NAME=VALUE",
+					 SHOWN(64, copies[i]));
+		*sign = 0;
+		r = view_filter_set(&f, copies[i], sign + 1, err);
+	}
+	return r < 0 ? r : view_list(h, &f, ret, err);
+}
+
+FH_PUBLIC int fh_list_where(fh_hood *hood, const char *const *words, char **ret_json, fh_error *err)
+{
+	static const char *const none[] = {NULL};
+	json_t *json = NULL;
+	struct call c;
+	int r = call_begin(&c, hood, "ls", err);
+
+	if (r < 0)
+		return r;
+	r = list_where(c.hood, words ? words : none, &json, &c.err);
+	return call_end_json(&c, r, json, ret_json, err);
 }
 
 /* Those that take an id and an attempt. */

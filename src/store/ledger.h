@@ -137,12 +137,16 @@ int ledger_query(struct ledger *l, const struct ledger_query *q, int fd, uint64_
 		 struct error *err);
 
 struct ledger_filter {
-	const char *state;  /* "succeeded", …, or NULL: all; a verdict's name */
-	const char *prefix; /* of the id, or NULL */
-	int limit;	    /* 0: all */
+	unsigned verdicts;     /* 1 << VERDICT_…, any of them; 0: all */
+	const char *prefix;    /* of the id, or NULL */
+	const char *pattern;   /* of the whole id (output_glob.h), or NULL */
+	int64_t since, until;  /* created at or after, and before: UTC ns; 0: whenever */
+	const char *submitter; /* as the queue knows it, or the owner; NULL: anybody */
+	int limit;	       /* 0: all */
 };
 /* Newest first; calls back with one row per analysis: its latest attempt, without plan, receipt, result, outputs,
- * inputs, logs, events. fn must not use the ledger. */
+ * inputs, logs, events. It is read by pages, each from where the one before ended, and while fn is called nothing is open: fn
+ * may take its time, but must not use the ledger. */
 typedef int (*ledger_row_fn)(void *arg, const struct attempt *a, struct error *err);
 int ledger_list(struct ledger *l, const struct ledger_filter *f, ledger_row_fn fn, void *arg,
 		struct error *err);

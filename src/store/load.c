@@ -10,13 +10,29 @@
 #include <string.h>
 
 #include "array.h"
+#include "output_glob.h"
 #include "queue.h"
 #include "text.h"
 
+enum { LIST_PAGE = 500 };
+
+/* A page of the list, read whole before it is told. */
 struct list {
-	ledger_row_fn fn;
-	void *arg;
+	const struct ledger_filter *filter;
+	struct attempt *rows;
+	size_t n, n_read; /* those that the pattern wants, and all */
+	int64_t before;	  /* where the next page begins: earlier than that, or as early with a lower id */
+	char before_id[ID_ROOM];
 };
+
+static void list_done(struct list *list)
+{
+	for (size_t i = 0; i < list->n; i++)
+		attempt_done(&list->rows[i]);
+	free(list->rows);
+	list->rows = NULL;
+	list->n = list->n_read = 0;
+}
 
 /* The owner, and n of its columns. */
 static int load_attempt(struct attempt *a, size_t n, const struct value *row, struct error *err)
@@ -30,25 +46,72 @@ static int load_attempt(struct attempt *a, size_t n, const struct value *row, st
 static int list_row(void *arg, const struct value *row, struct error *err)
 {
 	_cleanup_attempt_ struct attempt a;
-	const struct list *list = arg;
+	struct list *list = arg;
+	const char *pattern = list->filter->pattern;
+	struct attempt *added;
 
 	attempt_init(&a);
 	if (load_attempt(&a, ATTEMPT_LISTED, row, err) < 0)
 		return -1;
-	return list->fn(list->arg, &a, err);
+	list->n_read++;
+	list->before = a.created;
+	memcpy(list->before_id, a.id, sizeof a.id);
+	if (pattern && !output_glob_match(pattern, a.id))
+		return 0;
+	added = ARRAY_ADD(list->rows, list->n);
+	if (!added)
+		return error_memory(err);
+	*added = a;
+	attempt_init(&a);
+	return 0;
+}
+
+static char *verdicts_text(unsigned verdicts)
+{
+	json_auto_t *names = json_array();
+
+	for (int v = 0; v < VERDICT_COUNT; v++)
+		if (verdicts & 1U << v && json_array_append_new(names, json_string(verdict_name(v))) < 0)
+			return NULL;
+	return json_dumps(names, JSON_COMPACT);
+}
+
+static int list_page(struct list *list, struct ledger *l, const char *verdicts, int64_t limit,
+		     struct error *err)
+{
+	const struct ledger_filter *f = list->filter;
+	struct value params[] = {
+		value_text(f->verdicts ? verdicts : NULL),
+		value_text(f->prefix),
+		value_integer(limit),
+		value_time(list->before),
+		value_text(list->before_id),
+		value_time(f->since > 0 ? f->since : 1),
+		value_text(f->submitter),
+	};
+
+	return ledger_run(l, SQL_LIST, params, ARRAY_SIZE(params), list_row, list, err);
 }
 
 int ledger_list(struct ledger *l, const struct ledger_filter *f, ledger_row_fn fn, void *arg,
 		struct error *err)
 {
-	struct value params[] = {
-		value_text(f ? f->state : NULL),
-		value_text(f ? f->prefix : NULL),
-		value_integer(f && f->limit > 0 ? f->limit : INT64_MAX),
-	};
-	struct list list = {fn, arg};
+	static const struct ledger_filter all = {0};
+	_cleanup_(list_done) struct list list = {.filter = f ? f : &all};
+	_cleanup_free_ char *verdicts = verdicts_text(list.filter->verdicts);
+	int64_t left = list.filter->limit > 0 ? list.filter->limit : INT64_MAX, page;
+	int r = verdicts ? 0 : error_memory(err);
 
-	return ledger_run(l, SQL_LIST, params, ARRAY_SIZE(params), list_row, &list, err);
+	list.before = list.filter->until > 0 ? list.filter->until : INT64_MAX;
+	do {
+		page = left < LIST_PAGE && !list.filter->pattern ? left : LIST_PAGE;
+		list_done(&list);
+		if (r == 0)
+			r = list_page(&list, l, verdicts, page, err);
+		for (size_t i = 0; r == 0 && i < list.n && left > 0; i++, left--)
+			r = fn(arg, &list.rows[i], err);
+	} while (r == 0 && left > 0 && (int64_t)list.n_read == page);
+	return r;
 }
 
 struct load {

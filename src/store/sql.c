@@ -200,10 +200,13 @@ static const struct {
 		 "AND NOT EXISTS (SELECT 1 FROM @blob b WHERE b.sha256 = o.sha256) ORDER BY 1 LIMIT 1000"},
 	[SQL_LIST] =
 		{"SELECT !" ATTEMPT_LIST " FROM @attempt a "
-		 "WHERE number = (SELECT max(m.number) FROM @attempt m WHERE m.analysis_id = a.analysis_id) "
-		 "AND (CAST($1 AS TEXT) IS NULL OR verdict = CAST($1 AS TEXT)) "
+		 "WHERE created_at <= $4 AND created_at >= $6 AND (created_at < $4 OR analysis_id < $5) "
+		 "AND (CAST($1 AS TEXT) IS NULL OR verdict #) "
 		 "AND (CAST($2 AS TEXT) IS NULL OR "
 		 "substr(analysis_id, 1, length(CAST($2 AS TEXT))) = CAST($2 AS TEXT)) "
+		 "AND number = (SELECT max(m.number) FROM @attempt m WHERE m.analysis_id = a.analysis_id) "
+		 "AND (CAST($7 AS TEXT) IS NULL OR ! = CAST($7 AS TEXT) OR EXISTS (SELECT 1 FROM @queue q "
+		 "WHERE q.id = a.analysis_id AND q.submitter = CAST($7 AS TEXT))) "
 		 "ORDER BY created_at DESC, analysis_id DESC LIMIT $3"},
 	[SQL_ATTEMPT] = {"SELECT !" ATTEMPT_ALL " FROM @attempt WHERE analysis_id = $1 AND number = $2"},
 	[SQL_ATTEMPTS] =

@@ -43,7 +43,7 @@ enum sql {
 	SQL_OBJECT_CHUNKS,  /* sha256, position from which, how many → position, bytes */
 	SQL_OBJECT_SWEEP,   /* seconds → how many were removed that are older, and that nobody refers to */
 	SQL_OBJECT_ORPHANS, /* seconds → sha256 */
-	SQL_LIST,	    /* verdict, prefix, limit → attempt's columns */
+	SQL_LIST, /* verdicts as JSON, prefix, limit, before: at and id, since, submitter → attempt's columns */
 	SQL_ATTEMPT,	    /* id, number → attempt's columns */
 	SQL_ATTEMPTS,	    /* id → number, verdict, … */
 	SQL_OUTPUTS,	    /* id, number → path, sha256, size, media_type, is it an object? */

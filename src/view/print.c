@@ -153,22 +153,33 @@ static void print_row(const struct table *t, size_t first, const size_t *widths,
 	}
 }
 
-int table_print(const struct table *t, FILE *to, struct error *err)
+int table_print(struct table *t, FILE *to, struct error *err)
 {
-	_cleanup_free_ size_t *widths = calloc(t->n_columns, sizeof *widths);
-
-	if (!widths || t->failed)
+	if (!t->widths)
+		t->widths = calloc(t->n_columns, sizeof *t->widths);
+	if (!t->widths || t->failed)
 		return error_memory(err);
-	for (size_t i = 0; i < t->n_columns; i++)
-		widths[i] = column_width(t, i);
+	for (size_t i = 0; i < t->n_columns; i++) {
+		size_t width = column_width(t, i);
+
+		t->widths[i] = width > t->widths[i] ? width : t->widths[i];
+	}
 	for (size_t i = 0; i < t->n_cells; i += t->n_columns)
-		print_row(t, i, widths, to);
+		print_row(t, i, t->widths, to);
 	return 0;
+}
+
+void table_empty(struct table *t)
+{
+	strv_free(t->cells);
+	t->cells = NULL;
+	t->n_cells = 0;
 }
 
 void table_done(struct table *t)
 {
 	strv_free(t->cells);
+	free(t->widths);
 	*t = (struct table){0};
 }
 

@@ -43,10 +43,12 @@ struct table {
 	char **cells;
 	size_t n_cells;
 	bool failed;
+	size_t *widths; /* of the parts that were printed: the next ones are no narrower */
 };
 
 void table_add(struct table *t, ...); /* n_columns strings; NULL is "-" */
-int table_print(const struct table *t, FILE *to, struct error *err);
+int table_print(struct table *t, FILE *to, struct error *err);
+void table_empty(struct table *t); /* for the next part of it, with the same columns */
 void table_done(struct table *t);
 #define _cleanup_table_ _cleanup_(table_done)
 

@@ -7,31 +7,6 @@
 #include "print.h"
 #include "text.h"
 
-static int take_state(void *arg, const struct queued *q, struct error *err UNUSED)
-{
-	*(enum job_state *)arg = q->state;
-	return 0;
-}
-
-/* The ledger has no attempt of it, but the queue has it. */
-static int explain_queued(struct ledger *l, const char *id, int r, struct error *err)
-{
-	char *const ids[] = {(char *)id, NULL};
-	enum job_state state = JOB_STATES;
-	struct error ignored = ERROR_INIT;
-
-	if (ledger_queue_look(l, ids, take_state, &state, &ignored) < 0 || state == JOB_STATES)
-		return r;
-	error_set(err, ERROR_NOT_FOUND, "'%s' is %s: %s", id, job_state_name(state),
-		  state == JOB_CANCELLED ? "it was cancelled before it ran, and there is nothing of it"
-		  : state == JOB_RUNNING
-			  ? "a worker has it, and there is nothing of it in the ledger until it has ended"
-		  : state == JOB_WAITING
-			  ? "it has not started, since it comes after others; fumehood logs -f waits for it"
-			  : "it has not started, and a worker will take it; fumehood logs -f waits for it");
-	return r;
-}
-
 int view_json(FILE *to, const struct look *look, const json_t *json, struct error *err)
 {
 	/* On a terminal everything beyond ASCII is escaped: names may hold what a terminal obeys. */
@@ -44,14 +19,14 @@ int view_json(FILE *to, const struct look *look, const json_t *json, struct erro
 }
 
 /* The ledger does not know it, but this host does. */
-static int explain_live(struct hood *h, struct ledger *ledger, const char *id, int r, struct error *err)
+static int explain_live(struct hood *h, const char *id, int r, struct error *err)
 {
 	struct error ignored = ERROR_INIT;
 	struct live l;
 	const char *state;
 
 	if (hood_live(h, id, &l, &ignored) < 0)
-		return explain_queued(ledger, id, r, err);
+		return r;
 	state = live_state(&l);
 	error_set(err, ERROR_NOT_FOUND, "'%s' is %s here, and nothing of it is in the ledger yet%s", id,
 		  state,
@@ -72,9 +47,7 @@ int view_load(struct hood *h, const char *id, int attempt, struct ledger **ret_l
 	if (r < 0)
 		return r;
 	r = ledger_load(*ret_ledger, id, attempt, ret, err);
-	return r < 0 && err->kind == ERROR_NOT_FOUND && attempt == 0
-		       ? explain_live(h, *ret_ledger, id, r, err)
-		       : r;
+	return r < 0 && err->kind == ERROR_NOT_FOUND && attempt == 0 ? explain_live(h, id, r, err) : r;
 }
 
 /* ---- outputs ---- */
@@ -237,6 +210,18 @@ static void on_item(void *arg, const struct doctor_item *item)
 					     remedy && *remedy ? remedy : NULL));
 }
 
+static json_t *names_not_held(const json_t *items)
+{
+	json_t *names = json_array();
+	const json_t *item;
+	size_t i;
+
+	json_array_foreach (items, i, item)
+		if (json_is_false(json_object_get(item, "ok")))
+			json_array_append(names, json_object_get(item, "name"));
+	return names;
+}
+
 int view_doctor(struct hood *h, json_t **ret, struct error *err)
 {
 	json_t *items = json_array();
@@ -246,7 +231,8 @@ int view_doctor(struct hood *h, json_t **ret, struct error *err)
 		json_decref(items);
 		return found;
 	}
-	*ret = json_pack("{s:b, s:o}", "ok", found == 0, "items", items);
+	*ret = json_pack("{s:b, s:o?, s:o}", "ok", found == 0, "not_held", names_not_held(items), "items",
+			 items);
 	return *ret ? found : error_memory(err);
 }
 
@@ -254,7 +240,14 @@ struct findings {
 	const struct look *look;
 	bool quiet;
 	struct table *table;
+	struct buffer not_held, missing; /* names, with commas between them */
 };
+
+static void findings_done(struct findings *f)
+{
+	buffer_free(&f->not_held);
+	buffer_free(&f->missing);
+}
 
 static void add_finding(void *arg, const struct doctor_item *item)
 {
@@ -262,6 +255,11 @@ static void add_finding(void *arg, const struct doctor_item *item)
 	_cleanup_free_ char *detail = text_safe(item->detail), *remedy = text_safe(item->remedy),
 			    *line = NULL;
 
+	if (!item->ok) {
+		struct buffer *b = item->required ? &f->missing : &f->not_held;
+
+		buffer_printf(b, "%s%s", b->size ? ", " : "", item->name);
+	}
 	if (!detail || !remedy || (f->quiet && item->ok))
 		return;
 	table_add(f->table, print_mark(f->look, item->ok), item->name, detail);
@@ -270,19 +268,33 @@ static void add_finding(void *arg, const struct doctor_item *item)
 		table_add(f->table, "", "", line);
 }
 
+/* The last word is what is not held. */
+static void conclude(FILE *to, const struct findings *f)
+{
+	fprintf(to, "\n");
+	if (f->missing.size)
+		fprintf(to, "Analyses will be refused: what is required is missing: %s.\n", f->missing.data);
+	if (f->not_held.size)
+		fprintf(to, "%s: %s.\n",
+			f->missing.size ? "Not held either" : "Analyses run, but not held here is",
+			f->not_held.data);
+	if (!f->missing.size && !f->not_held.size)
+		fprintf(to, "All of it is held.\n");
+}
+
 int view_doctor_page(FILE *to, const struct look *look, bool quiet, struct hood *h, struct error *err)
 {
 	_cleanup_table_ struct table t = {.n_columns = 3};
-	struct findings f = {look, quiet, &t};
+	_cleanup_(findings_done) struct findings f = {.look = look, .quiet = quiet, .table = &t};
 	int found = hood_doctor(h, add_finding, &f, err);
 
 	if (found < 0)
 		return found;
 	if (table_print(&t, to, err) < 0)
 		return -1;
+	if (buffer_check(&f.missing, err) < 0 || buffer_check(&f.not_held, err) < 0)
+		return -1;
 	if (!quiet)
-		fprintf(to, "\n%s\n",
-			found == 0 ? "Everything that is required is there."
-				   : "Something that is required is missing: analyses will be refused.");
+		conclude(to, &f);
 	return found;
 }

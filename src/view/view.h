@@ -17,8 +17,18 @@
 struct view_filter {
 	const char *state;  /* of an analysis or of the queue, or a verdict; NULL: all */
 	const char *prefix; /* of the id; NULL: all */
-	int limit;	    /* the newest of the ledger and of the queue; 0: all */
+	int limit;	    /* the newest of the ledger and of the queue, or the first in the order; 0: all */
+	/* Of `ls` only. */
+	const char *pattern;   /* of the whole id, prefix being its beginning; NULL: none */
+	char beginning[129];   /* that prefix */
+	int64_t since, until;  /* created at or after, and before; 0: whenever */
+	unsigned verdicts;     /* 1 << VERDICT_…; 0: all, and what has none */
+	const char *submitter; /* or owner; NULL: anybody */
+	const char *sort;      /* "time" or NULL: the newest first; "id", "wall", "cpu", "memory" */
 };
+/* One of its words, as `ls` takes them: id (a beginning, or a pattern with * ? [ in it), state, since, until, verdict (several with
+ * commas), submitter, sort, limit. value is kept. ERROR_USAGE: it makes no sense. */
+int view_filter_set(struct view_filter *f, const char *name, const char *value, struct error *err);
 
 struct view_row {
 	const struct attempt *attempt; /* as far as it is known */
@@ -28,11 +38,15 @@ struct view_row {
 
 /* Negative: memory is out. It must not use the hood. */
 typedef int (*view_row_fn)(void *arg, const struct view_row *row);
-/* What is running comes first, from the state directory, then the queue; both replace the row of an earlier attempt. */
+/* What is running comes first, from the state directory, then the queue; both replace the row of an earlier attempt. In another
+ * order than by time they come together, and all that may be shown is held in memory: twice the limit at most. */
 int view_list_each(struct hood *h, const struct view_filter *f, view_row_fn fn, void *arg, struct error *err);
 int view_list(struct hood *h, const struct view_filter *f, json_t **ret, struct error *err);
+/* by_pages: some rows at a time, for a pager; a reader who has seen enough is no error then. */
 int view_list_table(FILE *to, const struct look *look, struct hood *h, const struct view_filter *f,
-		    struct error *err);
+		    bool by_pages, struct error *err);
+/* The words of its command with blanks between them, fit to be shown; NULL: they are not known, or memory is out. */
+char *view_command(const struct attempt *a);
 
 /* ---- view_queue.c: the queue ---- */
 
@@ -68,7 +82,31 @@ void subject_done(struct subject *s);
 int subject_load(struct subject *s, struct hood *h, const char *id, int attempt, struct error *err);
 /* Only what it has beside the attempt, for attempt_write_public. */
 json_t *subject_own_json(const struct subject *s);
+/* Of an array its summary. */
 int view_show(struct hood *h, const char *id, int attempt, json_t **ret, struct error *err);
+
+/* ---- view_array.c: `show` of an array, its tasks summed up ---- */
+
+enum { ARRAY_FAILURES = 10 };
+enum { TASK_ID_ROOM = ID_ROOM + 32 };
+struct array_failure {
+	char id[TASK_ID_ROOM];
+	enum verdict verdict;
+	int status;
+	char *reason; /* NULL: none */
+};
+/* Zero-initialise. */
+struct array_view {
+	size_t tasks, states[JOB_STATES];
+	size_t verdicts[VERDICT_COUNT];		       /* of those that have ended */
+	size_t wrong;				       /* ended without success */
+	struct array_failure failures[ARRAY_FAILURES]; /* the first of these, in the order of their numbers */
+	size_t n_failures;
+};
+/* 1: there is no array of that name. */
+int array_view_load(struct array_view *v, struct hood *h, const char *name, struct error *err);
+void array_view_done(struct array_view *v);
+json_t *array_view_json(const struct array_view *v, const char *name);
 
 /* ---- view.c: parts of an attempt ---- */
 
@@ -114,7 +152,9 @@ int view_json(FILE *to, const struct look *look, const json_t *json, struct erro
 /* ---- view_line.c, view_trace.c: an attempt in a line. Newly allocated, lines ended; NULL: memory is out ---- */
 
 enum style view_verdict_style(enum verdict v);
-/* The last line of a run, and what is said beside it; quiet: only what went wrong. */
+/* What is not as it was asked for: a limit that is not held, a log that is not whole. "" if there is nothing. */
+char *view_warnings(const struct attempt *a, bool colour);
+/* The last line of a run, and its warnings before it; quiet: only what went wrong. */
 char *view_line(const struct attempt *a, bool colour, bool quiet);
 /* As workflow engines write it: Nextflow's columns, and a line below them. */
 char *view_trace(const struct attempt *a);

@@ -115,13 +115,22 @@ static void add_warnings(struct buffer *b, const struct attempt *a, bool colour)
 	}
 }
 
+char *view_warnings(const struct attempt *a, bool colour)
+{
+	_cleanup_buffer_ struct buffer b = {0};
+
+	buffer_puts(&b, "");
+	add_warnings(&b, a, colour);
+	return buffer_take(&b);
+}
+
 char *view_line(const struct attempt *a, bool colour, bool quiet)
 {
 	_cleanup_buffer_ struct buffer b = {0};
 	bool is_news = a->verdict != VERDICT_SUCCEEDED || !a->committed;
 
-	if (!quiet)
-		add_warnings(&b, a, colour);
+	/* Who wants to be told little wants to know what is not as he asked for all the more. */
+	add_warnings(&b, a, colour);
 	if (!quiet || is_news)
 		add_verdict(&b, a, colour);
 	if (a->committed)

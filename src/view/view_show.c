@@ -111,6 +111,23 @@ static json_t *subject_json(const struct subject *s)
 	return json_object_update(json, own) < 0 ? NULL : json_incref(json);
 }
 
+/* What is no analysis may be an array: else r, and err says what it said. */
+static int show_array(struct hood *h, const char *id, int r, json_t **ret, struct error *err)
+{
+	_cleanup_(array_view_done) struct array_view v = {0};
+	struct error why = ERROR_INIT;
+	int k = array_view_load(&v, h, id, &why);
+
+	if (k > 0)
+		return r;
+	if (k < 0) {
+		*err = why;
+		return k;
+	}
+	*ret = array_view_json(&v, id);
+	return *ret ? 0 : error_memory(err);
+}
+
 int view_show(struct hood *h, const char *id, int attempt, json_t **ret, struct error *err)
 {
 	_cleanup_(subject_done) struct subject s;
@@ -118,6 +135,8 @@ int view_show(struct hood *h, const char *id, int attempt, json_t **ret, struct 
 
 	subject_init(&s);
 	r = subject_load(&s, h, id, attempt, err);
+	if (r < 0 && err->kind == ERROR_NOT_FOUND && attempt == 0)
+		return show_array(h, id, r, ret, err);
 	if (r < 0)
 		return r;
 	*ret = subject_json(&s);

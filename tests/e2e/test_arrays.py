@@ -73,6 +73,24 @@ def test_an_array_may_be_single_numbers_and_steps(hood, ledger):
     assert not [row for row in hood.succeed('ls', f'{id}c', '--json').json]
 
 
+def test_show_sums_up_an_array(hood, ledger):
+    id = hood.id()
+    hood.succeed('submit', id, '--array', '1-30', '--', 'sh', '-c', 'test {task} -lt 15 || exit 3')
+    shown_first = hood.succeed('show', id).out
+    assert f'{id} is an array of 30 tasks' in shown_first and '30 queued' in shown_first
+    hood.succeed('cancel', f'{id}.2')
+    drain(hood)
+    found = hood.succeed('show', id, '--json').json
+    assert (found['array'], found['tasks'], found['verdicts']) == (id, 30, {'succeeded': 13, 'failed': 16, 'cancelled': 1})
+    assert found['states'] == {'waiting': 0, 'queued': 0, 'running': 0, 'finished': 29, 'cancelled': 1}
+    assert [f['id'] for f in found['failures']] == [f'{id}.2'] + [f'{id}.{n}' for n in range(15, 24)] and found['failures_more'] == 7
+    assert (found['failures'][1]['verdict'], found['failures'][1]['status']) == ('failed', 3)
+    text = hood.succeed('show', id).out
+    assert '13 succeeded, 16 failed, 1 cancelled' in text and f'{id}.15 failed: exit status 3' in text and 'and 7 more' in text, text
+    for words in [[f'{id}x'], [id, '--attempt', '1'], [id, '--trace']]:
+        assert hood.cli('show', *words).status == 125
+
+
 def test_tasks_that_are_known_are_refused_or_the_same_as_of_many_lines(hood, ledger):
     id, after = hood.id(), submit(hood, 'true')
     hood.succeed('submit', id, '--array', '3-4', '--after', after, '--', 'true')

@@ -2,6 +2,7 @@
 import hashlib
 import json
 import os
+import pty
 import sqlite3
 import subprocess
 
@@ -211,6 +212,8 @@ def test_doctor_says_what_this_host_can_hold(hood):
     assert result.status == 0, result
     for word in ['namespace', 'seccomp', 'andlock', 'cgroup']:
         assert word in result.out, word
+    missing = hood.cli('doctor', '--json').json['not_held']
+    assert result.out.splitlines()[-1] == (f'Analyses run, but not held here is: {", ".join(missing)}.' if missing else 'All of it is held.')
 
 
 def test_a_ledger_of_a_newer_version_is_refused(hood):
@@ -335,8 +338,99 @@ def test_what_is_queued_is_said_to_be_queued(hood):
     hood.succeed('submit', after, '--after', id, '--', 'true')
     for command in ['logs', 'outputs', 'get']:
         result = hood.cli(command, id)
-        assert result.status == 125 and f"'{id}' is queued: it has not started" in result.err, result
-    assert f"'{after}' is waiting" in hood.cli('logs', after).err
+        assert result.status == 125 and 'in the queue it is queued' in result.err, result
+    assert 'in the queue it is waiting' in hood.cli('logs', after).err
     assert hood.cli('logs', id, '--json').json['error']['code'] == 'not_found'
     hood.succeed('cancel', id)
-    assert f"'{id}' is cancelled" in hood.cli('logs', id).err
+    assert 'in the queue it is cancelled' in hood.cli('logs', id).err
+
+
+def ids(hood, *words):
+    return [row['id'] for row in json.loads(hood.succeed('ls', '--json', *words).out)]
+
+
+def test_ls_chooses_by_verdict_time_pattern_and_submitter(hood):
+    name = hood.id()
+    hood.run('true', id=f'{name}-a1')
+    hood.run('exit 3', id=f'{name}-b1')
+    hood.run('kill -9 $$', id=f'{name}-b2')
+    hood.succeed('submit', f'{name}-q1', '--submitter', 'someone', '--', 'true')
+    assert ids(hood, '--verdict', 'failed') == [f'{name}-b2', f'{name}-b1']
+    assert ids(hood, '--verdict', 'failed,succeeded', '--limit', '2') == [f'{name}-b2', f'{name}-b1']
+    assert ids(hood, '--verdict', 'succeeded', '--state', 'failed') == []
+    assert set(ids(hood, '*1')) == {f'{name}-a1', f'{name}-b1', f'{name}-q1'} and ids(hood, f'{name}-[b-c]?') == [f'{name}-b2', f'{name}-b1']
+    assert ids(hood, f'{name}-a') == [f'{name}-a1'] and ids(hood, 'nobody*') == []
+    assert len(ids(hood, '--since', '1h')) == 4 and ids(hood, '--until', '1h') == [] and ids(hood, '--since', '2200-01-01') == []
+    assert len(ids(hood, '--since', '2020-01-01', '--until', '2200-12-31T23:59')) == 4
+    assert ids(hood, '--submitter', 'someone') == [f'{name}-q1'] and ids(hood, '--submitter', 'nobody at all') == []
+    hood.succeed('worker', '--drain')
+    assert ids(hood, '--submitter', 'someone') == [f'{name}-q1'] and ids(hood, '--state', 'queued') == []
+    assert len(ids(hood, '--submitter', json.loads(hood.succeed('ls', '--json').out)[0]['owner'])) == 4
+    assert ids(hood, '--sort', 'id') == [f'{name}-{x}' for x in ('a1', 'b1', 'b2', 'q1')]
+    assert ids(hood, '--sort', 'id', '--limit', '1') == [f'{name}-a1']
+    rows = json.loads(hood.succeed('ls', '--json', '--sort', 'wall').out)
+    walls = [row['usage']['wall_ms'] for row in rows]
+    assert walls == sorted(walls, reverse=True) and len(walls) == 4
+
+
+def test_ls_tells_command_and_exit_status(hood):
+    id, killed = hood.id(), hood.id()
+    hood.run('exit 3', id=id)
+    hood.run('kill -9 $$', id=killed)
+    rows = {row['id']: row for row in json.loads(hood.succeed('ls', '--json').out)}
+    assert rows[id]['command'][:2] == ['sh', '-c'] and (rows[id]['exit_code'], rows[id]['signal']) == (3, None)
+    assert rows[killed]['signal'] == 9
+    header, *lines = hood.succeed('ls').out.splitlines()
+    assert header.split() == ['ID', 'ATTEMPT', 'VERDICT', 'EXIT', 'STARTED', 'WALL', 'CPU', 'MEMORY', 'OWNER', 'COMMAND']
+    assert any('signal 9' in line and 'sh -c kill -9 $$' in line for line in lines), lines
+
+
+@pytest.mark.parametrize('words', [['--verdict', 'fine'], ['--verdict', ''], ['--verdict', 'failed,'], ['--since', 'yesterday'],
+                                   ['--since', '12'], ['--until', '2026-11-31'], ['--until', ''], ['--sort', 'size'], ['--limit', '0'],
+                                   ['x' * 200 + '*'], ['--state', 'odd']])
+def test_ls_refuses_nonsense_in_one_sentence(hood, words):
+    result = hood.cli('ls', *words)
+    assert result.status == 125 and len(result.err.splitlines()) == 1 and result.out == '', result
+
+
+def test_ls_is_read_by_pages_and_none_is_lost_or_twice(hood):
+    hood.run('true', id='first')
+    db = sqlite3.connect(hood.home / 'share/fumehood/ledger.db')
+    columns = [row[1] for row in db.execute('PRAGMA table_info(fumehood_attempt)')]
+    own = {'analysis_id': "printf('a%05d', n)", 'token': 'lower(hex(randomblob(16)))', 'created_at': 'created_at - n / 700'}
+    numbers = 'WITH RECURSIVE n(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM n WHERE n < 2600) '
+    with db:  # hundreds of them at the same instant
+        db.execute(f"INSERT INTO fumehood_analysis(id, created_at, owner) {numbers} SELECT printf('a%05d', n), 1, 'x' FROM n")
+        db.execute(f'INSERT INTO fumehood_attempt {numbers} SELECT {", ".join(own.get(c, c) for c in columns)} FROM n, fumehood_attempt')
+    db.close()
+    found = ids(hood)
+    assert len(found) == len(set(found)) == 2601 and set(found) == {'first'} | {f'a{n:05}' for n in range(1, 2601)}
+    assert ids(hood, '*7', '--limit', '200') == [id for id in found if id.endswith('7')][:200]
+    assert ids(hood, '--limit', '1234') == found[:1234]
+
+
+def on_terminal(hood, *words, **env):
+    """What a terminal shows of it."""
+    main, other = pty.openpty()
+    process = hood.popen(*words, stdout=other, stderr=other, env=env)
+    os.close(other)
+    shown = b''
+    try:
+        while piece := os.read(main, 65536):
+            shown += piece
+    except OSError:  # its last user is gone
+        pass
+    os.close(main)
+    assert process.wait(60) == 0, shown
+    return shown.decode()
+
+
+def test_ls_on_a_terminal_goes_through_the_pager(hood):
+    id = hood.id()
+    hood.run('true', id=id)
+    shown = on_terminal(hood, 'ls', PAGER='sed s/^/paged:/')
+    assert f'paged:{id}' in shown and 'paged:ID' in shown
+    assert 'paged' not in on_terminal(hood, 'ls', '--no-pager', PAGER='sed s/^/paged:/')
+    assert id in on_terminal(hood, 'ls', PAGER='') and id in on_terminal(hood, 'ls', PAGER='cat')
+    assert 'ID' in on_terminal(hood, 'ls', PAGER='head -c 2')  # who has seen enough
+    assert 'paged' not in hood.succeed('ls', env={'PAGER': 'sed s/^/paged:/'}).out

@@ -43,8 +43,8 @@ def test_its_output_streams_and_one_line_says_how_it_ended(hood):
     assert id in last and 'succeeded' in last
 
 
-def test_quiet_says_nothing_of_its_own(hood):
-    result = hood.cli('run', hood.id(), '--quiet', '--', 'echo', 'only this')
+def test_quiet_says_nothing_of_its_own(caged):
+    result = caged.cli('run', caged.id(), '--quiet', '--', 'echo', 'only this')
     assert (result.status, result.out, result.err) == (0, 'only this\n', '')
 
 

@@ -150,6 +150,20 @@ def test_a_limit_that_was_asked_for_and_cannot_be_held_is_refused_with_the_way_o
 
 
 @pytest.mark.only('user')
+def test_quiet_hides_no_limit_that_cannot_be_held(bare):
+    result = bare.cli('run', bare.id(), '--quiet', '--', 'true')
+    assert result.status == 0 and len(result.err.splitlines()) == 1, result
+    assert 'not limited' in result.err and 'memory' in result.err and 'doctor --delegate' in result.err, result
+    for _ in range(2):
+        bare.succeed('submit', bare.id(), '--quiet', '--', 'true')
+    worker = bare.succeed('worker', '--drain', '--quiet', '--jobs', '1')
+    assert worker.err.count('not limited') == 1, worker  # of two analyses
+    doctor = bare.cli('doctor')
+    assert doctor.status == 0 and 'not held here is' in doctor.out.splitlines()[-1] and 'limit memory' in doctor.out.splitlines()[-1]
+    assert 'limit memory' in bare.cli('doctor', '--json').json['not_held']
+
+
+@pytest.mark.only('user')
 def test_defaults_that_cannot_be_held_are_dropped_with_one_warning_and_a_line_in_the_receipt(bare):
     result = bare.run('true')
     receipt = result.json['receipt']

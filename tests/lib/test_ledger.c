@@ -62,6 +62,14 @@ static void test_the_library_says_what_the_command_says(void **state)
 	assert_same(s, "ls", text);
 	assert_ok(fh_list(s->hood, "failed", "a", 1, &text, &err), err);
 	assert_same(s, "ls a --state failed --limit 1", text);
+	assert_ok(fh_list_where(s->hood,
+				(const char *const[]){"verdict=failed,succeeded", "id=a?", "since=1h",
+						      "sort=id", "limit=1", NULL},
+				&text, &err),
+		  err);
+	assert_same(s, "ls a? --verdict failed,succeeded --since 1h --sort id --limit 1", text);
+	assert_ok(fh_list_where(s->hood, NULL, &text, &err), err);
+	assert_same(s, "ls", text);
 	assert_ok(fh_show(s->hood, "a2", 0, &text, &err), err);
 	assert_same(s, "show a2", text);
 	assert_ok(fh_show(s->hood, "a2", 1, &text, &err), err);
@@ -87,6 +95,10 @@ static void test_the_library_says_what_the_command_says(void **state)
 	assert_ok(fh_workspace_cleanup(s->hood, "held1", &err), err);
 	assert_ok(fh_workspace_cleanup(s->hood, "held1", &err), err);
 	assert_int_equal(fh_list(s->hood, "no such state", NULL, 0, &text, &err), -FH_USAGE);
+	assert_int_equal(fh_list_where(s->hood, (const char *const[]){"colour=red", NULL}, &text, &err),
+			 -FH_USAGE);
+	assert_int_equal(fh_list_where(s->hood, (const char *const[]){"limit", NULL}, &text, &err),
+			 -FH_USAGE);
 	assert_int_equal(fh_show(s->hood, "nobody", 0, &text, &err), -FH_NOT_FOUND);
 	assert_int_equal(fh_show(s->hood, "../x", 0, &text, &err), -FH_USAGE);
 	assert_nothing_left(s);

@@ -93,6 +93,16 @@ with fumehood.Analysis(ID(3)) as a:  # inside this process
 with fumehood.Analysis(ID(4)) as a:
     pass
 say([[row.id[-1], row.verdict] for row in fumehood.ls()])
+from datetime import datetime, timedelta, timezone
+by_id = fumehood.ls(prefix=ID(1)[:-1] + "[13]", since=datetime.now(timezone.utc) - timedelta(hours=1), verdict=["succeeded", "lost"], sort="id")
+assert [row.id for row in by_id] == [ID(1), ID(3)] and by_id[0].command[0] == "sh", by_id
+assert fumehood.ls(until="1h") == [] and len(fumehood.ls(limit=1)) == 1
+for wrong in dict(since=datetime.now()), dict(sort="size"), dict(verdict="fine"), dict(until="soon"):
+    try:
+        fumehood.ls(**wrong)
+        raise SystemExit(f"{wrong} was taken")
+    except fumehood.UsageError:
+        pass
 say([[o.path for o in fumehood.outputs(ID(n))] for n in (1, 3)])
 ''')
     assert sorted(said[0]) == [['1', 'succeeded'], ['3', 'succeeded']] and said[1] == [['out.txt'], ['mine.txt']]

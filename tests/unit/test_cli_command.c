@@ -80,13 +80,15 @@ static void test_failure_says_why_and_where_to_look(void **state UNUSED)
 	assert_line(&a, false, "fumehood: a42 failed: exit status 3; fumehood logs a42\n");
 }
 
-static void test_quiet_says_only_what_went_wrong(void **state UNUSED)
+static void test_quiet_says_only_what_went_wrong_and_what_is_not_held(void **state UNUSED)
 {
 	struct attempt a;
 
 	make_attempt(&a, VERDICT_SUCCEEDED);
-	receipt_warn(&a.receipt, "memory is not limited");
 	assert_line(&a, true, "");
+	make_attempt(&a, VERDICT_SUCCEEDED);
+	receipt_warn(&a.receipt, "memory is not limited");
+	assert_line(&a, true, "fumehood: warning: memory is not limited\n");
 	make_attempt(&a, VERDICT_TIMED_OUT);
 	a.usage = (struct usage)USAGE_UNKNOWN;
 	assert_line(&a, true, "fumehood: a42 timed_out; fumehood logs a42\n");
@@ -178,7 +180,7 @@ int main(void)
 		cmocka_unit_test(test_success_says_what_it_used_and_left),
 		cmocka_unit_test(test_what_is_not_known_is_not_said),
 		cmocka_unit_test(test_failure_says_why_and_where_to_look),
-		cmocka_unit_test(test_quiet_says_only_what_went_wrong),
+		cmocka_unit_test(test_quiet_says_only_what_went_wrong_and_what_is_not_held),
 		cmocka_unit_test(test_a_success_that_is_not_committed_is_no_success),
 		cmocka_unit_test(test_an_end_without_a_verdict_is_pending),
 		cmocka_unit_test(test_warnings_and_late_errors_have_lines_of_their_own),

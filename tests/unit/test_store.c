@@ -391,9 +391,21 @@ static void test_a_list_has_the_latest_attempt_of_each_newest_first(void **state
 	quick_commit(l, p, "a_1", VERDICT_SUCCEEDED);
 	assert_list(l, NULL, "a_1/2:succeeded ax1/1:failed b/1:succeeded ");
 	assert_list(l, &(struct ledger_filter){.limit = 1}, "a_1/2:succeeded ");
-	assert_list(l, &(struct ledger_filter){.state = "succeeded"}, "a_1/2:succeeded b/1:succeeded ");
+	assert_list(l, &(struct ledger_filter){.verdicts = 1U << VERDICT_SUCCEEDED},
+		    "a_1/2:succeeded b/1:succeeded ");
 	assert_list(l, &(struct ledger_filter){.prefix = "a_"}, "a_1/2:succeeded ");
-	assert_list(l, &(struct ledger_filter){.state = "failed", .prefix = "a"}, "ax1/1:failed ");
+	assert_list(l, &(struct ledger_filter){.verdicts = 1U << VERDICT_FAILED, .prefix = "a"},
+		    "ax1/1:failed ");
+	assert_list(l,
+		    &(struct ledger_filter){.verdicts = 1U << VERDICT_FAILED | 1U << VERDICT_SUCCEEDED,
+					    .limit = 2},
+		    "a_1/2:succeeded ax1/1:failed ");
+	assert_list(l, &(struct ledger_filter){.pattern = "*1", .prefix = "", .limit = 9},
+		    "a_1/2:succeeded ax1/1:failed ");
+	assert_list(l, &(struct ledger_filter){.pattern = "?", .limit = 1}, "b/1:succeeded ");
+	assert_list(l, &(struct ledger_filter){.since = INT64_MAX - 1}, "");
+	assert_list(l, &(struct ledger_filter){.until = 1000000}, "");
+	assert_list(l, &(struct ledger_filter){.submitter = "nobody at all"}, "");
 	ledger_close(l);
 }
 

@@ -5,7 +5,8 @@ import ctypes
 import json
 import os
 import tempfile
-from typing import Any, Dict, List, Literal, Optional, Tuple, Union
+from datetime import datetime, timezone
+from typing import Any, Dict, List, Literal, Optional, Sequence, Tuple, Union, cast
 
 from . import _native
 from ._errors import UsageError
@@ -26,11 +27,29 @@ def _stream(name: Stream) -> int:
         raise UsageError(f"there is no stream {name!r}: there are {', '.join(_native.STREAMS)}") from None
 
 
+def _when(at: Union[datetime, str], what: str) -> str:
+    if not isinstance(at, datetime):
+        return at
+    if at.tzinfo is None:
+        raise UsageError(f"{what}={at!r} has no time zone: give one, such as datetime.now(timezone.utc)")
+    return at.astimezone(timezone.utc).strftime("%Y-%m-%dT%H:%M:%S")
+
+
 def ls(state: Union[State, Verdict, None] = None, prefix: Optional[str] = None, limit: int = 0, *,
+       since: Union[datetime, str, None] = None, until: Union[datetime, str, None] = None,
+       verdict: Union[Verdict, Sequence[Verdict], None] = None, submitter: Optional[str] = None,
+       sort: Optional[Literal["time", "id", "wall", "cpu", "memory"]] = None,
        hood: Optional[Hood] = None) -> List[Listed]:
-    """Analyses, those that are running first. state: "running", "pending", "held", "dead", "finished", or a verdict; prefix: of ids."""
-    rows = hood_or_default(hood).json("fh_list", _optional(state, "state"), _optional(prefix, "prefix"),
-                                      number(limit, "limit"))
+    """Analyses, those that are running first. state: "running", "pending", "held", "dead", "finished", or a verdict; prefix: of ids,
+    or a pattern ("sweep.*"). since, until: made at or after, and before: a datetime with a time zone, or as `fumehood ls` takes them
+    ("2h" ago, "2026-11-15"). verdict: one, or several. submitter: or owner."""
+    if verdict is not None and not isinstance(verdict, str):
+        verdict = cast(Verdict, ",".join(verdict))
+    words = {"state": state, "id": prefix, "since": None if since is None else _when(since, "since"),
+             "until": None if until is None else _when(until, "until"), "verdict": verdict, "submitter": submitter, "sort": sort,
+             "limit": str(number(limit, "limit"))}
+    rows = hood_or_default(hood).json("fh_list_where", _native.strings(
+        [name.encode() + b"=" + encode(word, name) for name, word in words.items() if word is not None]))
     return [Listed.of(row) for row in rows]
 
 

@@ -252,11 +252,16 @@ class Listed:
     started: Optional[datetime] = None
     usage: Usage = Usage()
     owner: Optional[str] = None
+    command: Optional[Tuple[str, ...]] = None
+    exit_code: Optional[int] = None
+    signal: Optional[int] = None
 
     @staticmethod
     def of(json: Mapping[str, Any]) -> Listed:
+        command = json.get("command")
         return Listed(json["id"], json["state"], json["verdict"], json["attempt"], instant(json["created"]),
-                      instant(json["started"]), _known(Usage, json["usage"] or {}), json["owner"])
+                      instant(json["started"]), _known(Usage, json["usage"] or {}), json["owner"],
+                      None if command is None else tuple(command), json.get("exit_code"), json.get("signal"))
 
 
 @dataclass(frozen=True)
@@ -322,7 +327,11 @@ class DoctorItem:
 
 @dataclass(frozen=True)
 class Health:
-    """What this host can enforce, each item tried. ok: nothing that is required is missing."""
+    """What this host can enforce, each item tried. ok: nothing that is required is missing; not_held: the names of what is not."""
 
     ok: bool
     items: Tuple[DoctorItem, ...]
+
+    @property
+    def not_held(self) -> Tuple[str, ...]:
+        return tuple(item.name for item in self.items if not item.ok)

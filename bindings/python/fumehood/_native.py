@@ -67,6 +67,7 @@ _FALLIBLE: Dict[str, List[Any]] = {
     "fh_commit": [c_void_p, c_char_p, _STRINGS, c_char_p, ROWS_FN, c_void_p, c_uint, _OUT],
     "fh_load": [c_void_p, c_char_p, c_int, _OUT],
     "fh_list": [c_void_p, c_char_p, c_char_p, c_int, _OUT],
+    "fh_list_where": [c_void_p, _STRINGS, _OUT],
     "fh_show": [c_void_p, c_char_p, c_int, _OUT],
     "fh_outputs": [c_void_p, c_char_p, c_int, _OUT],
     "fh_logs": [c_void_p, c_char_p, c_int, _OUT],
