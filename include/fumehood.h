@@ -272,8 +272,11 @@ int fh_run_drop(fh_run *run, fh_error *err);
  * seconds more than 0, until they are over, whoever lives. The same owner gets the same path again. */
 int fh_workspace_create(fh_hood *hood, const char *id, pid_t owner, int64_t seconds, char **ret_path,
 			fh_error *err);
-/* Doing it twice is fine. */
+/* A run in it (fh_start() by who holds it) is a step: its files stay for the next one, and what all of them came to is committed
+ * by fh_commit(), or here, before it is removed. Doing it twice is fine. */
 int fh_workspace_cleanup(fh_hood *hood, const char *id, fh_error *err);
+/* The same, and what ran in it is not recorded. */
+int fh_workspace_discard(fh_hood *hood, const char *id, fh_error *err);
 
 enum fh_commit_flags { FH_AGAIN = 1 /* another attempt, though one has succeeded */ };
 
@@ -286,10 +289,14 @@ int fh_rows_add(fh_rows *rows, const char *lines, size_t size, fh_error *err);
 typedef int (*fh_rows_fn)(void *arg, const fh_result *collected, int workspace_fd, fh_rows *rows,
 			  fh_error *err);
 
-/* What lies in a held workspace becomes an attempt that succeeded, in one transaction with a result (any JSON, or NULL)
- * and rows (made by fn, or NULL). outputs: patterns up to a NULL, or NULL: every file. The workspace stays. */
+/* What lies in a held workspace becomes an attempt, in one transaction with a result (any JSON, or NULL) and rows (made by
+ * fn, or NULL). It has come to what the first of its steps came to that failed, or has succeeded. outputs: patterns up to a
+ * NULL, or NULL: what its steps have declared, else every file. The workspace stays. */
 int fh_commit(fh_hood *hood, const char *id, const char *const *outputs, const char *result_json,
 	      fh_rows_fn fn, void *arg, unsigned flags, fh_result **ret, fh_error *err);
+/* The same, and you know better what its steps came to: an enum fh_verdict, FH_NONE for their own. */
+int fh_commit_as(fh_hood *hood, const char *id, const char *const *outputs, const char *result_json,
+		 fh_rows_fn fn, void *arg, int verdict, unsigned flags, fh_result **ret, fh_error *err);
 
 /* ---- Reading the ledger ------------------------------------------------------------------------------------------ */
 

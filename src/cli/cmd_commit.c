@@ -16,9 +16,11 @@ static const char help[] =
 	"  fumehood commit a42 --output '*.csv' --result summary.json\n"
 	"  echo '{\"score\": 0.93}' | fumehood commit a42 --result -\n"
 	"\n"
-	"The workspace is one of 'fumehood workspace create', and stays until it is cleaned up.\n"
+	"The workspace is one of 'fumehood workspace create', and stays until it is cleaned up. What was\n"
+	"run in it ('fumehood run a42 …') are the steps of this attempt; the first that failed decides\n"
+	"the verdict, unless --verdict says otherwise.\n"
 	"\n"
-	"--output GLOB  --result FILE.json (- is stdin)  --again  --db URL  --config FILE  --json\n";
+	"--output GLOB  --result FILE.json (- is stdin)  --verdict VERDICT  --again  --db URL  --config FILE  --json\n";
 
 static int load_result(const char *file, json_t **ret, struct error *err)
 {
@@ -69,15 +71,27 @@ static int print_commit(struct cli *cli, const struct attempt *a, struct error *
 	return status;
 }
 
+static int take_verdict(const char *word, enum verdict *ret, struct error *err)
+{
+	return verdict_parse(word, ret) == 0 && *ret != VERDICT_NONE
+		       ? 0
+		       : error_set(
+			      err, ERROR_USAGE,
+			      "--verdict wants what an analysis can come to, such as succeeded or failed, not '%s'",
+			      SHOWN(64, word));
+}
+
 static int commit_main(struct cli *cli, struct error *err)
 {
 	_cleanup_attempt_ struct attempt a;
 	_cleanup_strv_ char **globs = NULL;
-	const char *file = NULL;
+	const char *file = NULL, *verdict = NULL;
+	enum verdict said = VERDICT_NONE;
 	bool again = false;
 	const struct option_row own[] = {
 		{"--output", OPTION_LIST, &globs},
 		{"--result", OPTION_TEXT, &file},
+		{"--verdict", OPTION_TEXT, &verdict},
 		{"--again", OPTION_FLAG, &again},
 		{0},
 	};
@@ -86,20 +100,23 @@ static int commit_main(struct cli *cli, struct error *err)
 
 	attempt_init(&a);
 	r = cli_begin(cli, own, err);
+	if (r == 0 && verdict)
+		r = take_verdict(verdict, &said, err);
 	if (r == 0 && file)
 		r = load_result(file, &result, err);
 	if (r == 0)
 		r = cli_open(cli, CLI_HOOD, err);
 	if (r == 0)
 		r = hood_commit(cli->hood, cli->id,
-				&(struct commit_order){.outputs = globs, .result = result, .again = again},
+				&(struct commit_order){
+					.outputs = globs, .result = result, .verdict = said, .again = again},
 				&a, err);
 	return r < 0 ? r : print_commit(cli, &a, err);
 }
 
 const struct command command_commit = {
 	.name = "commit",
-	.usage = "commit ID [--result FILE.json] [--output GLOB]…",
+	.usage = "commit ID [--result FILE.json] [--output GLOB]… [--verdict VERDICT]",
 	.summary = "commits what lies in a held workspace",
 	.help = help,
 	.main = commit_main,

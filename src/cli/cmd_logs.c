@@ -18,10 +18,11 @@ static const char help[] =
 	"  fumehood logs a42 --stderr          only that, byte for byte but for a note where some\n"
 	"                                      were not kept\n"
 	"  fumehood logs a42 --tail 20         the last lines of each\n"
+	"  fumehood logs a42 --step 2          only what the second step wrote\n"
 	"  fumehood logs -f a42                of a running one: as it comes, until it ends; of a queued\n"
 	"                                      one from its start on\n"
 	"\n"
-	"-f  --tail N  --stdout  --stderr  --post-process  --attempt N  --db URL  --config FILE  --json\n";
+	"-f  --tail N  --stdout  --stderr  --post-process  --step N  --attempt N  --db URL  --config FILE  --json\n";
 
 static int report(int r, struct error *err)
 {
@@ -94,8 +95,13 @@ static int show_live(struct cli *cli, struct log_reader *v, const struct live *l
 	int r;
 
 	if (live->held) {
+		_cleanup_attempt_ struct attempt steps;
+
+		r = hood_steps(cli->hood, live->id, &steps, err);
+		if (r == 1)
+			return log_read_held(v, &steps, err);
 		*number = 0;
-		return 1;
+		return r < 0 ? r : 1;
 	}
 	*number = live->attempt;
 	r = log_skip_live(v, live, err);
@@ -154,6 +160,7 @@ static int logs_main(struct cli *cli, struct error *err)
 		{"--post-process", OPTION_FLAG, &v.wanted[STREAM_POST]},
 		{"--tail", OPTION_NUMBER, &v.lines},
 		{"--attempt", OPTION_NUMBER, &number},
+		{"--step", OPTION_NUMBER, &v.step},
 		{0},
 	};
 

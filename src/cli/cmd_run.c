@@ -75,7 +75,7 @@ static int print_json(const struct cli *cli, const struct attempt *a, struct err
 static int finish(struct cli *cli, struct console *console, const struct attempt *a, int cancel_fd)
 {
 	_cleanup_free_ char *line = cli->json ? NULL : view_line(a, cli->err.colour, cli->quiet);
-	int status = a->committed ? a->status : STATUS_OURS;
+	int status = attempt_status(a);
 	struct error err = ERROR_INIT;
 
 	console_say(console, line ? line : "");

@@ -13,15 +13,18 @@ static const char help[] =
 	"  fumehood workspace create a42 --for 24h         held for a day, whoever lives\n"
 	"  fumehood workspace create a42 --owner 4711      held while process 4711 lives\n"
 	"  fumehood workspace cleanup a42                  removes it; doing it twice is fine\n"
+	"  fumehood workspace cleanup a42 --discard        the same, and what ran in it is not recorded\n"
 	"\n"
 	"The owner is the process that called fumehood, unless --owner or --for says otherwise. What is\n"
-	"held is left alone by gc; what lies in it is committed by 'fumehood commit'.\n"
+	"held is left alone by gc. Each 'fumehood run a42' in it is a step; files stay between steps, and\n"
+	"'fumehood commit', cleanup or the owner's end commits them all as one attempt.\n"
 	"\n"
-	"--for TIME  --owner PID  --db URL  --config FILE  --json\n";
+	"--for TIME  --owner PID  --discard  --db URL  --config FILE  --json\n";
 
 struct asked_holding {
 	const char *duration; /* --for, or NULL */
 	int owner;	      /* --owner, or 0: who called us */
+	bool discard;	      /* --discard: what ran is not committed */
 };
 
 /* Either an owner or an instant. */
@@ -68,9 +71,9 @@ static int create(struct cli *cli, const struct asked_holding *holding, struct e
 	return 0;
 }
 
-static int cleanup(struct cli *cli, struct error *err)
+static int cleanup(struct cli *cli, bool discard, struct error *err)
 {
-	int r = hood_workspace_cleanup(cli->hood, cli->id, err);
+	int r = hood_workspace_cleanup(cli->hood, cli->id, discard, err);
 
 	if (r < 0 || !cli->json)
 		return r;
@@ -80,8 +83,10 @@ static int cleanup(struct cli *cli, struct error *err)
 static int workspace_main(struct cli *cli, struct error *err)
 {
 	struct asked_holding holding = {0};
-	const struct option_row own[] = {
-		{"--for", OPTION_TEXT, &holding.duration}, {"--owner", OPTION_NUMBER, &holding.owner}, {0}};
+	const struct option_row own[] = {{"--for", OPTION_TEXT, &holding.duration},
+					 {"--owner", OPTION_NUMBER, &holding.owner},
+					 {"--discard", OPTION_FLAG, &holding.discard},
+					 {0}};
 	const char *verb;
 	bool is_create;
 	int r = cli_begin(cli, own, err);
@@ -94,12 +99,14 @@ static int workspace_main(struct cli *cli, struct error *err)
 		return cli_usage_error(cli, err);
 	if (!is_create && (holding.duration || holding.owner))
 		return error_set(err, ERROR_USAGE, "--for and --owner belong to 'workspace create'");
+	if (is_create && holding.discard)
+		return error_set(err, ERROR_USAGE, "--discard belongs to 'workspace cleanup'");
 	r = cli_take_id(cli, cli->o.words[1], err);
 	if (r == 0)
 		r = cli_open(cli, CLI_HOOD, err);
 	if (r < 0)
 		return r;
-	return is_create ? create(cli, &holding, err) : cleanup(cli, err);
+	return is_create ? create(cli, &holding, err) : cleanup(cli, holding.discard, err);
 }
 
 const struct command command_workspace = {

@@ -66,7 +66,15 @@ FH_PUBLIC int fh_workspace_cleanup(fh_hood *hood, const char *id, fh_error *err)
 	struct call c;
 	int r = call_begin(&c, hood, "workspace", err);
 
-	return r < 0 ? r : call_end(&c, hood_workspace_cleanup(c.hood, id, &c.err), err);
+	return r < 0 ? r : call_end(&c, hood_workspace_cleanup(c.hood, id, false, &c.err), err);
+}
+
+FH_PUBLIC int fh_workspace_discard(fh_hood *hood, const char *id, fh_error *err)
+{
+	struct call c;
+	int r = call_begin(&c, hood, "workspace", err);
+
+	return r < 0 ? r : call_end(&c, hood_workspace_cleanup(c.hood, id, true, &c.err), err);
 }
 
 struct fh_rows {
@@ -115,8 +123,16 @@ static int make_rows(void *arg, const struct attempt *a, int fd, char **ret_line
 FH_PUBLIC int fh_commit(fh_hood *hood, const char *id, const char *const *outputs, const char *result_json,
 			fh_rows_fn fn, void *arg, unsigned flags, fh_result **ret, fh_error *err)
 {
+	return fh_commit_as(hood, id, outputs, result_json, fn, arg, FH_NONE, flags, ret, err);
+}
+
+FH_PUBLIC int fh_commit_as(fh_hood *hood, const char *id, const char *const *outputs, const char *result_json,
+			   fh_rows_fn fn, void *arg, int verdict, unsigned flags, fh_result **ret,
+			   fh_error *err)
+{
 	struct maker maker = {fn, arg};
 	struct commit_order order = {.outputs = (char *const *)outputs,
+				     .verdict = (enum verdict)verdict,
 				     .again = flags & FH_AGAIN,
 				     .arg = &maker,
 				     .rows = fn ? make_rows : NULL};

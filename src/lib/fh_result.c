@@ -121,7 +121,7 @@ FH_PUBLIC int fh_result_signal(const fh_result *result)
 
 FH_PUBLIC int fh_result_status(const fh_result *result)
 {
-	return result->attempt.committed ? result->attempt.status : STATUS_OURS;
+	return attempt_status(&result->attempt);
 }
 
 FH_PUBLIC int fh_result_committed(const fh_result *result)

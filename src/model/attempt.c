@@ -93,10 +93,18 @@ void attempt_done(struct attempt *a)
 	}
 	free(a->queries);
 	captured_done(&a->post_log);
+	for (size_t i = 0; i < a->n_steps; i++)
+		step_done(&a->steps[i]);
+	free(a->steps);
 	for (size_t i = 0; i < a->n_events; i++)
 		event_done(&a->events[i]);
 	free(a->events);
 	attempt_init(a);
+}
+
+int attempt_status(const struct attempt *a)
+{
+	return a->committed || (a->step && !a->error_message) ? a->status : STATUS_OURS;
 }
 
 void attempt_event(struct attempt *a, const char *stage, const char *format, ...)
@@ -114,6 +122,13 @@ void attempt_event(struct attempt *a, const char *stage, const char *format, ...
 	else
 		event_done(&e);
 	a->failed |= !more;
+}
+
+void attempt_event_at(struct attempt *a, int64_t at, const char *stage, const char *text)
+{
+	attempt_event(a, stage, "%s", text);
+	if (a->n_events)
+		a->events[a->n_events - 1].at = at;
 }
 
 int attempt_check(const struct attempt *a, struct error *err)

@@ -40,6 +40,8 @@ size_t lines_from_end(const char *data, size_t size, int *lines, bool *ret_found
 void captured_keep_lines(struct captured *c, int lines);
 /* {"head", "tail", "omitted_bytes"}, at most max bytes of each: if nothing was omitted, one follows the other. */
 json_t *captured_to_json(const struct captured *c, size_t max);
+/* What came after it at its end. Where both are cut, what lies between the two cuts is only counted. */
+int captured_join(struct captured *c, const struct captured *more, struct error *err);
 
 struct event {
 	int64_t at; /* UTC ns */
@@ -57,6 +59,19 @@ struct query {
 	int64_t started; /* UTC ns */
 	int64_t duration_ms;
 };
+
+/* One of several commands that ran one after the other in a held workspace. What came out is the attempt's. */
+struct step {
+	enum verdict verdict;
+	int exit_code, signal, status; /* as for an attempt */
+	int64_t started, ended;
+	char *reason;
+	json_t *request, *plan;
+	struct usage usage;
+	struct receipt receipt;
+	struct captured logs[STREAM_COUNT];
+};
+void step_done(struct step *s);
 
 struct attempt {
 	char id[ID_ROOM];
@@ -83,12 +98,16 @@ struct attempt {
 	size_t n_queries;
 	struct captured logs[STREAM_COUNT];
 	struct captured post_log;
+	/* In a held workspace: what the rest is the sum of, in order; `logs` is empty then. */
+	struct step *steps;
+	size_t n_steps;
 	int64_t rows; /* that its post-process printed; -1: there was none, or it failed */
 	struct event *events;
 	size_t n_events;
 	bool failed; /* an event or the conclusion is missing */
 	/* Where it went wrong on our side, if it did. */
 	char *error_stage, *error_code, *error_message;
+	int step;    /* in a held workspace: which it is, to be committed with the others; else 0 */
 	bool queued; /* it has a lease: its commit is refused once that is somebody else's */
 	bool committed;
 	/* The command has ended, and we could not finish the story: it waits on disk for gc or its worker. error_* says
@@ -109,8 +128,17 @@ void attempt_event(struct attempt *a, const char *stage, const char *format, ...
 int attempt_check(const struct attempt *a, struct error *err);
 /* Goes on without what is missing. */
 void attempt_forgive(struct attempt *a);
+/* One that has happened already. */
+void attempt_event_at(struct attempt *a, int64_t at, const char *stage, const char *text);
+/* The exit status of who ran it: its own only when what it came to is safe. */
+int attempt_status(const struct attempt *a);
 /* A new one at the end, zeroed but for copies of these; NULL if memory is out. */
 struct query *attempt_add_query(struct attempt *a, const char *name, const char *sql);
+/* One step more: a becomes of what the steps before have come to and this one, whose own is taken out of it. */
+int attempt_add_step(struct attempt *a, struct attempt *step, struct error *err);
+/* Its log in the ledger: "stdout.2" is the second step's. 0: of an attempt without steps. */
+enum { STREAM_TEXT_SIZE = 32 };
+const char *stream_step_name(int stream, size_t step, char out[STREAM_TEXT_SIZE]);
 int attempt_set_error(struct attempt *a, const struct error *err);
 /* It came to no verdict, and this is why. -ENOMEM. */
 int attempt_refuse(struct attempt *a, const struct error *why);
@@ -120,6 +148,8 @@ int attempt_refuse(struct attempt *a, const struct error *why);
 json_t *attempt_to_json(const struct attempt *a);
 int attempt_from_json(struct attempt *a, const json_t *json, struct error *err);
 
+/* What --json tells of each step: an array. */
+json_t *attempt_steps_to_json(const struct attempt *a);
 /* The object that --json promises (INTERFACE.md). full adds what `show --json` adds except attempts. */
 json_t *attempt_to_public_json(const struct attempt *a, bool full);
 

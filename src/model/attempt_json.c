@@ -21,6 +21,7 @@ static const struct member attempt_members[] = {
 	MEMBER(struct attempt, workspace, MEMBER_TEXT),
 	MEMBER(struct attempt, kept, MEMBER_BOOL),
 	MEMBER(struct attempt, queued, MEMBER_BOOL),
+	MEMBER(struct attempt, step, MEMBER_INT),
 	MEMBER(struct attempt, host, MEMBER_TEXT),
 	MEMBER(struct attempt, reason, MEMBER_TEXT),
 	MEMBER(struct attempt, request, MEMBER_JSON),
@@ -54,6 +55,17 @@ static const struct member query_members[] = {
 	MEMBER(struct query, rows, MEMBER_SIZE),
 	MEMBER_AS("started_ns", struct query, started, MEMBER_TIME),
 	MEMBER(struct query, duration_ms, MEMBER_COUNT),
+};
+
+static const struct member step_members[] = {
+	MEMBER(struct step, exit_code, MEMBER_INT),
+	MEMBER(struct step, signal, MEMBER_INT),
+	MEMBER(struct step, status, MEMBER_INT),
+	MEMBER_AS("started_ns", struct step, started, MEMBER_TIME),
+	MEMBER_AS("ended_ns", struct step, ended, MEMBER_TIME),
+	MEMBER(struct step, reason, MEMBER_TEXT),
+	MEMBER(struct step, request, MEMBER_JSON),
+	MEMBER(struct step, plan, MEMBER_JSON),
 };
 
 /* A character that is cut in two is none: how much less to take. */
@@ -107,9 +119,25 @@ static json_t *list_to_json(const struct member *members, size_t n_members, cons
 	return array;
 }
 
-static json_t *logs_to_json(const struct attempt *a)
+static json_t *logs_to_json(const struct captured *logs)
 {
-	return list_to_json(log_members, ARRAY_SIZE(log_members), a->logs, STREAM_COUNT, sizeof a->logs[0]);
+	return list_to_json(log_members, ARRAY_SIZE(log_members), logs, STREAM_COUNT, sizeof logs[0]);
+}
+
+static json_t *stored_step_to_json(const struct step *s)
+{
+	json_auto_t *o = json_object();
+	const struct json_entry parts[] = {
+		{"verdict", json_string(verdict_name(s->verdict))},
+		{"usage", usage_to_json(&s->usage)},
+		{"receipt", receipt_to_json(&s->receipt)},
+		{"logs", logs_to_json(s->logs)},
+	};
+
+	if (json_set_entries(o, parts, ARRAY_SIZE(parts)) < 0 ||
+	    members_write(o, step_members, ARRAY_SIZE(step_members), s) < 0)
+		return NULL;
+	return json_incref(o);
 }
 
 static json_t *stored_events_to_json(const struct attempt *a)
@@ -135,7 +163,8 @@ static json_t *stored_to_json(const struct attempt *a, bool lists)
 		{"manifest", lists ? manifest_to_json(&a->manifest) : manifest_head_to_json(&a->manifest)},
 		{"inputs", lists ? inputs_to_json(&a->inputs) : json_array()},
 		{"queries", queries_to_json(a)},
-		{"logs", logs_to_json(a)},
+		{"logs", logs_to_json(a->logs)},
+		{"steps", JSON_LIST(a->steps, a->n_steps, stored_step_to_json)},
 		{"events", stored_events_to_json(a)},
 	};
 
@@ -189,6 +218,51 @@ static int read_queries(struct attempt *a, const json_t *json, struct error *err
 	return 0;
 }
 
+static int read_logs(struct captured *logs, const json_t *json, struct error *err)
+{
+	for (size_t i = 0; i < STREAM_COUNT && i < json_array_size(json); i++)
+		if (members_read(&logs[i], log_members, ARRAY_SIZE(log_members), json_array_get(json, i),
+				 "log", err) < 0)
+			return -1;
+	return 0;
+}
+
+static int read_verdict(enum verdict *ret, const json_t *json, const char *what, struct error *err)
+{
+	const char *verdict = json_string_value(json_object_get(json, "verdict"));
+
+	if (verdict && verdict_parse(verdict, ret) == 0)
+		return 0;
+	return error_set(err, ERROR_SYSTEM, "cannot read a stored %s: its 'verdict' makes no sense", what);
+}
+
+static int read_step(struct step *s, const json_t *json, struct error *err)
+{
+	const json_t *usage = json_object_get(json, "usage"), *receipt = json_object_get(json, "receipt");
+
+	if (members_read(s, step_members, ARRAY_SIZE(step_members), json, "step", err) < 0 ||
+	    read_verdict(&s->verdict, json, "step", err) < 0 ||
+	    (usage && usage_from_json(&s->usage, usage, err) < 0) ||
+	    (receipt && receipt_from_json(&s->receipt, receipt, err) < 0))
+		return -1;
+	return read_logs(s->logs, json_object_get(json, "logs"), err);
+}
+
+static int read_steps(struct attempt *a, const json_t *json, struct error *err)
+{
+	for (size_t i = 0; i < json_array_size(json); i++) {
+		struct step *s = ARRAY_ADD(a->steps, a->n_steps);
+
+		if (!s)
+			return error_memory(err);
+		s->exit_code = -1;
+		s->usage = (struct usage)USAGE_UNKNOWN;
+		if (read_step(s, json_array_get(json, i), err) < 0)
+			return -1;
+	}
+	return 0;
+}
+
 static int read_timeline(struct attempt *a, const json_t *json, struct error *err)
 {
 	if (!json || json_is_null(json))
@@ -199,34 +273,27 @@ static int read_timeline(struct attempt *a, const json_t *json, struct error *er
 
 static int read_identity(struct attempt *a, const json_t *json, struct error *err)
 {
-	const char *verdict = json_string_value(json_object_get(json, "verdict"));
-
 	if (members_read(a, attempt_members, ARRAY_SIZE(attempt_members), json, "attempt", err) < 0 ||
 	    id_check(a->id, err) < 0)
 		return -1;
-	if (!verdict || verdict_parse(verdict, &a->verdict) < 0)
-		return error_set(err, ERROR_SYSTEM,
-				 "cannot read a stored attempt: its 'verdict' makes no sense");
-	return 0;
+	return read_verdict(&a->verdict, json, "attempt", err);
 }
 
 /* Parts that are not there are as attempt_init left them. */
 static int read_parts(struct attempt *a, const json_t *json, struct error *err)
 {
 	const json_t *usage = json_object_get(json, "usage"), *receipt = json_object_get(json, "receipt");
-	const json_t *manifest = json_object_get(json, "manifest"), *logs = json_object_get(json, "logs");
+	const json_t *manifest = json_object_get(json, "manifest");
 
 	if ((usage && usage_from_json(&a->usage, usage, err) < 0) ||
 	    read_timeline(a, json_object_get(json, "timeline"), err) < 0 ||
 	    (receipt && receipt_from_json(&a->receipt, receipt, err) < 0) ||
 	    (manifest && manifest_from_json(&a->manifest, manifest, err) < 0) ||
 	    inputs_from_json(&a->inputs, json_object_get(json, "inputs"), err) < 0 ||
-	    read_queries(a, json_object_get(json, "queries"), err) < 0)
+	    read_queries(a, json_object_get(json, "queries"), err) < 0 ||
+	    read_logs(a->logs, json_object_get(json, "logs"), err) < 0 ||
+	    read_steps(a, json_object_get(json, "steps"), err) < 0)
 		return -1;
-	for (size_t i = 0; i < STREAM_COUNT && i < json_array_size(logs); i++)
-		if (members_read(&a->logs[i], log_members, ARRAY_SIZE(log_members), json_array_get(logs, i),
-				 "log", err) < 0)
-			return -1;
 	return read_events(a, json_object_get(json, "events"), err);
 }
 
@@ -276,6 +343,33 @@ static json_t *json_or_null(json_t *json)
 	return json ? json_incref(json) : json_null();
 }
 
+static json_t *command_to_json(const json_t *request)
+{
+	return json_or_null(json_object_get(request, "command"));
+}
+
+static json_t *step_to_json(const struct step *s)
+{
+	const struct json_entry entries[] = {
+		{"command", command_to_json(s->request)},
+		{"verdict", json_string(verdict_name(s->verdict))},
+		{"exit_code", s->exit_code < 0 ? json_null() : json_integer(s->exit_code)},
+		{"signal", s->signal == 0 ? json_null() : json_integer(s->signal)},
+		{"status", json_integer(s->status)},
+		{"reason", json_shown(s->reason)},
+		{"started", json_instant(s->started)},
+		{"ended", json_instant(s->ended)},
+		{"usage", usage_to_json(&s->usage)},
+	};
+
+	return json_from_entries(entries, ARRAY_SIZE(entries));
+}
+
+json_t *attempt_steps_to_json(const struct attempt *a)
+{
+	return JSON_LIST(a->steps, a->n_steps, step_to_json);
+}
+
 static int set_result(json_t *o, const struct attempt *a, bool lists)
 {
 	const struct json_entry entries[] = {
@@ -295,6 +389,8 @@ static int set_result(json_t *o, const struct attempt *a, bool lists)
 		{"missing_outputs", json_text_list(a->manifest.missing)},
 		{"rows", a->rows < 0 ? json_null() : json_integer(a->rows)},
 		{"usage", usage_to_json(&a->usage)},
+		{"step", a->step ? json_integer(a->step) : json_null()},
+		{"steps", attempt_steps_to_json(a)},
 		{"receipt", receipt_to_json(&a->receipt)},
 		{"denials", json_null()},
 		{"error", a->error_message ? error_to_json(a) : json_null()},

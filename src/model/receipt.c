@@ -77,6 +77,41 @@ int receipt_check(const struct receipt *r, struct error *err)
 	return r->failed ? error_memory(err) : 0;
 }
 
+static struct layer *find_layer(struct receipt *r, const char *name)
+{
+	for (size_t i = 0; i < r->count; i++)
+		if (strcmp(r->layers[i].name, name) == 0)
+			return &r->layers[i];
+	return NULL;
+}
+
+static bool has_warning(const struct receipt *r, const char *text)
+{
+	for (char **w = r->warnings; w && *w; w++)
+		if (strcmp(*w, text) == 0)
+			return true;
+	return false;
+}
+
+void receipt_join(struct receipt *r, const struct receipt *more)
+{
+	for (size_t i = 0; i < more->count; i++) {
+		const struct layer *l = &more->layers[i];
+		struct layer *known = find_layer(r, l->name);
+
+		if (!known) {
+			receipt_add(r, l->name, l->held, "%s", l->detail);
+		} else if (known->held && !l->held) {
+			r->failed |= text_set(&known->detail, l->detail, NULL) < 0;
+			known->held = false;
+		}
+	}
+	for (char **w = more->warnings; w && *w; w++)
+		if (!has_warning(r, *w))
+			receipt_warn(r, "%s", *w);
+	r->failed |= more->failed;
+}
+
 static json_t *layer_to_json(const struct layer *l)
 {
 	return members_to_json(layer_members, ARRAY_SIZE(layer_members), l);

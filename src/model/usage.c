@@ -28,6 +28,36 @@ static const struct member sample_members[] = {
 	MEMBER(struct sample, pids, MEMBER_COUNT),
 };
 
+static int64_t sum(int64_t a, int64_t b)
+{
+	return a < 0 || b < 0 ? -1 : a + b;
+}
+
+static int64_t higher(int64_t a, int64_t b)
+{
+	return a < 0 || b < 0 ? -1 : a > b ? a : b;
+}
+
+void usage_add(struct usage *u, const struct usage *more)
+{
+	*u = (struct usage){
+		.wall_ms = sum(u->wall_ms, more->wall_ms),
+		.cpu_ms = sum(u->cpu_ms, more->cpu_ms),
+		.cpu_user_ms = sum(u->cpu_user_ms, more->cpu_user_ms),
+		.cpu_system_ms = sum(u->cpu_system_ms, more->cpu_system_ms),
+		.memory_peak_bytes = higher(u->memory_peak_bytes, more->memory_peak_bytes),
+		.memory_anon_peak_bytes = higher(u->memory_anon_peak_bytes, more->memory_anon_peak_bytes),
+		.swap_peak_bytes = higher(u->swap_peak_bytes, more->swap_peak_bytes),
+		.pids_peak = higher(u->pids_peak, more->pids_peak),
+		.read_bytes = sum(u->read_bytes, more->read_bytes),
+		.written_bytes = sum(u->written_bytes, more->written_bytes),
+		.throttled_ms = sum(u->throttled_ms, more->throttled_ms),
+		.oom_kills = sum(u->oom_kills, more->oom_kills),
+		.disk_bytes = higher(u->disk_bytes, more->disk_bytes),
+		.disk_files = higher(u->disk_files, more->disk_files),
+	};
+}
+
 json_t *usage_to_json(const struct usage *u)
 {
 	return members_to_json(usage_members, ARRAY_SIZE(usage_members), u);

@@ -32,6 +32,9 @@ struct usage {
 		-1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1 \
 	}
 
+/* u and what came after it: times and bytes are sums, peaks the higher. What one of them does not know, nobody does. */
+void usage_add(struct usage *u, const struct usage *more);
+
 json_t *usage_to_json(const struct usage *u);
 int usage_from_json(struct usage *u, const json_t *json, struct error *err);
 

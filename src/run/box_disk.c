@@ -55,7 +55,7 @@ int box_make_disk(struct box *b, struct error *err)
 	struct error why = ERROR_INIT;
 	char text[LIMIT_TEXT_SIZE];
 
-	if (w->adopted)
+	if (workspace_is_adopted(w))
 		return error_set(
 			err, ERROR_REFUSED,
 			"a disk limit cannot be held in a workspace that was held before: leave out --disk and --files");

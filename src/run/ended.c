@@ -8,8 +8,6 @@
 #include <stdio.h>
 #include <string.h>
 
-static const char ended_name[] = "ended", room_name[] = "ended.room";
-
 /* Usage, timeline, evidence, what the receipt still gets; and the second line, which is always so long. */
 enum { LEARNED_ROOM = 64 * 1024, PENDING_ROOM = 8 * 1024, ENDED_MAX = 256 * 1024 * 1024, MESSAGE_MAX = 1000 };
 
@@ -61,7 +59,7 @@ int ended_reserve(struct workspace *w, const struct attempt *a, struct error *er
 	json_decref(json);
 	if (known == 0)
 		return error_memory(err);
-	fd = file_open_own(w->run_fd, room_name, O_WRONLY | O_TRUNC);
+	fd = file_open_own(w->run_fd, ENDED_ROOM, O_WRONLY | O_TRUNC);
 	r = fd < 0 ? fd : take_room(fd, 2 * (off_t)known + LEARNED_ROOM + PENDING_ROOM);
 	return r < 0 ? error_system(err, -r, "cannot reserve room for the end of analysis '%s'", a->id) : 0;
 }
@@ -99,9 +97,9 @@ int ended_save(struct workspace *w, const struct attempt *a, const struct ended 
 		return error_memory(err);
 	size = strlen(text);
 	text[size] = '\n'; /* in place of its 0: the length is known */
-	fd = file_open_own(w->run_fd, room_name, O_WRONLY);
+	fd = file_open_own(w->run_fd, ENDED_ROOM, O_WRONLY);
 	r = fd < 0 ? fd : file_write_at(fd, text, size + 1, 0);
-	if (r == 0 && renameat(w->run_fd, room_name, w->run_fd, ended_name) < 0)
+	if (r == 0 && renameat(w->run_fd, ENDED_ROOM, w->run_fd, ENDED_NAME) < 0)
 		r = -errno;
 	return r < 0 ? error_system(err, -r, "cannot write down how analysis '%s' ended", a->id) : 0;
 }
@@ -128,7 +126,7 @@ static int first_line(int fd, struct buffer *text, size_t *ret_size)
 
 int ended_set_pending(struct workspace *w, const struct pending *p, struct error *err)
 {
-	_cleanup_close_ int fd = openat(w->run_fd, ended_name, O_RDWR | O_NOFOLLOW | O_CLOEXEC);
+	_cleanup_close_ int fd = openat(w->run_fd, ENDED_NAME, O_RDWR | O_NOFOLLOW | O_CLOEXEC);
 	_cleanup_buffer_ struct buffer text = {0};
 	json_t *json = pending_to_json(p);
 	char line[PENDING_ROOM];
@@ -158,17 +156,17 @@ int ended_set_pending(struct workspace *w, const struct pending *p, struct error
 static int line_load(int run_fd, int number, json_t **ret, struct error *err)
 {
 	_cleanup_close_ int fd =
-		openat(run_fd, ended_name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
+		openat(run_fd, ENDED_NAME, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
 	_cleanup_buffer_ struct buffer text = {0};
 	const char *line, *end;
 	size_t size;
 	int r;
 
 	if (fd < 0)
-		return errno == ENOENT ? 0 : error_system(err, errno, "cannot open '%s'", ended_name);
+		return errno == ENOENT ? 0 : error_system(err, errno, "cannot open '%s'", ENDED_NAME);
 	r = first_line(fd, &text, &size);
 	if (r < 0)
-		return error_system(err, -r, "cannot read '%s'", ended_name);
+		return error_system(err, -r, "cannot read '%s'", ENDED_NAME);
 	if (size == 0)
 		return 0;
 	line = number == 1 ? text.data : text.data + size + 1;
@@ -181,7 +179,7 @@ static int line_load(int run_fd, int number, json_t **ret, struct error *err)
 
 bool ended_exists(int run_fd)
 {
-	return faccessat(run_fd, ended_name, F_OK, AT_SYMLINK_NOFOLLOW) == 0;
+	return faccessat(run_fd, ENDED_NAME, F_OK, AT_SYMLINK_NOFOLLOW) == 0;
 }
 
 static int copy_text(const json_t *json, const char *key, char **ret, struct error *err)

@@ -17,6 +17,9 @@
 #include "process.h"
 #include "workspace.h"
 
+#define ENDED_NAME "ended"
+#define ENDED_ROOM "ended.room"
+
 struct ended {
 	struct attempt attempt; /* no verdict, no outputs yet; its logs are loaded */
 	struct evidence evidence;

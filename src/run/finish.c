@@ -8,6 +8,7 @@
 #include "collect.h"
 #include "file.h"
 #include "spool.h"
+#include "steps.h"
 #include "text.h"
 
 #include <errno.h>
@@ -143,18 +144,25 @@ bool attempt_wants_keeping(const struct attempt *a)
 			(strcmp(keep, keep_name(KEEP_ON_FAILURE)) == 0 && a->verdict != VERDICT_SUCCEEDED));
 }
 
+int attempt_save(struct workspace *w, const char *name, const struct attempt *a, bool sync, struct error *err)
+{
+	return file_replace_with(w->run_fd, name, fill_finished, (void *)a, 0600, sync, err);
+}
+
 int finished_save(struct workspace *w, const struct attempt *a, bool sync, struct error *err)
 {
-	return file_replace_with(w->run_fd, FINISHED_NAME, fill_finished, (void *)a, 0600, sync, err);
+	return attempt_save(w, FINISHED_NAME, a, sync, err);
 }
 
 /* The logs lie beside the record as they were captured. */
-int attempt_load_logs(struct workspace *w, struct attempt *a, struct error *err)
+int attempt_load_logs(struct workspace *w, size_t step, struct attempt *a, struct error *err)
 {
 	uint64_t log_max = limit_table[LIMIT_LOG_MAX].built_in;
+	char name[LOG_NAME_SIZE];
 
 	for (int i = 0; i < STREAM_COUNT; i++) {
-		_cleanup_close_ int fd = openat(w->run_fd, stream_name(i), O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
+		_cleanup_close_ int fd =
+			openat(w->run_fd, run_log_name(step, i, name), O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
 		struct captured *log = &a->logs[i];
 		int r;
 
@@ -177,38 +185,37 @@ int attempt_load_logs(struct workspace *w, struct attempt *a, struct error *err)
 	return 0;
 }
 
-static int damaged(struct error *err, const char *why)
+static int damaged(struct error *err, const char *name, const char *why)
 {
-	return error_damaged(err,
-			     error_set(err, ERROR_SYSTEM, "the finished attempt's record '%s' is damaged: %s",
-				       FINISHED_NAME, why));
+	return error_damaged(err, error_set(err, ERROR_SYSTEM,
+					    "the finished attempt's record '%s' is damaged: %s", name, why));
 }
 
-static int take_line(struct attempt *a, struct attempt_lines *lines, const char *text, size_t size,
-		     struct error *err)
+static int take_line(struct attempt *a, struct attempt_lines *lines, const char *name, const char *text,
+		     size_t size, struct error *err)
 {
 	struct error why = ERROR_INIT;
 
 	if (attempt_read_line(a, lines, text, size, &why) == 0)
 		return 0;
-	return why.errnum == ENOMEM ? error_memory(err) : damaged(err, why.message);
+	return why.errnum == ENOMEM ? error_memory(err) : damaged(err, name, why.message);
 }
 
 /* Takes the whole lines out of b. At the end of the file one without an end counts too, if it is the first: so it was
  * written before there were lines. */
-static int take_lines(struct attempt *a, struct attempt_lines *lines, struct buffer *b, size_t from,
-		      bool at_end, struct error *err)
+static int take_lines(struct attempt *a, struct attempt_lines *lines, const char *name, struct buffer *b,
+		      size_t from, bool at_end, struct error *err)
 {
 	const char *end;
 	size_t at = 0;
 	int r = 0;
 
 	while (r == 0 && (end = memchr(b->data + from, '\n', b->size - from))) {
-		r = take_line(a, lines, b->data + at, (size_t)(end - b->data) - at, err);
+		r = take_line(a, lines, name, b->data + at, (size_t)(end - b->data) - at, err);
 		at = from = (size_t)(end - b->data) + 1;
 	}
 	if (r == 0 && at_end && at == 0 && b->size && !lines->head) {
-		r = take_line(a, lines, b->data, b->size, err);
+		r = take_line(a, lines, name, b->data, b->size, err);
 		at = b->size;
 	}
 	memmove(b->data, b->data + at, b->size - at);
@@ -217,7 +224,7 @@ static int take_lines(struct attempt *a, struct attempt_lines *lines, struct buf
 }
 
 /* Each line by itself, however many there are. */
-static int read_lines(int fd, struct attempt *a, struct error *err)
+static int read_lines(int fd, const char *name, struct attempt *a, struct error *err)
 {
 	_cleanup_buffer_ struct buffer b = {0};
 	struct attempt_lines lines = {0};
@@ -228,35 +235,46 @@ static int read_lines(int fd, struct attempt *a, struct error *err)
 		size_t before = b.size;
 
 		if (b.size > (lines.head ? ATTEMPT_LINE_MAX : ATTEMPT_HEAD_MAX))
-			return damaged(err, "a line of it is too long");
+			return damaged(err, name, "a line of it is too long");
 		if (buffer_reserve(&b, TEXT_CHUNK) < 0)
 			return error_memory(err);
 		do
 			n = read(fd, b.data + b.size, TEXT_CHUNK);
 		while (n < 0 && errno == EINTR);
 		if (n < 0)
-			return error_system(err, errno, "cannot read '%s'", FINISHED_NAME);
+			return error_system(err, errno, "cannot read '%s'", name);
 		b.size += (size_t)n;
-		r = take_lines(a, &lines, &b, before, n == 0, err);
+		r = take_lines(a, &lines, name, &b, before, n == 0, err);
 	}
 	if (r < 0)
 		return r;
-	return b.size || !attempt_lines_are_whole(&lines) ? damaged(err, "its end is missing") : 0;
+	return b.size || !attempt_lines_are_whole(&lines) ? damaged(err, name, "its end is missing") : 0;
 }
 
-int finished_load(struct workspace *w, struct attempt *a, struct error *err)
+int attempt_read(struct workspace *w, const char *name, struct attempt *a, struct error *err)
 {
 	_cleanup_close_ int fd =
-		openat(w->run_fd, FINISHED_NAME, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NOCTTY | O_NONBLOCK);
+		openat(w->run_fd, name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NOCTTY | O_NONBLOCK);
 	int r;
 
 	if (fd < 0 && errno == ENOENT)
 		return 0;
 	if (fd < 0)
-		return error_system(err, errno, "cannot open '%s'", FINISHED_NAME);
-	if ((r = read_lines(fd, a, err)) < 0 || (r = attempt_load_logs(w, a, err)) < 0) {
+		return error_system(err, errno, "cannot open '%s'", name);
+	r = read_lines(fd, name, a, err);
+	if (r < 0)
 		attempt_done(a);
+	return r < 0 ? r : 1;
+}
+
+int finished_load(struct workspace *w, struct attempt *a, struct error *err)
+{
+	int r = attempt_read(w, FINISHED_NAME, a, err);
+
+	if (r <= 0)
 		return r;
-	}
-	return 1;
+	r = attempt_load_logs(w, 0, a, err);
+	if (r < 0)
+		attempt_done(a);
+	return r < 0 ? r : 1;
 }

@@ -44,7 +44,7 @@ static int given_up_describe(struct workspace *w, struct ended *e, const struct 
 	attempt_done(a);
 	*a = e->attempt;
 	attempt_init(&e->attempt);
-	r = attempt_load_logs(w, a, err);
+	r = attempt_load_logs(w, 0, a, err);
 	if (r < 0)
 		return r;
 	a->exit_code = e->evidence.exit_code;

@@ -1,12 +1,14 @@
 /*
- * For analyses that run inside the platform's own process: a held workspace, its clean-up, and `commit`, which puts
- * what lies there through the same door as a run's outputs.
+ * For analyses that run inside the platform's own process, or in several steps: a held workspace, its clean-up, and `commit`,
+ * which puts what lies there through the same door as a run's outputs.
  */
-#include "private.h"
+#include "steps.h"
 #include "clock.h"
 #include "collect.h"
 #include "file.h"
 #include "spool.h"
+#include "story.h"
+#include "text.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -16,17 +18,18 @@
 int hood_workspace_create(struct hood *h, const char *id, const struct process_id *owner, int64_t until,
 			  char **ret_path, struct error *err)
 {
+	struct recovery recovery = {.hood = h};
 	struct site *site = NULL;
 	int r;
 
 	if ((r = id_check(id, err)) < 0 || (r = hood_site(h, &site, err)) < 0)
 		return r;
-	return workspace_hold(site, id, owner, until, ret_path, err);
+	return workspace_hold(site, id, owner, until, recover_workspace, &recovery, ret_path, err);
 }
 
-int hood_workspace_cleanup(struct hood *h, const char *id, struct error *err)
+int hood_workspace_cleanup(struct hood *h, const char *id, bool discard, struct error *err)
 {
-	struct recovery recovery = {.hood = h};
+	struct recovery recovery = {.hood = h, .discards = discard, .cleans_up = true};
 	struct site *site = NULL;
 	int r;
 
@@ -35,14 +38,23 @@ int hood_workspace_cleanup(struct hood *h, const char *id, struct error *err)
 	return workspace_take(site, id, recover_workspace, &recovery, err);
 }
 
-struct holding {
+/* ---- commit ---- */
+
+struct holding_commit {
 	struct hood *hood;
 	struct ledger *ledger;
 	const struct commit_order *order;
 	struct attempt *attempt;
+	bool again;	     /* as asked for; what ran was asked for when it did */
+	bool done;	     /* there was a workspace */
+	bool kept;	     /* and it is kept */
+	struct attempt last; /* of the steps; its plan says what is to be done with all of it */
+	struct plan plan;    /* that plan, recalled */
+	char **globs;	     /* what the steps have declared; NULL: everything */
 };
 
-static int holding_describe(struct holding *c, struct error *err)
+/* Without steps: the platform itself has made what lies there. */
+static int describe(struct holding_commit *c, struct error *err)
 {
 	struct attempt *a = c->attempt;
 
@@ -51,33 +63,92 @@ static int holding_describe(struct holding *c, struct error *err)
 	a->host = host_name();
 	a->request = json_pack("{s:s}", "id", a->id);
 	a->plan = json_object();
-	a->result = json_incref(c->order->result);
 	attempt_conclude(a, VERDICT_SUCCEEDED, "committed by its own platform");
 	attempt_event(a, "commit", "from a held workspace");
 	receipt_add(&a->receipt, "hood", false, "ran inside the platform's own process");
-	return a->host && a->request && a->plan ? 0 : error_memory(err);
+	if (!a->host || !a->request || !a->plan)
+		return error_memory(err);
+	return token_make(a->token, err);
 }
 
-/* What lies in the workspace, with the analysis's owner: it is the platform itself, so any owner counts. */
-static int holding_collect(struct holding *c, int fd, struct error *err)
+/* What one step has declared, if it has. 1, 0: everything counts. */
+static int add_globs(char ***globs, const struct step *step, struct error *err)
 {
-	static const char *const none[] = {NULL};
+	static const char *const keys[] = {"output", "optional_output"};
+	bool any = false;
+
+	for (size_t k = 0; k < ARRAY_SIZE(keys); k++) {
+		const json_t *list = json_object_get(step->plan, keys[k]);
+
+		for (size_t i = 0; i < json_array_size(list); i++, any = true) {
+			int r = strv_append(globs, json_string_value(json_array_get(list, i)), err);
+
+			if (r < 0)
+				return r;
+		}
+	}
+	return any;
+}
+
+static int recall_globs(struct holding_commit *c, struct error *err)
+{
+	for (size_t i = 0; i < c->attempt->n_steps; i++) {
+		int r = add_globs(&c->globs, &c->attempt->steps[i], err);
+
+		if (r == 1)
+			continue;
+		strv_free(c->globs);
+		c->globs = NULL;
+		return r;
+	}
+	return 0;
+}
+
+/* 1: there are steps, and this is what they came to. */
+static int recall_steps(struct holding_commit *c, struct workspace *w, struct error *err)
+{
+	struct attempt *a = c->attempt;
+	int r = steps_load(w, a, &c->last, err);
+
+	if (r <= 0)
+		return r;
+	/* The last one alone has given its plan to the sum. */
+	r = plan_recall(&c->plan, a->steps[a->n_steps - 1].plan, err);
+	if (r < 0 || (r = recall_globs(c, err)) < 0)
+		return r;
+	if (c->order->verdict != VERDICT_NONE && c->order->verdict != a->verdict)
+		attempt_conclude(a, c->order->verdict, "as its caller says");
+	attempt_event(a, "commit", "%zu steps", a->n_steps);
+	return 1;
+}
+
+/* What lies in the workspace, whoever its owner is: it was given back to the platform. */
+static int gather(struct holding_commit *c, int fd, bool steps, struct error *err)
+{
+	const char *ours[3] = {0};
+	int n_ours = 0;
 	struct collect_rules rules = {
 		.outputs = c->order->outputs,
-		.inputs = &c->attempt->inputs,
-		.ignore = none,
-		.max_bytes = limit_table[LIMIT_OUTPUT_MAX].built_in,
-		.max_files = limit_table[LIMIT_FILES].built_in,
+		.optional_outputs = c->order->outputs ? NULL : c->globs,
+		.inputs = steps ? &c->last.inputs : &c->attempt->inputs,
+		.ignore = ours,
+		.max_bytes = steps ? c->plan.limits.value[LIMIT_OUTPUT_MAX]
+				   : limit_table[LIMIT_OUTPUT_MAX].built_in,
+		.max_files = steps ? c->plan.limits.value[LIMIT_FILES] : limit_table[LIMIT_FILES].built_in,
 		.object_min = ledger_object_min(c->ledger),
 		.content_max = ledger_content_max(c->ledger),
 		.owner = (uid_t)-1,
 	};
 
+	if (c->plan.data)
+		ours[n_ours++] = "data";
+	if (c->plan.docs)
+		ours[n_ours++] = "docs";
 	return collect(fd, &rules, ledger_take_object, c->ledger, &c->attempt->manifest, err);
 }
 
 /* The platform's own function makes rows out of what was collected. */
-static int holding_rows(struct holding *c, int fd, struct spool **ret, struct error *err)
+static int make_rows(struct holding_commit *c, int fd, struct spool **ret, struct error *err)
 {
 	struct attempt *a = c->attempt;
 	_cleanup_free_ char *lines = NULL;
@@ -91,67 +162,232 @@ static int holding_rows(struct holding *c, int fd, struct spool **ret, struct er
 	return 0;
 }
 
-static int holding_commit(struct holding *c, int fd, struct error *err)
+/* It has places in the scratch that the last step had: the workspace is ours for so long. */
+static int post_in(struct holding_commit *c, struct story *s, struct workspace *w, struct spool **ret,
+		   struct error *err)
+{
+	struct error later = ERROR_INIT;
+	int r, back;
+
+	if ((r = place_take(&s->place, err)) < 0 ||
+	    (r = workspace_adopt(w, c->last.token, geteuid(), getegid(), err)) < 0)
+		return r;
+	s->workspace = *w; /* lent */
+	r = story_post(s, err);
+	*w = s->workspace;
+	*ret = TAKE_PTR(s->post.rows);
+	back = cgroups_remove(&w->record, r < 0 ? &later : err);
+	r = r < 0 ? r : back;
+	back = workspace_give_back(w, r < 0 ? &later : err);
+	return r < 0 ? r : back;
+}
+
+/* The post-process that the last step was run with, if there is one: in the story's own words. */
+static int post_process(struct holding_commit *c, struct workspace *w, struct spool **ret, struct error *err)
+{
+	struct run_hooks hooks = {.cancel_fd = -1, .stdin_fd = -1};
+	_cleanup_request_ struct request request;
+	struct attempt *a = c->attempt;
+	struct story *s = malloc(sizeof *s);
+	int r;
+
+	request_init(&request);
+	if (!s)
+		return error_memory(err);
+	story_blank(s);
+	s->hood = c->hood;
+	s->ledger = c->ledger;
+	s->request = &request;
+	s->hooks = &hooks;
+	s->attempt = a;
+	s->evidence = (struct evidence){.started = true};
+	s->plan = plan_new();
+	if (!s->plan)
+		r = error_memory(err);
+	else if ((r = request_from_json(&request, a->steps[a->n_steps - 1].request, err)) == 0 &&
+		 (r = plan_recall((struct plan *)s->plan, a->steps[a->n_steps - 1].plan, err)) == 0)
+		r = story_plan_post(s, err);
+	if (r == 0 && s->post_plan && c->order->rows)
+		r = error_set(err, ERROR_REFUSED,
+			      "the post-process makes the rows of '%s': leave out one of the two", a->id);
+	if (r == 0 && s->post_plan)
+		r = post_in(c, s, w, ret, err);
+	if (r == 0 && s->post.reason)
+		attempt_conclude(a, VERDICT_POST_PROCESS_FAILED, "post-process: %s", s->post.reason);
+	place_release(&s->place);
+	story_free(s);
+	return r;
+}
+
+/* --into and --keep, as the last step was run with them. Committed it is by now. */
+static void after(struct holding_commit *c, struct workspace *w)
+{
+	struct attempt *a = c->attempt;
+	struct error why = {.stage = "into"};
+	struct rights none;
+
+	rights_init(&none);
+	if (a->verdict == VERDICT_SUCCEEDED && c->plan.into &&
+	    rights_copy_into(c->hood, &none, c->ledger, a, &c->plan, w->site->state, &why) < 0) {
+		a->status = verdict_exit_status(VERDICT_REFUSED, NULL);
+		attempt_set_error(a, &why);
+	}
+	rights_done(&none);
+	why = (struct error){.stage = "clean up"};
+	if (steps_forget(w, &why) == 0 && (c->plan.keep == KEEP_ALWAYS || (c->plan.keep == KEEP_ON_FAILURE &&
+									   a->verdict != VERDICT_SUCCEEDED)))
+		c->kept = a->kept =
+			workspace_keep(w, clock_utc() + (int64_t)c->hood->config.keep_for_ns, &why) == 0;
+	if (why.message[0] && !a->error_message)
+		attempt_set_error(a, &why);
+}
+
+static int next_number(struct holding_commit *c, bool steps, struct error *err)
+{
+	struct attempt *a = c->attempt;
+	struct analysis_state known;
+	int r = ledger_analysis(c->ledger, a->id, &known, err);
+
+	if (r < 0)
+		return r;
+	if (known.succeeded && !c->order->again && !steps)
+		return error_set(err, ERROR_REFUSED,
+				 "'%s' has already succeeded: --again makes another attempt", a->id);
+	a->number = known.last_attempt + 1;
+	return 0;
+}
+
+/* w NULL: there is no workspace, only a result or rows. */
+static int commit_all(struct holding_commit *c, struct workspace *w, struct error *err)
 {
 	_cleanup_spool_ struct spool *rows = NULL;
 	struct attempt *a = c->attempt;
+	int fd = w ? w->fd : -1, steps = w ? recall_steps(c, w, err) : 0, r;
+
+	if (steps == 0 && c->order->verdict != VERDICT_NONE)
+		return error_set(err, ERROR_USAGE,
+				 "nothing has run in the workspace of '%s': a verdict is said of steps",
+				 a->id);
+	if (steps < 0 || (r = steps ? 0 : describe(c, err)) < 0)
+		return steps < 0 ? steps : r;
+	a->result = json_incref(c->order->result);
+	if ((r = next_number(c, steps, err)) < 0 || (fd >= 0 && (r = gather(c, fd, steps, err)) < 0))
+		return r;
+	if (a->manifest.missing && a->manifest.missing[0] && a->verdict == VERDICT_SUCCEEDED) {
+		a->verdict = VERDICT_OUTPUT_MISSING;
+		a->status = verdict_exit_status(a->verdict, NULL);
+	}
+	if (steps && a->verdict == VERDICT_SUCCEEDED && (r = post_process(c, w, &rows, err)) < 0)
+		return r;
+	if (c->order->rows && a->verdict == VERDICT_SUCCEEDED && (r = make_rows(c, fd, &rows, err)) < 0)
+		return r;
+	if ((r = attempt_commit(c->ledger, a, fd, rows, err)) < 0)
+		return r;
+	if (steps)
+		after(c, w);
+	return 0;
+}
+
+/* A crash has kept us from forgetting them. */
+static int tell_committed(struct holding_commit *c, struct workspace *w, int number, struct error *err)
+{
+	char id[ID_ROOM];
+	int r = steps_forget(w, err);
+
+	memcpy(id, c->attempt->id, sizeof id);
+	attempt_done(c->attempt);
+	if (r < 0 || (r = ledger_load(c->ledger, id, number, c->attempt, err)) < 0)
+		return r;
+	c->attempt->committed = true;
+	return 0;
+}
+
+static int commit_workspace(void *arg, struct workspace *w, struct error *err)
+{
+	struct holding_commit *c = arg;
+	int number, r;
+
+	c->done = true;
+	if (w->record.owner == OWNER_SUPERVISOR) {
+		struct recovery recovery = {.hood = c->hood};
+
+		if (!workspace_is_adopted(w))
+			return error_set(
+				err, ERROR_REFUSED,
+				"an earlier run of analysis '%s' has died: clean up with: fumehood gc",
+				w->record.id);
+		if ((r = cgroups_remove(&w->record, err)) < 0 || (r = step_settle(&recovery, w, err)) < 0)
+			return r;
+	}
+	r = text_set(&c->attempt->workspace, w->record.path, err);
+	if (r < 0)
+		return r;
+	r = steps_are_committed(c->ledger, w, &number, err);
+	if (r != 0)
+		return r < 0 ? r : tell_committed(c, w, number, err);
+	return commit_all(c, w, err);
+}
+
+static void holding_init(struct holding_commit *c, struct hood *h, const struct commit_order *o,
+			 struct attempt *a)
+{
+	*c = (struct holding_commit){.hood = h, .order = o, .attempt = a};
+	attempt_init(&c->last);
+	plan_init(&c->plan);
+	attempt_init(a);
+	a->created = clock_utc();
+}
+
+static void holding_done(struct holding_commit *c)
+{
+	attempt_done(&c->last);
+	plan_done(&c->plan);
+	strv_free(c->globs);
+}
+
+int steps_commit(struct hood *h, struct ledger *l, struct workspace *w, bool *ret_kept, struct error *err)
+{
+	const struct commit_order order = {.outputs = NULL};
+	_cleanup_attempt_ struct attempt a;
+	struct holding_commit c;
 	int r;
 
-	if ((r = holding_describe(c, err)) < 0 || (fd >= 0 && (r = holding_collect(c, fd, err)) < 0))
-		return r;
-	if (a->manifest.missing && a->manifest.missing[0])
-		a->verdict = VERDICT_OUTPUT_MISSING;
-	a->status = verdict_exit_status(a->verdict, NULL);
-	if (c->order->rows && a->verdict == VERDICT_SUCCEEDED && (r = holding_rows(c, fd, &rows, err)) < 0)
-		return r;
-	return attempt_commit(c->ledger, a, fd, rows, err);
+	holding_init(&c, h, &order, &a);
+	memcpy(a.id, w->record.id, sizeof a.id);
+	c.ledger = l;
+	r = commit_workspace(&c, w, err);
+	*ret_kept = c.kept;
+	holding_done(&c);
+	return r;
 }
 
 int hood_commit(struct hood *h, const char *id, const struct commit_order *o, struct attempt *ret,
 		struct error *err)
 {
-	struct holding c = {.hood = h, .order = o, .attempt = ret};
-	_cleanup_close_ int fd = -1;
-	struct analysis_state known;
-	struct live live;
+	struct holding_commit c;
+	struct site *site = NULL;
 	int r;
 
-	attempt_init(ret);
-	ret->created = clock_utc();
+	holding_init(&c, h, o, ret);
 	r = id_check(id, err);
 	if (r < 0)
 		return r;
+	if (o->verdict >= VERDICT_COUNT || o->verdict == VERDICT_LOST || o->verdict == VERDICT_REFUSED)
+		return error_set(err, ERROR_USAGE,
+				 "a verdict that is said is one that an analysis can come to, such as succeeded or failed");
 	snprintf(ret->id, sizeof ret->id, "%s", id);
-	if ((r = token_make(ret->token, err)) < 0 ||
-	    (r = hood_ledger(h, LEDGER_CREATE, &c.ledger, err)) < 0 ||
-	    (r = ledger_store_ready(c.ledger, err)) < 0 ||
-	    (r = ledger_analysis(c.ledger, id, &known, err)) < 0)
+	if ((r = hood_ledger(h, LEDGER_CREATE, &c.ledger, err)) < 0 ||
+	    (r = ledger_store_ready(c.ledger, err)) < 0 || (r = hood_site(h, &site, err)) < 0)
 		return r;
-	if (known.succeeded && !o->again)
-		return error_set(err, ERROR_REFUSED,
-				 "'%s' has already succeeded: --again makes another attempt", id);
-	ret->number = known.last_attempt + 1;
-	r = hood_live(h, id, &live, err);
-	if (r < 0 && !((o->result || o->rows) && err->kind == ERROR_NOT_FOUND))
-		return err->kind == ERROR_NOT_FOUND
-			       ? error_set(
-					 err, ERROR_NOT_FOUND,
-					 "'%s' has no held workspace: `fumehood workspace create %s` makes one, or give "
-					 "--result FILE.json",
-					 id, id)
-			       : r;
-	if (r == 0) {
-		bool held = live.held;
-
-		ret->workspace = strdup(live.path);
-		fd = held ? file_open_nolinks(AT_FDCWD, live.path, O_RDONLY | O_DIRECTORY) : -1;
-		live_done(&live);
-		if (!held)
-			return error_set(err, ERROR_BUSY, "'%s' is running now: it is committed when it ends",
-					 id);
-		if (fd < 0)
-			return error_system(err, -fd, "cannot open the workspace of '%s'", id);
-	}
-	*err = (struct error){0};
-	return holding_commit(&c, fd, err);
+	r = workspace_take(site, id, commit_workspace, &c, err);
+	if (r == 0 && !c.done)
+		r = o->result || o->rows
+			    ? commit_all(&c, NULL, err)
+			    : error_set(
+				      err, ERROR_NOT_FOUND,
+				      "'%s' has no held workspace: `fumehood workspace create %s` makes one, or give "
+				      "--result FILE.json",
+				      id, id);
+	holding_done(&c);
+	return r;
 }

@@ -94,18 +94,23 @@ int hood_job(struct hood *h, const struct request *r, struct job *ret, struct er
 /* workspace create / cleanup. */
 int hood_workspace_create(struct hood *h, const char *id, const struct process_id *owner, int64_t until,
 			  char **ret_path, struct error *err);
-int hood_workspace_cleanup(struct hood *h, const char *id, struct error *err);
+/* What ran in it is committed first, unless it is to be discarded. */
+int hood_workspace_cleanup(struct hood *h, const char *id, bool discard, struct error *err);
+
+/* What has run in a held workspace so far, as one attempt with the logs of its steps. 1, 0: nothing. Only looks. */
+int hood_steps(struct hood *h, const char *id, struct attempt *ret, struct error *err);
 
 /* `cancel`: ledger_cancel(), and of one that is pending on this host the result is thrown away: recorded as cancelled, its
  * workspace removed. Pending elsewhere: its worker, or gc there, does that. *ret_was: the state before, a constant. */
 int hood_cancel(struct hood *h, const char *id, const char **ret_was, struct error *err);
 
-/* `commit ID`: collects from a held workspace (globs as for run, NULL: everything) and commits it as an attempt that
- * succeeded, with an optional result, and with rows for the site's tables that a function makes which has seen what was
+/* `commit ID`: collects from a held workspace (globs as for run, NULL: what its steps have declared, else everything) and
+ * commits it as what its steps came to, or, if none has run in it, as an attempt that succeeded, with an optional result, and with rows for the site's tables that a function makes which has seen what was
  * collected: one transaction. The workspace stays held. The same content again is a new attempt only with again. */
 struct commit_order {
 	char *const *outputs;
 	json_t *result;
+	enum verdict verdict; /* instead of the steps' own; VERDICT_NONE: that */
 	bool again;
 	void *arg;
 	/* NULL, or: gives lines {"table": …, "row": {…}}, allocated; negative: nothing is committed. fd: the workspace. */

@@ -5,6 +5,7 @@
 #include "private.h"
 #include "ended.h"
 #include "file.h"
+#include "steps.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -55,6 +56,8 @@ static int live_fill_pending(int run_fd, struct live *l, struct error *err)
 
 static int live_fill(int run_fd, const struct record *r, struct live *ret, struct error *err)
 {
+	char name[LOG_NAME_SIZE];
+
 	*ret = (struct live){
 		.attempt = (int)json_integer_value(json_object_get(r->extra, "attempt")),
 		.created = json_integer_value(json_object_get(r->extra, "created")),
@@ -66,7 +69,8 @@ static int live_fill(int run_fd, const struct record *r, struct live *ret, struc
 	};
 	snprintf(ret->id, sizeof ret->id, "%s", r->id);
 	for (int i = 0; i < STREAM_COUNT; i++)
-		ret->log_fd[i] = openat(run_fd, stream_name(i), O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
+		ret->log_fd[i] = openat(run_fd, run_log_name(record_step(r), i, name),
+					O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
 	if (!ret->path || (r->ledger && !ret->ledger))
 		return error_memory(err);
 	return live_fill_pending(run_fd, ret, err);

@@ -84,6 +84,11 @@ int ledger_take_object(void *arg, int fd, uint64_t size, uint8_t ret_sha256[DIGE
 /* story_say.c: a caller's own rows, checked and set aside. */
 int rows_gather(const struct hood *h, int run_fd, const char *lines, size_t size, struct spool **ret,
 		struct error *err);
+/* An attempt in a file beside the record, without its logs. read: 1, 0: there is none, negative: err is marked if it is
+ * damaged. */
+int attempt_save(struct workspace *w, const char *name, const struct attempt *a, bool sync,
+		 struct error *err);
+int attempt_read(struct workspace *w, const char *name, struct attempt *a, struct error *err);
 #define FINISHED_NAME	 "finished.json"
 #define FINISHED_DAMAGED "finished.json.damaged"
 /* finished.json: written before the commit where there is room, so that whoever comes after a crash can commit it. */
@@ -94,8 +99,8 @@ int finished_load(struct workspace *w, struct attempt *a, struct error *err);
 int manifest_write(const struct attempt *a, int fd);
 /* --keep, by its plan and its verdict. */
 bool attempt_wants_keeping(const struct attempt *a);
-/* What was captured, as it lies beside the record. */
-int attempt_load_logs(struct workspace *w, struct attempt *a, struct error *err);
+/* What was captured, as it lies beside the record. step 0: of a run that is none. */
+int attempt_load_logs(struct workspace *w, size_t step, struct attempt *a, struct error *err);
 /* into.c: copies outputs to plan->into, or where `directory` is open (-1: not); a warning for those that are left out,
  * before the commit. fetch writes a content. */
 typedef int (*output_fetch_fn)(void *arg, const struct output *o, int fd, struct error *err);
@@ -110,10 +115,14 @@ int rights_copy_into(const struct hood *h, const struct rights *rights, struct l
 struct recovery {
 	struct hood *hood;
 	struct gc_report report;
+	bool cleans_up;	   /* whoever holds it: it is to go */
+	bool discards;	   /* the steps of what nobody holds any more are not committed */
 	bool gives_up;	   /* what is pending is not finished any more: somebody has said so */
 	bool is_elsewhere; /* what was to be given up is another ledger's, and was left alone */
 };
 int recover_workspace(void *arg, struct workspace *w, struct error *err);
+/* What is known of an attempt whose supervisor died before its command had ended. */
+int lost_describe(const struct workspace *w, struct attempt *a, struct error *err);
 /* Removes the cgroups that the record names, whether or not somebody has tried before; those that are left stay in it, and
  * the record must stay then too, for gc: nothing else names them. */
 int cgroups_remove(struct record *r, struct error *err);

@@ -8,6 +8,7 @@
 #include "file.h"
 #include "holder.h"
 #include "queue.h"
+#include "steps.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -55,13 +56,13 @@ static int recovery_ledger(struct recovery *rec, const struct record *r, struct 
 	return 0;
 }
 
-/* What is known of an attempt whose supervisor died before its command had ended. */
-static int lost_describe(const struct workspace *w, struct attempt *a, struct error *err)
+int lost_describe(const struct workspace *w, struct attempt *a, struct error *err)
 {
 	const struct record *r = &w->record;
 	const json_t *extra = r->extra;
 	json_int_t log_max = json_integer_value(json_object_get(extra, "log_max"));
 	json_int_t number = json_integer_value(json_object_get(extra, "attempt"));
+	char name[LOG_NAME_SIZE];
 
 	attempt_identify(a, r->id, r->token, number < 1 ? 1 : (int)number, json_object_get(extra, "request"));
 	a->created = json_integer_value(json_object_get(extra, "created"));
@@ -72,7 +73,8 @@ static int lost_describe(const struct workspace *w, struct attempt *a, struct er
 	a->workspace = strdup(r->path);
 	a->host = host_name();
 	for (int i = 0; i < STREAM_COUNT; i++) {
-		_cleanup_close_ int fd = openat(w->run_fd, stream_name(i), O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
+		_cleanup_close_ int fd = openat(w->run_fd, run_log_name(record_step(r), i, name),
+						O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
 
 		if (fd >= 0 && log_max > 0 && capture_recover(fd, (uint64_t)log_max, &a->logs[i], err) < 0)
 			a->logs[i] = (struct captured){0};
@@ -160,8 +162,7 @@ static int damaged_recover(struct recovery *rec, struct workspace *w, struct err
 	return 1;
 }
 
-/* Why it still is not: what `show` tells. */
-static void say_why(struct workspace *w, struct remains *remains, const struct error *err)
+void pending_say_why(struct workspace *w, struct remains *remains, const struct error *err)
 {
 	struct pending p = remains->pending;
 	struct error ignored = ERROR_INIT;
@@ -303,7 +304,7 @@ static int settle_attempt(struct recovery *rec, struct workspace *w, bool *ret_k
 
 	r = r < 0 ? r : attempt_recover(rec, w, &remains, &keep, err);
 	if (r < 0) {
-		say_why(w, &remains, err);
+		pending_say_why(w, &remains, err);
 		return r;
 	}
 	if (keep && (e = keep_remains(rec, w, &remains, r == 1 ? NULL : err)) < 0)
@@ -313,14 +314,44 @@ static int settle_attempt(struct recovery *rec, struct workspace *w, bool *ret_k
 	return r;
 }
 
+/* What was held, and is not any longer: what ran in it is committed. */
+static int settle_held(struct recovery *rec, struct workspace *w, bool *ret_kept, struct error *err)
+{
+	_cleanup_ledger_ struct ledger *owned = NULL;
+	struct ledger *ledger;
+	int r;
+
+	if (rec->discards || steps_count(w->run_fd) == 0)
+		return 0;
+	r = recovery_ledger(rec, &w->record, &ledger, &owned, err);
+	r = r < 0 ? r : steps_commit(rec->hood, ledger, w, ret_kept, err);
+	rec->report.committed += r == 0;
+	return r;
+}
+
+static int settle(struct recovery *rec, struct workspace *w, bool *ret_kept, struct error *err)
+{
+	int r;
+
+	if (w->record.owner == OWNER_SUPERVISOR && !workspace_is_adopted(w))
+		return settle_attempt(rec, w, ret_kept, err);
+	if (w->record.owner == OWNER_SUPERVISOR && (r = step_settle(rec, w, err)) < 0)
+		return r;
+	/* It is somebody's, and stays. */
+	if (!rec->cleans_up && !workspace_is_over(w)) {
+		*ret_kept = true;
+		return 0;
+	}
+	return w->record.owner == OWNER_KEPT ? 0 : settle_held(rec, w, ret_kept, err);
+}
+
 int recover_workspace(void *arg, struct workspace *w, struct error *err)
 {
 	struct recovery *rec = arg;
 	bool kept = false;
 	int settled = 0, r;
 
-	if ((r = cgroups_remove(&w->record, err)) < 0 ||
-	    (w->record.owner == OWNER_SUPERVISOR && (r = settled = settle_attempt(rec, w, &kept, err)) < 0) ||
+	if ((r = cgroups_remove(&w->record, err)) < 0 || (r = settled = settle(rec, w, &kept, err)) < 0 ||
 	    (!kept && (r = workspace_remove(w, settled == 1 ? NULL : err)) < 0))
 		return r;
 	rec->report.removed += !kept;

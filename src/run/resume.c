@@ -1,5 +1,6 @@
 #include "resume.h"
 #include "holder.h"
+#include "steps.h"
 #include "story.h"
 
 #include <errno.h>
@@ -59,7 +60,7 @@ static int recall_post(struct story *s, const struct ended *e, struct error *err
 {
 	int r;
 
-	if (!e->has_post || verdict_decide(&e->evidence) != VERDICT_SUCCEEDED)
+	if (!e->has_post || s->step || verdict_decide(&e->evidence) != VERDICT_SUCCEEDED)
 		return 0;
 	if ((r = remains_rights(s->hood, e, s->attempt, &s->rights, err)) < 0 ||
 	    (r = story_plan_post(s, err)) < 0 || s->post_plan)
@@ -143,7 +144,8 @@ int story_resume(struct hood *h, struct ledger *l, struct workspace *w, const st
 	s->hooks = &hooks;
 	job.inputs = e.stored; /* lent */
 	s->attempt = a;
-	if ((r = attempt_load_logs(w, a, err)) == 0 && (r = recall(s, &e, &request, err)) == 0 &&
+	s->step = record_step(&w->record);
+	if ((r = attempt_load_logs(w, s->step, a, err)) == 0 && (r = recall(s, &e, &request, err)) == 0 &&
 	    (r = conclude(s, w, remains->fd, err)) == 0)
 		*ret_rows = TAKE_PTR(s->post.rows);
 	place_release(&s->place);

@@ -32,6 +32,8 @@ int remains_rights(struct hood *h, const struct ended *e, const struct attempt *
 /* give_up.c: 1: somebody has cancelled it, it is recorded as that, and nothing is left to do but to remove it. */
 int pending_give_up(struct recovery *rec, struct ledger *l, struct workspace *w,
 		    const struct remains *remains, struct error *err);
+/* recover.c: why it still is pending: what `show` tells. */
+void pending_say_why(struct workspace *w, struct remains *remains, const struct error *err);
 /* recover.c: no pins any more for what is committed, or never will be: a sweep cannot know that of a token that the ledger
  * has not. */
 void token_unpin(struct ledger *l, const struct workspace *w);

@@ -32,6 +32,7 @@ void story_tell(const struct story *s, const char *stage)
 /* What stays of a story whose processes are dead. */
 enum ending {
 	ENDING_DROPPED,	  /* nothing: it was refused, handed back, or is somebody else's */
+	ENDING_STEP,	  /* the workspace is held as before, one step more is written down */
 	ENDING_COMMITTED, /* what the user wants to keep */
 	ENDING_PENDING,	  /* everything, for whoever comes later */
 };
@@ -41,7 +42,7 @@ static int leave_workspace(struct story *s, enum ending ending, bool keep, bool 
 {
 	int r;
 
-	if (ending == ENDING_DROPPED && s->workspace.adopted)
+	if ((ending == ENDING_DROPPED || ending == ENDING_STEP) && workspace_is_adopted(&s->workspace))
 		return workspace_give_back(&s->workspace, err);
 	/* Only the record names a cgroup that is left: with all the rest it is gc's, which tries again. */
 	if (ending == ENDING_PENDING || cgroup_left)
@@ -220,10 +221,10 @@ void hood_story_end(struct story *s)
 {
 	struct attempt *a = s->attempt;
 	struct error why = {.stage = "commit"}, later = {.stage = "clean up"};
-	enum ending ending = ENDING_COMMITTED;
+	enum ending ending = s->step ? ENDING_STEP : ENDING_COMMITTED;
 	int r;
 
-	if (s->deferred && !box_is_away(&s->box))
+	if (s->deferred && !s->step && !box_is_away(&s->box))
 		(void)story_save(s, false, &later);
 	s->deferred = false; /* the caller has decided */
 	r = story_commit(s, &why);

@@ -34,8 +34,10 @@ struct story {
 	struct evidence evidence;
 	struct disk_use disk;
 	struct attempt *attempt; /* what it all ends in */
-	bool has_ended;		 /* and that is on disk */
-	bool concluded;		 /* the verdict is decided */
+	size_t step;		 /* in a held workspace: which it is (steps.h); else 0 */
+	char log_prefix[32];
+	bool has_ended; /* and that is on disk */
+	bool concluded; /* the verdict is decided */
 };
 void story_blank(struct story *s);
 void story_free(struct story *s); /* the memory only */
@@ -66,7 +68,9 @@ int story_watch(struct story *s, struct error *err);
 void story_on_output(void *arg, int stream, const char *data, size_t size); /* arg is the story */
 void story_on_progress(void *arg, const struct sample *now, int64_t files);
 
-/* story_end.c: collected, post-processed, judged; saved, where that is possible. */
+/* story_end.c: what came out; what the post-process makes of it. */
+int story_post(struct story *s, struct error *err);
+/* Collected, post-processed, judged; saved, where that is possible. */
 int story_conclude(struct story *s, struct error *err);
 /* The verdict and all that belongs to it, on disk. */
 int story_save(struct story *s, bool sync, struct error *err);

@@ -8,6 +8,7 @@
 #include "collect.h"
 #include "file.h"
 #include "holder.h"
+#include "steps.h"
 
 #include <assert.h>
 #include <errno.h>
@@ -41,8 +42,12 @@ static int stage_collect(struct story *s, struct error *err)
 	/* Whatever mode the analysis gave it: from here on nobody else changes what lies there. */
 	if (fchmod(s->workspace.fd, 0700) < 0)
 		return error_system(err, errno, "cannot make '%s' private", s->plan->workspace);
-	r = collect(s->workspace.fd, &rules, ledger_take_object, s->ledger, &s->attempt->manifest, err);
-	if (r < 0) {
+	/* A step's files may change again: they are stored when it is over. */
+	if (s->step)
+		rules.object_min = UINT64_MAX;
+	r = collect(s->workspace.fd, &rules, s->step ? NULL : ledger_take_object, s->ledger,
+		    &s->attempt->manifest, err);
+	if (r < 0 && !s->step) {
 		/* The object store may be full. What there is can be told without it, and the commit puts it there. */
 		struct error without = {.stage = err->stage};
 
@@ -67,7 +72,7 @@ static int copy_output(void *arg, const struct output *o, int to, struct error *
 	return r < 0 ? error_system(err, -r, "cannot copy an output for the post-process") : 0;
 }
 
-static int stage_post(struct story *s, struct error *err)
+int story_post(struct story *s, struct error *err)
 {
 	struct attempt *a = s->attempt;
 	struct post_job job = {
@@ -83,7 +88,7 @@ static int stage_post(struct story *s, struct error *err)
 	};
 	int r;
 
-	if (!s->post_plan || verdict_decide(&s->evidence) != VERDICT_SUCCEEDED)
+	if (!s->post_plan || s->step || verdict_decide(&s->evidence) != VERDICT_SUCCEEDED)
 		return 0;
 	story_tell(s, "post-processing");
 	r = post_run(&job, &s->post, err);
@@ -144,7 +149,7 @@ static int stage_finish(struct story *s, struct error *err)
 	s->concluded = true;
 	/* What lies on a disk that dies with us is not finished yet: story_leave() makes it so if the commit fails. Nor is a
 	 * full state directory a reason not to commit: how it ended is on disk. */
-	if (!box_is_away(&s->box) && !s->deferred)
+	if (!box_is_away(&s->box) && !s->deferred && !s->step)
 		(void)story_save(s, false, &ignored);
 	return 0;
 }
@@ -158,7 +163,7 @@ int story_conclude(struct story *s, struct error *err)
 	if (r < 0)
 		return r;
 	err->stage = "post-process";
-	if ((r = stage_post(s, err)) < 0 || (r = story_check_handed_back(s, err)) < 0)
+	if ((r = story_post(s, err)) < 0 || (r = story_check_handed_back(s, err)) < 0)
 		return r;
 	err->stage = "finish";
 	return stage_finish(s, err);
@@ -166,11 +171,22 @@ int story_conclude(struct story *s, struct error *err)
 
 /* ---- commit ---- */
 
+/* What a step has come to is told, and is committed with the others. */
+static int save_step(struct story *s, struct error *err)
+{
+	_cleanup_manifest_ struct manifest made = {0};
+	int r = step_collect_made(&s->workspace, s->attempt, &made, err);
+
+	return r < 0 ? r : step_save(&s->workspace, s->step, s->attempt, &made, err);
+}
+
 int story_commit(struct story *s, struct error *err)
 {
 	int r;
 
 	assert(s->concluded);
+	if (s->step)
+		return save_step(s, err);
 	story_tell(s, "committing");
 	r = attempt_commit(s->ledger, s->attempt, s->workspace.fd, s->post.rows, err);
 	if (r < 0 || !s->plan->into || s->attempt->verdict != VERDICT_SUCCEEDED)

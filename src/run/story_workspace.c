@@ -4,6 +4,7 @@
 #include "story.h"
 #include "collect.h"
 #include "file.h"
+#include "steps.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -15,10 +16,10 @@
 /* What recovery needs to know if we die: enough to write down a lost attempt. */
 static int note_extra(struct story *s, struct error *err)
 {
-	json_t *extra = json_pack("{s:i, s:b, s:I, s:I, s:O, s:O}", "attempt", s->plan->attempt, "queued",
-				  s->attempt->queued, "created", (json_int_t)s->attempt->created, "log_max",
-				  (json_int_t)s->plan->limits.value[LIMIT_LOG_MAX], "request",
-				  s->attempt->request, "plan", s->attempt->plan);
+	json_t *extra = json_pack("{s:i, s:b, s:I, s:I, s:O, s:O, s:I}", "attempt", s->plan->attempt,
+				  "queued", s->attempt->queued, "created", (json_int_t)s->attempt->created,
+				  "log_max", (json_int_t)s->plan->limits.value[LIMIT_LOG_MAX], "request",
+				  s->attempt->request, "plan", s->attempt->plan, "step", (json_int_t)s->step);
 
 	if (!extra)
 		return error_memory(err);
@@ -52,28 +53,27 @@ static int make_mount_points(struct story *s, struct error *err)
 	return 0;
 }
 
-/* In a workspace that was held, what lies there counts as staged: it is an output only if the analysis changes it. */
+static bool is_same(const struct output *a, const struct output *b)
+{
+	return a && b && a->size == b->size && memcmp(a->sha256, b->sha256, sizeof a->sha256) == 0;
+}
+
+/* In a workspace that was held, what lies there counts as staged: it is an output only if the analysis changes it, or if a step
+ * before has made it. */
 static int note_adopted(struct story *s, struct error *err)
 {
-	static const char *const none[] = {NULL};
-	struct collect_rules everything = {
-		.inputs = &s->attempt->inputs,
-		.ignore = none,
-		.max_bytes = UINT64_MAX,
-		.max_files = UINT64_MAX,
-		.object_min = UINT64_MAX,
-		.content_max = UINT64_MAX,
-		.owner = (uid_t)-1,
-	};
-	_cleanup_manifest_ struct manifest found = {0};
-	int r = collect(s->workspace.fd, &everything, NULL, NULL, &found, err);
+	_cleanup_manifest_ struct manifest found = {0}, made = {0};
+	int r;
 
-	if (r < 0)
+	if ((r = step_collect_made(&s->workspace, s->attempt, &found, err)) < 0 ||
+	    (r = steps_made(&s->workspace, &made, err)) < 0)
 		return r;
 	for (size_t i = 0; i < found.n_outputs; i++) {
 		const struct output *o = &found.outputs[i];
 		struct input input = {.path = o->path, .source = o->path, .size = o->size, .mode = 0600};
 
+		if (is_same(o, manifest_find(&made, o->path)))
+			continue;
 		memcpy(input.sha256, o->sha256, sizeof input.sha256);
 		r = inputs_add(&s->attempt->inputs, &input, err);
 		if (r < 0)
@@ -108,7 +108,7 @@ static int fill_workspace(struct story *s, struct error *err)
 	gid_t gid = s->place.gid;
 	int r;
 
-	if ((s->workspace.adopted && (r = note_adopted(s, err)) < 0) ||
+	if ((s->step && (r = note_adopted(s, err)) < 0) ||
 	    (s->hooks->job && (r = stage_job(s, max, err)) < 0))
 		return r;
 	for (size_t i = 0; i < s->plan->n_stages; i++)
@@ -155,9 +155,11 @@ int story_workspace(struct story *s, struct error *err)
 	if (r < 0)
 		return r;
 	s->has_workspace = true;
-	if (s->workspace.adopted && s->rights.is_bound) /* held since we have looked */
+	if (workspace_is_adopted(&s->workspace) && s->rights.is_bound) /* held since we have looked */
 		return error_set(err, ERROR_BUSY, "somebody holds the workspace of '%s'", s->plan->id);
-	if ((r = story_plan_again(s, err)) < 0 ||
+	if ((workspace_is_adopted(&s->workspace) &&
+	     (r = steps_begin(s->ledger, &s->workspace, &s->step, err)) < 0) ||
+	    (r = story_plan_again(s, err)) < 0 ||
 	    (r = queries_run(s->hood, s->ledger, s->request, s->workspace.run_fd, s->attempt, err)) < 0)
 		return r;
 	return s->plan->own_disk ? 0 : fill_workspace(s, err);
@@ -182,7 +184,7 @@ int story_box(struct story *s, struct error *err)
 		.plan = s->plan,
 		.place = &s->place,
 		.receipt = &s->attempt->receipt,
-		.log_prefix = "",
+		.log_prefix = step_prefix(s->step, s->log_prefix),
 		.cancel_fd = hooks->cancel_fd,
 		.stdin_fd = hooks->stdin_fd,
 		.merge = hooks->merge,
@@ -194,6 +196,7 @@ int story_box(struct story *s, struct error *err)
 	};
 	int r;
 
+	s->attempt->step = (int)s->step;
 	if ((r = hood_cgroups(s->hood, &order.cgroups, err)) < 0 || (r = box_open(&s->box, &order, err)) < 0)
 		return r;
 	s->attempt->plan = plan_to_json(s->plan);

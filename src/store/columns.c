@@ -14,6 +14,7 @@ static const struct column rejected_columns[] = {REJECTED_COLUMNS(ENTRY)};
 static const struct column input_columns[] = {INPUT_COLUMNS(ENTRY)};
 static const struct column query_columns[] = {QUERY_COLUMNS(ENTRY)};
 static const struct column event_columns[] = {EVENT_COLUMNS(ENTRY)};
+static const struct column step_columns[] = {STEP_COLUMNS(ENTRY)};
 static const struct column sample_columns[] = {SAMPLE_COLUMNS(ENTRY)};
 
 #define COLUMNS(list, type)                                 \
@@ -29,6 +30,7 @@ const struct columns columns_of[TABLE_COUNT] = {
 	[TABLE_QUERY] = COLUMNS(query_columns, query),
 	[TABLE_EVENT] = COLUMNS(event_columns, event),
 	[TABLE_SAMPLE] = COLUMNS(sample_columns, sample),
+	[TABLE_STEP] = COLUMNS(step_columns, step),
 };
 
 /* ---- into the database ---- */

@@ -114,6 +114,18 @@ enum column_kind {
 	X(event, at, at, INSTANT)     \
 	X(event, stage, stage, WORDS) \
 	X(event, text, text, WORDS)
+#define STEP_COLUMNS(X)                     \
+	X(step, verdict, verdict, VERDICT)  \
+	X(step, exit_code, exit_code, CODE) \
+	X(step, signal, signal, SIGNAL)     \
+	X(step, status, status, INT)        \
+	X(step, started, started_at, TIME)  \
+	X(step, ended, ended_at, TIME)      \
+	X(step, reason, reason, TEXT)       \
+	X(step, usage, usage, USAGE)        \
+	X(step, request, request, JSON)     \
+	X(step, plan, plan, JSON)           \
+	X(step, receipt, receipt, RECEIPT)
 #define SAMPLE_COLUMNS(X)                            \
 	X(sample, at_ms, at_ms, COUNT)               \
 	X(sample, cpu_ms, cpu_ms, COUNT)             \
@@ -129,7 +141,7 @@ struct columns {
 	size_t count;
 	size_t size; /* of the struct */
 };
-/* Of TABLE_ATTEMPT, TABLE_OUTPUT, TABLE_REJECTED, TABLE_INPUT, TABLE_QUERY, TABLE_EVENT and TABLE_SAMPLE. */
+/* Of TABLE_ATTEMPT, TABLE_OUTPUT, TABLE_REJECTED, TABLE_INPUT, TABLE_QUERY, TABLE_EVENT, TABLE_SAMPLE and TABLE_STEP. */
 extern const struct columns columns_of[TABLE_COUNT];
 
 /* The record as values, which last as long as it does, and its texts do: JSON is newly allocated (NULL for a table that has

@@ -137,8 +137,12 @@ static int add_list(struct commit *c, enum sql_table table, const void *list, si
 	if (ledger_rows_begin(c->l, table, err) < 0)
 		return -1;
 	for (size_t i = 0; i < count; i++) {
+		_cleanup_(column_texts_done) struct column_texts texts = {0};
+
 		row[2] = value_integer((int64_t)i);
-		columns_write(table, (const char *)list + i * columns_of[table].size, row + 3, NULL);
+		if (columns_write(table, (const char *)list + i * columns_of[table].size, row + 3, &texts) <
+		    0)
+			return error_memory(err);
 		if (ledger_rows_add(c->l, row, err) < 0)
 			return -1;
 	}
@@ -159,11 +163,22 @@ static int add_log(struct commit *c, const char *name, const struct captured *lo
 	return ledger_rows_add(c->l, row, err);
 }
 
+static int add_step_logs(struct commit *c, struct error *err)
+{
+	char name[STREAM_TEXT_SIZE];
+
+	for (size_t n = 0; n < c->a->n_steps; n++)
+		for (int i = 0; i < STREAM_COUNT; i++)
+			if (add_log(c, stream_step_name(i, n + 1, name), &c->a->steps[n].logs[i], err) < 0)
+				return -1;
+	return 0;
+}
+
 static int add_logs(struct commit *c, struct error *err)
 {
-	if (ledger_rows_begin(c->l, TABLE_LOG, err) < 0)
+	if (ledger_rows_begin(c->l, TABLE_LOG, err) < 0 || add_step_logs(c, err) < 0)
 		return -1;
-	for (int i = 0; i < STREAM_COUNT; i++)
+	for (int i = 0; i < STREAM_COUNT && c->a->n_steps == 0; i++)
 		if (add_log(c, stream_name(i), &c->a->logs[i], err) < 0)
 			return -1;
 	if (c->a->post_log.head_size && add_log(c, stream_name(STREAM_POST), &c->a->post_log, err) < 0)
@@ -181,7 +196,8 @@ int commit_rows(struct commit *c, struct error *err)
 	    add_list(c, TABLE_REJECTED, m->rejected, m->n_rejected, err) < 0 ||
 	    add_list(c, TABLE_INPUT, a->inputs.list, a->inputs.count, err) < 0 ||
 	    add_list(c, TABLE_QUERY, a->queries, a->n_queries, err) < 0 || add_logs(c, err) < 0 ||
-	    add_list(c, TABLE_EVENT, a->events, a->n_events, err) < 0)
+	    add_list(c, TABLE_EVENT, a->events, a->n_events, err) < 0 ||
+	    add_list(c, TABLE_STEP, a->steps, a->n_steps, err) < 0)
 		return -1;
 	return a->timeline ? add_list(c, TABLE_SAMPLE, a->timeline->samples, (size_t)a->timeline->count, err)
 			   : 0;

@@ -155,8 +155,12 @@ int ledger_list(struct ledger *l, const struct ledger_filter *f, ledger_row_fn f
 int ledger_load(struct ledger *l, const char *id, int number, struct attempt *ret, struct error *err);
 /* Every attempt's number and verdict, for `show`: [{"attempt":1,"verdict":"failed",…}] */
 int ledger_attempts(struct ledger *l, const char *id, json_t **ret, struct error *err);
+/* Of an attempt with steps: all of theirs, one after the other. */
 int ledger_load_log(struct ledger *l, const struct attempt *a, int stream, struct captured *ret,
 		    struct error *err);
+/* step: from 1. */
+int ledger_load_step_log(struct ledger *l, const struct attempt *a, size_t step, int stream,
+			 struct captured *ret, struct error *err);
 /* Writes an output's content to fd, verifying its digest on the way: what was written is good only if 0 comes back. */
 int ledger_copy_output(struct ledger *l, const struct output *o, int fd, struct error *err);
 

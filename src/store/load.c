@@ -178,6 +178,17 @@ static int add_event(struct attempt *a, void *record, const struct value *first 
 	return 0;
 }
 
+static int add_step(struct attempt *a, void *record, const struct value *first UNUSED, struct error *err)
+{
+	struct step *more = ARRAY_ADD(a->steps, a->n_steps);
+
+	if (!more)
+		return error_memory(err);
+	*more = *(struct step *)record;
+	*(struct step *)record = (struct step){0};
+	return 0;
+}
+
 static int add_sample(struct attempt *a, void *record, const struct value *first UNUSED,
 		      struct error *err UNUSED)
 {
@@ -204,15 +215,21 @@ static int load_part(void *arg, const struct value *row, struct error *err)
 		struct input input;
 		struct query query;
 		struct event event;
+		struct step step;
 		struct sample sample;
 	} record;
 	int r;
 
 	memset(&record, 0, sizeof record);
+	if (p->table == TABLE_STEP)
+		record.step.usage = (struct usage)USAGE_UNKNOWN;
 	r = columns_read(p->table, columns_of[p->table].count, row + 1, &record, err);
 	if (r == 0)
 		r = p->add(p->to, &record, &row[0], err);
-	columns_done(p->table, &record);
+	if (p->table == TABLE_STEP)
+		step_done(&record.step);
+	else
+		columns_done(p->table, &record);
 	return r;
 }
 
@@ -268,6 +285,7 @@ static int load_all(struct ledger *l, const struct value key[2], struct load *lo
 		{SQL_INPUTS, TABLE_INPUT, add_input, &load->a},
 		{SQL_EVENTS, TABLE_EVENT, add_event, &load->a},
 		{SQL_SAMPLES, TABLE_SAMPLE, add_sample, &load->a},
+		{SQL_STEPS, TABLE_STEP, add_step, &load->a},
 	};
 
 	if (ledger_run(l, SQL_ATTEMPT, key, 2, take_attempt, load, err) < 0)

@@ -58,13 +58,14 @@ static int log_row(void *arg, const struct value *row, struct error *err)
 	return value_to_bytes(&row[1], &log->tail, &log->tail_size, err);
 }
 
-int ledger_load_log(struct ledger *l, const struct attempt *a, int stream, struct captured *ret,
-		    struct error *err)
+int ledger_load_step_log(struct ledger *l, const struct attempt *a, size_t step, int stream,
+			 struct captured *ret, struct error *err)
 {
+	char name[STREAM_TEXT_SIZE];
 	struct value key[] = {
 		value_text(a->id),
 		value_integer(a->number),
-		value_text(stream_name(stream)),
+		value_text(stream_step_name(stream, step, name)),
 	};
 	_cleanup_(captured_done) struct captured log = {0};
 
@@ -72,6 +73,26 @@ int ledger_load_log(struct ledger *l, const struct attempt *a, int stream, struc
 		return -1;
 	*ret = log;
 	log = (struct captured){0};
+	return 0;
+}
+
+int ledger_load_log(struct ledger *l, const struct attempt *a, int stream, struct captured *ret,
+		    struct error *err)
+{
+	_cleanup_(captured_done) struct captured all = {0};
+
+	if (a->n_steps == 0 || stream == STREAM_POST)
+		return ledger_load_step_log(l, a, 0, stream, ret, err);
+	for (size_t n = 1; n <= a->n_steps; n++) {
+		_cleanup_(captured_done) struct captured one = {0};
+
+		if (ledger_load_step_log(l, a, n, stream, &one, err) < 0)
+			return -1;
+		if (captured_join(&all, &one, err) < 0)
+			return -1;
+	}
+	*ret = all;
+	all = (struct captured){0};
 	return 0;
 }
 

@@ -225,9 +225,9 @@ BEGIN
 	FOR c IN SELECT relname AS name FROM pg_class
 		WHERE relnamespace = 'fumehood'::regnamespace AND relkind = 'r' AND relname <> 'schema_version' LOOP
 		own := CASE
-			WHEN c.name IN ('analysis', 'attempt', 'queue', 'queue_submitter', 'blob_put') THEN
+			WHEN c.name IN ('analysis', 'attempt', 'queue', 'queue_submitter', 'blob_put', 'tombstone') THEN
 				'owner = session_user::text'
-			WHEN c.name IN ('output', 'rejected_output', 'input', 'query', 'posted_chunk', 'denial', 'sample', 'log',
+			WHEN c.name IN ('output', 'rejected_output', 'input', 'query', 'posted_chunk', 'denial', 'sample', 'step', 'log',
 					'event') THEN
 				format('EXISTS (SELECT 1 FROM fumehood.attempt a WHERE a.analysis_id = %1$I.analysis_id '
 					'AND a.number = %1$I.attempt AND a.owner = session_user::text)', c.name)
@@ -236,7 +236,11 @@ BEGIN
 					'AND q.owner = session_user::text)'
 			WHEN c.name = 'blob' THEN
 				'size = 0 OR EXISTS (SELECT 1 FROM fumehood.output o WHERE o.sha256 = blob.sha256)'
-			WHEN c.name = 'store' THEN 'true'
+			WHEN c.name = 'tombstone_from' THEN
+				'EXISTS (SELECT 1 FROM fumehood.tombstone t WHERE t.analysis_id = tombstone_from.analysis_id '
+					'AND t.attempt = tombstone_from.attempt AND t.owner = session_user::text)'
+			-- Whether there is anybody who would run it is every submitter's business.
+			WHEN c.name IN ('store', 'worker') THEN 'true'
 			WHEN c.name IN ('object', 'object_chunk') THEN
 				format('EXISTS (SELECT 1 FROM fumehood.output o WHERE o.sha256 = %I.sha256)', c.name)
 			ELSE 'false' END;
@@ -260,7 +264,7 @@ GRANT EXECUTE ON FUNCTION fumehood.put_blob(bytea), fumehood.put_queue(jsonb), f
 -- What is committed is changed only where its rows are posted again. A worker submits under its own name, too. The row of
 -- schema_version is locked where claims take turns.
 GRANT INSERT ON fumehood.analysis, fumehood.attempt, fumehood.blob, fumehood.object, fumehood.object_chunk, fumehood.output, fumehood.rejected_output, fumehood.input,
-	fumehood.query, fumehood.posted_chunk, fumehood.denial, fumehood.sample, fumehood.log, fumehood.event, fumehood.queue,
+	fumehood.query, fumehood.posted_chunk, fumehood.denial, fumehood.sample, fumehood.step, fumehood.log, fumehood.event, fumehood.queue,
 	fumehood.queue_after, fumehood.queue_submitter TO fumehood_worker;
 GRANT UPDATE (fumehood) ON fumehood.schema_version TO fumehood_worker;
 GRANT UPDATE (id) ON fumehood.analysis TO fumehood_worker;
@@ -273,6 +277,8 @@ GRANT UPDATE (state, tries, due_at, attempt, token, worker, lease_until, lease_m
 GRANT UPDATE (met), DELETE ON fumehood.queue_after TO fumehood_worker;
 GRANT UPDATE (served_at) ON fumehood.queue_submitter TO fumehood_worker;
 GRANT DELETE ON fumehood.posted_chunk TO fumehood_worker;
+GRANT INSERT, UPDATE, DELETE ON fumehood.worker TO fumehood_worker;
+GRANT UPDATE (live) ON fumehood.queue TO fumehood_worker;
 GRANT UPDATE (store_id, joined_at, host, path) ON fumehood.store TO fumehood_worker;
 
 -- A view has its owner's rights, unless it is told otherwise, which it can be from PostgreSQL 15 on. Rows that the database

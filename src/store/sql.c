@@ -218,6 +218,7 @@ static const struct {
 	[SQL_QUERIES] = {ROWS_OF("position" QUERY_COLUMNS(NAME), "query")},
 	[SQL_EVENTS] = {ROWS_OF("position" EVENT_COLUMNS(NAME), "event")},
 	[SQL_SAMPLES] = {ROWS_OF("position" SAMPLE_COLUMNS(NAME), "sample")},
+	[SQL_STEPS] = {ROWS_OF("position" STEP_COLUMNS(NAME), "step")},
 	[SQL_LOG] =
 		{"SELECT head, tail, omitted FROM @log WHERE analysis_id = $1 AND attempt = $2 AND stream = $3"},
 	[SQL_COUNTS] = {"SELECT (SELECT count(*) FROM @analysis), (SELECT count(*) FROM @attempt), "
@@ -389,6 +390,7 @@ const struct sql_table_info sql_tables[TABLE_COUNT] = {
 	[TABLE_LOG] = {"log", "analysis_id, attempt, stream, head, tail, omitted", "titbbI"},
 	[TABLE_EVENT] = TABLE_OF("event", EVENT_COLUMNS),
 	[TABLE_SAMPLE] = TABLE_OF("sample", SAMPLE_COLUMNS),
+	[TABLE_STEP] = TABLE_OF("step", STEP_COLUMNS),
 	[TABLE_QUERY] = TABLE_OF("query", QUERY_COLUMNS),
 	[TABLE_POSTED] = {"posted_chunk",
 			  "analysis_id, attempt, position, target, row_count, fields, posted_at", "tiitibz"},

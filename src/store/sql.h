@@ -52,6 +52,7 @@ enum sql {
 	SQL_QUERIES,	    /* id, number → name, sql, sha256, size, row_count, started_at, duration_ms */
 	SQL_EVENTS,	    /* id, number → at, stage, text */
 	SQL_SAMPLES,	    /* id, number → at_ms, cpu_ms, memory_bytes, pids */
+	SQL_STEPS,	    /* id, number → verdict, … */
 	SQL_LOG,	    /* id, number, stream → head, tail, omitted */
 	SQL_STORE,	    /* → ledger_id, store_id, host, path */
 	SQL_STORE_LOCK,	    /* the same; locks it */
@@ -134,6 +135,7 @@ enum sql_table {
 	TABLE_LOG,
 	TABLE_EVENT,
 	TABLE_SAMPLE,
+	TABLE_STEP,
 	TABLE_QUERY,
 	TABLE_POSTED,
 	TABLE_QUEUE, /* filled by submit */
@@ -215,6 +217,7 @@ extern const int sql_version_wanted;
 extern const char sql_version_3_sqlite[], sql_version_3_postgres[];
 extern const char sql_version_4_sqlite[], sql_version_4_postgres[];
 extern const char sql_version_5_sqlite[], sql_version_5_postgres[];
+extern const char sql_version_6_sqlite[], sql_version_6_postgres[];
 
 /* PostgreSQL: the roles and their rights (roles.sql). What a connection is to be, as a number of enum sql_part. */
 enum sql_part { PART_DIRECT, PART_WORKER, PART_SUBMITTER };

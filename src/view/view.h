@@ -73,7 +73,8 @@ struct subject {
 	json_t *attempts;
 	bool in_ledger;
 	struct live live;
-	bool is_live; /* a run is going on, or a workspace is held */
+	bool is_live;	     /* a run is going on, or a workspace is held */
+	struct attempt held; /* what has run in it so far */
 	struct queue_view queue;
 };
 void subject_init(struct subject *s);
@@ -130,9 +131,12 @@ struct log_reader {
 	int (*put)(void *arg, int stream, const char *data, size_t size, struct error *err);
 	int (*omitted)(void *arg, uint64_t bytes, struct error *err); /* so many were not kept; or NULL */
 	void *arg;
+	int step; /* only this one's; 0: all */
 };
 /* What the ledger kept, and what the supervisor has written so far: both from the byte on that was not seen yet. */
 int log_read_kept(struct log_reader *r, struct ledger *l, const struct attempt *a, struct error *err);
+/* The steps of a held workspace, from hood_steps(). */
+int log_read_held(struct log_reader *r, const struct attempt *a, struct error *err);
 int log_read_live(struct log_reader *r, const struct live *l, struct error *err);
 /* What the lines before the last ones are counts as seen, of one whose files there are. */
 int log_skip_live(struct log_reader *r, const struct live *l, struct error *err);
@@ -145,6 +149,8 @@ int log_follow(struct log_reader *r, struct hood *h, const struct live *l, int s
 int view_page(FILE *to, const struct look *look, const struct subject *s, struct error *err);
 int view_attempt(FILE *to, const struct look *look, const struct attempt *a, const json_t *attempts,
 		 struct error *err);
+/* The steps of an attempt in a held workspace; nothing if it has none. */
+int view_steps(FILE *to, const struct look *look, const struct attempt *a, struct error *err);
 int view_plan(FILE *to, const struct look *look, const struct plan *p, struct error *err);
 /* view.c: one value, lines ended. NULL: memory is out. */
 int view_json(FILE *to, const struct look *look, const json_t *json, struct error *err);

@@ -41,6 +41,20 @@ static void put_verdict(FILE *to, const struct look *look, const struct attempt 
 	}
 }
 
+static char *command_text(const json_t *request)
+{
+	_cleanup_buffer_ struct buffer b = {0};
+	json_t *word;
+	size_t i;
+
+	json_array_foreach (json_object_get(request, "command"), i, word) {
+		_cleanup_free_ char *text = print_escape(json_string_value(word));
+
+		buffer_printf(&b, "%s%s", i ? " " : "", text ? text : "?");
+	}
+	return buffer_take(&b);
+}
+
 static void put_command(FILE *to, const struct attempt *a)
 {
 	json_t *word;
@@ -246,6 +260,26 @@ static void put_events(FILE *to, const struct look *look, const struct attempt *
 	}
 }
 
+int view_steps(FILE *to, const struct look *look, const struct attempt *a, struct error *err)
+{
+	_cleanup_table_ struct table t = {.n_columns = 6, .indent = 2};
+
+	if (a->n_steps == 0)
+		return 0;
+	heading(to, look, "steps");
+	for (size_t i = 0; i < a->n_steps; i++) {
+		const struct step *s = &a->steps[i];
+		_cleanup_free_ char *command = command_text(s->request);
+		_cleanup_free_ char *reason = s->reason ? text_safe(s->reason) : NULL;
+		char name[PRINT_ROOM], wall[PRINT_ROOM], memory[PRINT_ROOM];
+
+		snprintf(name, sizeof name, "step %zu", i + 1);
+		table_add(&t, name, verdict_name(s->verdict), print_duration(s->usage.wall_ms, wall),
+			  print_size(s->usage.memory_peak_bytes, memory), command, reason ? reason : "");
+	}
+	return table_print(&t, to, err);
+}
+
 static void put_attempts(FILE *to, const struct look *look, const json_t *attempts)
 {
 	json_t *row;
@@ -268,7 +302,7 @@ int view_attempt(FILE *to, const struct look *look, const struct attempt *a, con
 	put_verdict(to, look, a);
 	put_command(to, a);
 	put_limits(to, a);
-	if (put_usage(to, look, a, err) < 0)
+	if (view_steps(to, look, a, err) < 0 || put_usage(to, look, a, err) < 0)
 		return -1;
 	if (a->timeline && a->timeline->count > 1)
 		put_timeline(to, look, a->timeline);

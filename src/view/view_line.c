@@ -19,6 +19,8 @@ static void add_name(struct buffer *b, const struct attempt *a, bool colour)
 	buffer_printf(b, "fumehood: %s", a->id);
 	if (a->number > 1)
 		buffer_printf(b, " (attempt %d)", a->number);
+	if (a->step)
+		buffer_printf(b, " step %d", a->step);
 	buffer_printf(b, " %s%s%s", print_style(colour, view_verdict_style(a->verdict)),
 		      is_known ? verdict_name(a->verdict) : "has ended, and is",
 		      print_style(colour, STYLE_RESET));
@@ -67,6 +69,15 @@ static void add_success(struct buffer *b, const struct attempt *a)
 	buffer_printf(b, ": fumehood %s %s", count + refused ? "outputs" : "show", a->id);
 }
 
+/* Nothing is in the ledger before the last of them. */
+static void add_step(struct buffer *b, const struct attempt *a)
+{
+	char text[PRINT_ROOM];
+
+	buffer_printf(b, ", %s so far; when all is done: fumehood commit %s",
+		      print_count(a->manifest.n_outputs, "output", text), a->id);
+}
+
 /* After the commit something of ours may still have failed; before it, that is the whole news. */
 static void add_error(struct buffer *b, const struct attempt *a)
 {
@@ -94,7 +105,9 @@ static void add_verdict(struct buffer *b, const struct attempt *a, bool colour)
 	add_usage(b, a);
 	if (!ok)
 		add_reason(b, a);
-	if (!a->committed)
+	if (a->step && !a->error_message)
+		add_step(b, a);
+	else if (!a->committed)
 		add_error(b, a);
 	else if (ok)
 		add_success(b, a);
@@ -127,7 +140,7 @@ char *view_warnings(const struct attempt *a, bool colour)
 char *view_line(const struct attempt *a, bool colour, bool quiet)
 {
 	_cleanup_buffer_ struct buffer b = {0};
-	bool is_news = a->verdict != VERDICT_SUCCEEDED || !a->committed;
+	bool is_news = a->verdict != VERDICT_SUCCEEDED || !(a->committed || a->step);
 
 	/* Who wants to be told little wants to know what is not as he asked for all the more. */
 	add_warnings(&b, a, colour);

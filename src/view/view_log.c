@@ -29,11 +29,36 @@ static int read_captured(struct log_reader *r, int stream, const struct captured
 	return k < 0 ? k : give(r, stream, c->tail + in_tail, c->tail_size - in_tail, err);
 }
 
+static int check_step(const struct log_reader *r, const struct attempt *a, struct error *err)
+{
+	if (r->step < 0 || (size_t)r->step > a->n_steps)
+		return error_set(err, ERROR_NOT_FOUND, "%s attempt %d has no step %d: it has %zu", a->id,
+				 a->number, r->step, a->n_steps);
+	return 0;
+}
+
+int log_read_held(struct log_reader *r, const struct attempt *a, struct error *err)
+{
+	int k = check_step(r, a, err);
+
+	for (int i = 0; k == 0 && i < STREAM_COUNT; i++)
+		for (size_t n = 0; k == 0 && r->wanted[i] && n < a->n_steps; n++)
+			if (r->step == 0 || (size_t)r->step == n + 1)
+				k = read_captured(r, i, &a->steps[n].logs[i], err);
+	return k;
+}
+
 int log_read_kept(struct log_reader *r, struct ledger *l, const struct attempt *a, struct error *err)
 {
+	int r_step = check_step(r, a, err);
+
+	if (r_step < 0)
+		return r_step;
 	for (int i = 0; i <= STREAM_POST; i++) {
 		_cleanup_(captured_done) struct captured c = {0};
-		int k = r->wanted[i] ? ledger_load_log(l, a, i, &c, err) : 0;
+		int k = !r->wanted[i] ? 0
+			: r->step     ? ledger_load_step_log(l, a, (size_t)r->step, i, &c, err)
+				      : ledger_load_log(l, a, i, &c, err);
 
 		if (k == 0 && r->lines > 0 && r->seen[i] == 0)
 			captured_keep_lines(&c, r->lines);

@@ -93,6 +93,12 @@ int view_page(FILE *to, const struct look *look, const struct subject *s, struct
 {
 	if (s->is_live)
 		put_live(to, look, s);
+	if (s->held.n_steps) {
+		if (view_steps(to, look, &s->held, err) < 0)
+			return -1;
+		fprintf(to, "  fumehood commit %s ends the attempt, and records them%s\n", s->live.id,
+			s->in_ledger ? "\n" : "");
+	}
 	if (s->queue.found && (!s->in_ledger || s->queue.state != JOB_FINISHED))
 		put_queued(to, look, s->attempt.id, &s->queue);
 	if (s->queue.found && !s->in_ledger)

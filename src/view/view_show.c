@@ -9,11 +9,13 @@ void subject_init(struct subject *s)
 {
 	*s = (struct subject){0};
 	attempt_init(&s->attempt);
+	attempt_init(&s->held);
 }
 
 void subject_done(struct subject *s)
 {
 	attempt_done(&s->attempt);
+	attempt_done(&s->held);
 	json_decref(s->attempts);
 	if (s->is_live)
 		live_done(&s->live);
@@ -54,6 +56,8 @@ int subject_load(struct subject *s, struct hood *h, const char *id, int attempt,
 	if (r < 0)
 		return r;
 	s->is_live = hood_live(h, id, &s->live, &live_err) == 0;
+	if (s->is_live && s->live.held && (r = hood_steps(h, id, &s->held, err)) < 0)
+		return r;
 	r = queue_view_load(&s->queue, ledger, id, err);
 	if (r < 0)
 		return r;
@@ -97,6 +101,7 @@ json_t *subject_own_json(const struct subject *s)
 		{"owner", json_shown(subject_owner(s))},
 		{"state", json_string(subject_state(s))},
 		{"attempts", json_incref(s->attempts)},
+		{"held_steps", attempt_steps_to_json(&s->held)},
 		{"queue", s->queue.found ? queue_view_json(&s->queue) : json_null()},
 	};
 

@@ -8,7 +8,8 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { RECORD_VERSION = 1, CGROUPS_MAX = 16, KILL_WAIT_MS = 10000 };
+/* Version 2 has who held it before; what has not is version 1, which older programs know. */
+enum { RECORD_VERSION = 2, CGROUPS_MAX = 16, KILL_WAIT_MS = 10000 };
 
 static const char *const owner_names[] = {
 	[OWNER_SUPERVISOR] = "supervisor",
@@ -49,17 +50,25 @@ static json_t *cgroups_to_json(char *const *list)
 	return array;
 }
 
+static json_t *holding_to_json(const struct holding *h)
+{
+	if (h->owner == OWNER_SUPERVISOR)
+		return NULL;
+	return json_pack("{s:s, s:o, s:I, s:s}", "owner", owner_names[h->owner], "process",
+			 process_to_json(&h->process), "until", (json_int_t)h->until, "token", h->token);
+}
+
 json_t *record_to_json(const struct record *r)
 {
 	/* Device and inode are unsigned; JSON's integers here are 64 bits, and come back as the same bits. */
 	return json_pack(
-		"{s:i, s:s, s:s, s:s, s:s, s:I, s:s, s:o, s:I, s:o, s:o, s:s, s:I, s:I, s:s, s:s*, s:O*}",
-		"version", RECORD_VERSION, "id", r->id, "token", r->token, "machine", r->machine, "boot",
-		r->boot, "uid", (json_int_t)r->uid, "owner", owner_names[r->owner], "process",
-		process_to_json(&r->process), "until", (json_int_t)r->until, "init",
-		process_to_json(&r->init), "cgroups", cgroups_to_json(r->cgroups), "path", r->path, "device",
-		(json_int_t)r->device, "inode", (json_int_t)r->inode, "scratch", r->scratch, "ledger",
-		r->ledger, "extra", r->extra);
+		"{s:i, s:s, s:s, s:s, s:s, s:I, s:s, s:o, s:I, s:o, s:o, s:s, s:I, s:I, s:s, s:s*, s:O*, s:o*}",
+		"version", r->held.owner == OWNER_SUPERVISOR ? 1 : RECORD_VERSION, "id", r->id, "token",
+		r->token, "machine", r->machine, "boot", r->boot, "uid", (json_int_t)r->uid, "owner",
+		owner_names[r->owner], "process", process_to_json(&r->process), "until", (json_int_t)r->until,
+		"init", process_to_json(&r->init), "cgroups", cgroups_to_json(r->cgroups), "path", r->path,
+		"device", (json_int_t)r->device, "inode", (json_int_t)r->inode, "scratch", r->scratch,
+		"ledger", r->ledger, "extra", r->extra, "held", holding_to_json(&r->held));
 }
 
 static int nonsense(struct error *err, const char *what)
@@ -79,11 +88,11 @@ static int take_word(char *out, size_t room, const char *text, const char *set)
 	return 0;
 }
 
-static int take_owner(struct record *r, const char *name)
+static int take_owner(enum owner_kind *ret, const char *name)
 {
 	for (size_t i = 0; i < ARRAY_SIZE(owner_names); i++)
 		if (strcmp(name, owner_names[i]) == 0) {
-			r->owner = (enum owner_kind)i;
+			*ret = (enum owner_kind)i;
 			return 0;
 		}
 	return -EINVAL;
@@ -143,40 +152,62 @@ static bool is_of_another_version(const json_t *json)
 {
 	const json_t *version = json_object_get(json, "version");
 
-	return json_is_integer(version) && json_integer_value(version) != RECORD_VERSION;
+	return json_is_integer(version) &&
+	       (json_integer_value(version) < 1 || json_integer_value(version) > RECORD_VERSION);
+}
+
+static int take_token(char out[TOKEN_SIZE], const char *token)
+{
+	return strlen(token) == TOKEN_SIZE - 1 ? take_word(out, TOKEN_SIZE, token, "0123456789abcdef")
+					       : -EINVAL;
+}
+
+static int take_holding(struct holding *h, json_t *json)
+{
+	json_int_t pid, start, until;
+	const char *owner, *token;
+
+	if (!json)
+		return 0;
+	if (json_unpack_ex(json, NULL, JSON_STRICT, "{s:s, s:{s:I, s:I !}, s:I, s:s}", "owner", &owner,
+			   "process", "pid", &pid, "start", &start, "until", &until, "token", &token) < 0 ||
+	    take_owner(&h->owner, owner) < 0 || (h->owner != OWNER_PROCESS && h->owner != OWNER_UNTIL) ||
+	    take_process(&h->process, pid, start) < 0)
+		return -EINVAL;
+	h->until = until;
+	return take_token(h->token, token);
 }
 
 static int take_fields(struct record *r, json_t *json, struct error *err)
 {
 	const char *id, *token, *machine, *boot, *owner, *path, *scratch, *ledger = NULL;
 	json_int_t uid, pid, start, until, init_pid, init_start, device, inode;
-	json_t *cgroups, *extra = NULL;
+	json_t *cgroups, *extra = NULL, *held = NULL;
 	json_error_t why;
 	int version, e;
 
 	if (json_unpack_ex(
 		    json, &why, JSON_STRICT,
 		    "{s:i, s:s, s:s, s:s, s:s, s:I, s:s, s:{s:I, s:I !}, s:I, s:{s:I, s:I !}, s:o, s:s, s:I, "
-		    "s:I, s:s, s?s, s?o}",
+		    "s:I, s:s, s?s, s?o, s?o}",
 		    "version", &version, "id", &id, "token", &token, "machine", &machine, "boot", &boot,
 		    "uid", &uid, "owner", &owner, "process", "pid", &pid, "start", &start, "until", &until,
 		    "init", "pid", &init_pid, "start", &init_start, "cgroups", &cgroups, "path", &path,
 		    "device", &device, "inode", &inode, "scratch", &scratch, "ledger", &ledger, "extra",
-		    &extra) < 0) {
+		    &extra, "held", &held) < 0) {
 		char shown[200];
 
 		text_escape_into(shown, sizeof shown, why.text, strlen(why.text));
 		return is_of_another_version(json) ? nonsense(err, shown) : damaged(err, shown);
 	}
-	if (version != RECORD_VERSION)
+	if (version < 1 || version > RECORD_VERSION)
 		return error_set(err, ERROR_REFUSED,
 				 "the record has version %d, this program knows version %d", version,
 				 RECORD_VERSION);
 	if (id_check(id, err) < 0)
 		return error_prefix(err, -EINVAL, "the record makes no sense");
 	memcpy(r->id, id, strlen(id) + 1);
-	if (take_word(r->token, sizeof r->token, token, "0123456789abcdef") < 0 ||
-	    strlen(token) != TOKEN_SIZE - 1)
+	if (take_token(r->token, token) < 0)
 		return nonsense(err, "its token is not 32 hexadecimal digits");
 	if (take_word(r->machine, sizeof r->machine, machine, NULL) < 0 ||
 	    take_word(r->boot, sizeof r->boot, boot, NULL) < 0)
@@ -184,7 +215,7 @@ static int take_fields(struct record *r, json_t *json, struct error *err)
 	if (uid < 0 || uid >= UINT32_MAX)
 		return nonsense(err, "its uid is not one");
 	r->uid = (uid_t)uid;
-	if (take_owner(r, owner) < 0)
+	if (take_owner(&r->owner, owner) < 0 || take_holding(&r->held, held) < 0)
 		return nonsense(err, "its owner is of no known kind");
 	if (take_process(&r->process, pid, start) < 0 || take_process(&r->init, init_pid, init_start) < 0)
 		return nonsense(err, "a process in it is not one");

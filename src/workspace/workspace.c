@@ -217,8 +217,19 @@ static int give_up(struct workspace *w, int r)
 	return r;
 }
 
-/* The held workspace becomes this run's; on failure it is held as before. */
-static int adopt(struct workspace *w, const char *token, uid_t uid, gid_t gid, struct error *err)
+bool workspace_is_adopted(const struct workspace *w)
+{
+	return w->record.held.owner != OWNER_SUPERVISOR;
+}
+
+bool workspace_is_over(const struct workspace *w)
+{
+	const char *why;
+
+	return folder_judge(w, w->record.id, &why) == STANDING_OVER;
+}
+
+int workspace_adopt(struct workspace *w, const char *token, uid_t uid, gid_t gid, struct error *err)
 {
 	struct error ignored = ERROR_INIT;
 	struct record held = w->record;
@@ -232,6 +243,8 @@ static int adopt(struct workspace *w, const char *token, uid_t uid, gid_t gid, s
 	w->record.device = st.st_dev;
 	w->record.inode = st.st_ino;
 	w->record.cgroups = held.cgroups;
+	w->record.held = (struct holding){.owner = held.owner, .process = held.process, .until = held.until};
+	memcpy(w->record.held.token, held.token, sizeof held.token);
 	if (r < 0 || (r = folder_save(w, false, err)) < 0 ||
 	    (geteuid() == 0 && (r = tree_chown(w->fd, uid, gid, err)) < 0) ||
 	    (r = make_scratch(w, uid, gid, err)) < 0) {
@@ -241,9 +254,8 @@ static int adopt(struct workspace *w, const char *token, uid_t uid, gid_t gid, s
 		(void)folder_save(w, true, &ignored);
 		return r;
 	}
-	w->held = held;
-	w->held.cgroups = NULL;
-	w->adopted = true;
+	held.cgroups = NULL;
+	record_done(&held);
 	return 0;
 }
 
@@ -260,15 +272,25 @@ static int take_back(struct workspace *w, struct error *err)
 
 int workspace_give_back(struct workspace *w, struct error *err)
 {
+	struct record *record = &w->record;
+	const struct holding held = record->held;
+	struct names n;
 	int r = take_back(w, err);
 
 	if (r < 0)
 		return r;
-	w->held.cgroups = TAKE_PTR(w->record.cgroups);
-	record_done(&w->record);
-	w->record = w->held;
-	record_init(&w->held);
-	w->adopted = false;
+	names_make(&n, w->site, record->id, held.token);
+	free(record->scratch);
+	record->scratch = path_join(w->site->root, n.scratch);
+	if (!record->scratch)
+		return error_memory(err);
+	record->owner = held.owner;
+	record->process = held.process;
+	record->until = held.until;
+	memcpy(record->token, held.token, sizeof record->token);
+	record->held = (struct holding){0};
+	record->init = (struct process_id){0};
+	json_decref(TAKE_PTR(record->extra));
 	return folder_save(w, true, err);
 }
 
@@ -282,20 +304,10 @@ int workspace_open(const struct site *site, const char *id, const char *token, u
 	    (r == 1 && (r = folder_attach(ret, err)) < 0))
 		return give_up(ret, r);
 	if (ret->fd >= 0)
-		r = adopt(ret, token, uid, gid, err);
+		r = workspace_adopt(ret, token, uid, gid, err);
 	else if ((r = record_begin(ret, id, token, err)) == 0)
 		r = make_all(ret, true, uid, gid, err);
 	return r < 0 ? give_up(ret, r) : 0;
-}
-
-/* What a dead process had held has no verdict that could be lost. */
-static int remove_held(void *arg UNUSED, struct workspace *dead, struct error *err)
-{
-	if (dead->record.owner == OWNER_SUPERVISOR)
-		return error_set(err, ERROR_REFUSED,
-				 "an earlier run of analysis '%s' has died: clean up with: fumehood gc",
-				 dead->record.id);
-	return workspace_remove(dead, err);
 }
 
 static int hold_locked(struct workspace *w, const char *id, const struct process_id *owner, int64_t until,
@@ -317,13 +329,13 @@ static int hold_locked(struct workspace *w, const char *id, const struct process
 }
 
 int workspace_hold(const struct site *site, const char *id, const struct process_id *owner, int64_t until,
-		   char **ret_path, struct error *err)
+		   workspace_recover_fn recover, void *arg, char **ret_path, struct error *err)
 {
 	_cleanup_workspace_ struct workspace w;
 	int r;
 
 	workspace_blank(&w, site);
-	if ((r = id_check(id, err)) < 0 || (r = claim(&w, id, owner, remove_held, NULL, err)) < 0 ||
+	if ((r = id_check(id, err)) < 0 || (r = claim(&w, id, owner, recover, arg, err)) < 0 ||
 	    (r == 1 && (r = folder_attach(&w, err)) < 0) || (r = hold_locked(&w, id, owner, until, err)) < 0)
 		return give_up(&w, r);
 	*ret_path = strdup(w.record.path);
@@ -380,6 +392,7 @@ int workspace_keep(struct workspace *w, int64_t until, struct error *err)
 	if (fchmod(w->fd, 0700) < 0)
 		return error_system(err, errno, "cannot make '%s' private", w->record.path);
 	w->record.owner = OWNER_KEPT;
+	w->record.held = (struct holding){0};
 	w->record.until = until;
 	w->record.init = (struct process_id){0};
 	return folder_save(w, true, err);
@@ -393,5 +406,4 @@ void workspace_close(struct workspace *w)
 		flock(w->lock_fd, LOCK_UN); /* a child of a host program may have a copy */
 	w->lock_fd = fd_close(w->lock_fd);
 	record_done(&w->record);
-	record_done(&w->held);
 }

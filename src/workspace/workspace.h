@@ -37,6 +37,14 @@ enum owner_kind {
 	OWNER_KEPT,	  /* kept after its end (--keep) until an instant; gc expires it */
 };
 
+/* Whose a workspace was before a run adopted it, and will be again: OWNER_PROCESS or OWNER_UNTIL. */
+struct holding {
+	enum owner_kind owner; /* OWNER_SUPERVISOR: it is not adopted */
+	struct process_id process;
+	int64_t until;
+	char token[TOKEN_SIZE];
+};
+
 struct record {
 	char id[ID_ROOM];
 	char token[TOKEN_SIZE];
@@ -46,6 +54,7 @@ struct record {
 	enum owner_kind owner;
 	struct process_id process; /* OWNER_PROCESS, and the supervisor for messages */
 	int64_t until;		   /* UTC ns: OWNER_UNTIL, OWNER_KEPT */
+	struct holding held;	   /* OWNER_SUPERVISOR, in an adopted one */
 	struct process_id init;	   /* PID 1 of the namespace, as seen here; pid 0: not started */
 	char **cgroups;		   /* absolute directories made for it */
 	char *path;		   /* the workspace */
@@ -80,12 +89,14 @@ void workspace_scratch_name(const char *prefix, const char *id, const char *toke
 struct workspace {
 	const struct site *site;
 	struct record record;
-	int run_fd;	    /* runs/{id}, -1 when closed */
-	int lock_fd;	    /* held */
-	int fd;		    /* the workspace, O_PATH-free: readable directory */
-	struct record held; /* adopted: as it was before */
-	bool adopted;	    /* it was held by our caller: what lies there counts as staged */
+	int run_fd;  /* runs/{id}, -1 when closed */
+	int lock_fd; /* held */
+	int fd;	     /* the workspace, O_PATH-free: readable directory */
 };
+/* It was held by our caller: what lies there counts as staged. */
+bool workspace_is_adopted(const struct workspace *w);
+/* Nobody holds or keeps it any longer. The lock is ours. */
+bool workspace_is_over(const struct workspace *w);
 
 /* Takes id's lock and makes the workspace with its record and scratch, owned by uid/gid (chowned as root; the
  * caller's own otherwise). ERROR_BUSY if a run is going on; ERROR_REFUSED if the path exists and is not ours, or
@@ -101,8 +112,10 @@ int workspace_save(struct workspace *w, struct error *err);
 
 /* Removes scratch and workspace (the directory itself included), then runs/{id}. Idempotent. */
 int workspace_remove(struct workspace *w, struct error *err);
-/* A run in an adopted workspace that was refused: it is held again as before, by whom it was; the cgroups that its record
- * still names stay named. */
+/* The held workspace, locked, becomes this run's, with a scratch of its own; on failure it is held as before. */
+int workspace_adopt(struct workspace *w, const char *token, uid_t uid, gid_t gid, struct error *err);
+/* A run in an adopted workspace is over, or was refused, or its supervisor has died: it is held again as before, by whom it
+ * was, if he is still there; the cgroups that its record still names stay named. */
 int workspace_give_back(struct workspace *w, struct error *err);
 /* Removes only scratch; the workspace stays as OWNER_KEPT until `until`; chowned back to the caller as root. */
 int workspace_keep(struct workspace *w, int64_t until, struct error *err);
@@ -110,9 +123,9 @@ int workspace_keep(struct workspace *w, int64_t until, struct error *err);
 void workspace_close(struct workspace *w);
 #define _cleanup_workspace_ _cleanup_(workspace_close)
 
-/* `workspace create`: held for a process or until an instant. The same owner again: the same path. */
+/* `workspace create`: held for a process or until an instant. The same owner again: the same path. recover as above. */
 int workspace_hold(const struct site *site, const char *id, const struct process_id *owner, int64_t until,
-		   char **ret_path, struct error *err);
+		   workspace_recover_fn recover, void *arg, char **ret_path, struct error *err);
 /* `workspace cleanup`: takes id's workspace, whoever held it, if it is ours and no run is going on in it; kills and
  * awaits what its record names, calls back (which commits or not, removes cgroups, then workspace_remove()s).
  * Missing: 0, nothing called. ERROR_REFUSED for somebody else's, ERROR_BUSY for a live run. */

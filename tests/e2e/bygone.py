@@ -55,6 +55,8 @@ class Bygone:
         subprocess.run(['psql', '-Xq', '-v', 'ON_ERROR_STOP=1', '-d', ledger.plain], input=self.text('ledger.postgres.sql'),
                        text=True, check=True, stdout=subprocess.DEVNULL, env={'PATH': os.environ['PATH']})
         self.objects('objects')
+        if (self.place / 'objects/id').exists():  # since version 5: the directory that was saved is the other ledger's
+            self.write('objects/id', ledger.sql("SELECT ledger_id || ' ' || store_id FROM fumehood.store")[0] + '\n')
         self.hood.env['FUMEHOOD_DB'] = f'{ledger.plain}?blob_max=1K&objects={self.place}/objects'
 
     def state(self):

@@ -144,7 +144,7 @@ static void test_a_path_that_exists_is_refused_and_not_touched(void **state)
 		assert_true(open_plain(&b, "a", &w, &err) < 0);
 		assert_int_equal(err.kind, ERROR_REFUSED);
 		assert_non_null(strstr(err.message, "exists"));
-		assert_true(workspace_hold(&b.site, "a", NULL, INT64_MAX, &path, &err) < 0);
+		assert_true(workspace_hold(&b.site, "a", NULL, INT64_MAX, NULL, NULL, &path, &err) < 0);
 		assert_int_equal(workspace_take(&b.site, "a", remove_it, NULL, &err), 0);
 		(void)gc(&b, &err);
 		assert_int_equal(fstatat(b.site.root_fd, "hood-a", &after, AT_SYMLINK_NOFOLLOW), 0);
@@ -203,7 +203,7 @@ static void test_a_bad_id_touches_nothing(void **state)
 	for (size_t i = 0; i < sizeof ids / sizeof *ids; i++) {
 		assert_true(open_plain(&b, ids[i], &w, &err) < 0);
 		assert_int_equal(err.kind, ERROR_USAGE);
-		assert_true(workspace_hold(&b.site, ids[i], NULL, INT64_MAX, &path, &err) < 0);
+		assert_true(workspace_hold(&b.site, ids[i], NULL, INT64_MAX, NULL, NULL, &path, &err) < 0);
 		assert_true(workspace_take(&b.site, ids[i], remove_it, NULL, &err) < 0);
 	}
 	assert_nothing_left(&b);
@@ -280,12 +280,12 @@ static void test_holding_twice_gives_the_same_path(void **state)
 	(void)state;
 	bench_open(&b);
 	assert_int_equal(process_identify(getppid(), &other), 0);
-	assert_int_equal(workspace_hold(&b.site, "a", &me, 0, &first, &err), 0);
+	assert_int_equal(workspace_hold(&b.site, "a", &me, 0, NULL, NULL, &first, &err), 0);
 	put_file(b.place.fd, "root/hood-a/f", "mine");
-	assert_int_equal(workspace_hold(&b.site, "a", &me, 0, &second, &err), 0);
+	assert_int_equal(workspace_hold(&b.site, "a", &me, 0, NULL, NULL, &second, &err), 0);
 	assert_string_equal(first, second);
 	assert_content(b.place.fd, "root/hood-a/f", "mine");
-	assert_true(workspace_hold(&b.site, "a", &other, 0, &third, &err) < 0);
+	assert_true(workspace_hold(&b.site, "a", &other, 0, NULL, NULL, &third, &err) < 0);
 	assert_int_equal(err.kind, ERROR_REFUSED);
 	assert_non_null(strstr(err.message, "held by process"));
 	assert_int_equal(gc(&b, &err).alive, 1);
@@ -307,9 +307,9 @@ static void test_holding_again_after_it_was_removed_by_hand_makes_it_anew(void *
 
 	(void)state;
 	bench_open(&b);
-	assert_int_equal(workspace_hold(&b.site, "a", &me, 0, &first, &err), 0);
+	assert_int_equal(workspace_hold(&b.site, "a", &me, 0, NULL, NULL, &first, &err), 0);
 	assert_int_equal(rmdir(first), 0);
-	assert_int_equal(workspace_hold(&b.site, "a", &me, 0, &second, &err), 0);
+	assert_int_equal(workspace_hold(&b.site, "a", &me, 0, NULL, NULL, &second, &err), 0);
 	assert_string_equal(first, second);
 	assert_true(is_there(b.place.fd, "root/hood-a"));
 	free(first);
@@ -325,7 +325,7 @@ static int open_as_descendant(void *arg)
 
 	if (open_plain(b, "a", &w, &err) < 0)
 		return 1;
-	if (!w.adopted || !is_there(w.fd, "input") || !is_there(b->place.fd, scratch_of("a")))
+	if (!workspace_is_adopted(&w) || !is_there(w.fd, "input") || !is_there(b->place.fd, scratch_of("a")))
 		return 2;
 	if (workspace_remove(&w, &err) < 0)
 		return 3;
@@ -342,7 +342,7 @@ static void test_a_run_adopts_what_its_caller_holds(void **state)
 
 	(void)state;
 	bench_open(&b);
-	assert_int_equal(workspace_hold(&b.site, "a", &me, 0, &path, &err), 0);
+	assert_int_equal(workspace_hold(&b.site, "a", &me, 0, NULL, NULL, &path, &err), 0);
 	put_file(b.place.fd, "root/hood-a/input", "x");
 	assert_int_equal(in_child(open_as_descendant, &b), 0);
 	assert_nothing_left(&b);
@@ -361,13 +361,13 @@ static void test_what_is_given_back_still_names_the_cgroups_that_are_left(void *
 
 	(void)state;
 	bench_open(&b);
-	assert_int_equal(workspace_hold(&b.site, "a", NULL, INT64_MAX, &path, &err), 0);
+	assert_int_equal(workspace_hold(&b.site, "a", NULL, INT64_MAX, NULL, NULL, &path, &err), 0);
 	assert_int_equal(open_plain(&b, "a", &w, &err), 0);
 	assert_int_equal(strv_append(&w.record.cgroups, left, NULL), 0);
 	assert_int_equal(workspace_give_back(&w, &err), 0);
 	workspace_close(&w);
 	assert_int_equal(open_plain(&b, "a", &w, &err), 0);
-	assert_true(w.adopted);
+	assert_true(workspace_is_adopted(&w));
 	assert_int_equal(strv_length(w.record.cgroups), 1);
 	assert_string_equal(w.record.cgroups[0], left);
 	assert_int_equal(workspace_remove(&w, &err), 0);
@@ -386,7 +386,7 @@ static int hold_for_self(void *arg)
 
 	if (process_identify(getpid(), &me) < 0)
 		return 1;
-	return workspace_hold(&b->site, "a", &me, 0, &path, &err) < 0;
+	return workspace_hold(&b->site, "a", &me, 0, NULL, NULL, &path, &err) < 0;
 }
 
 static void test_what_a_dead_process_held_is_collected(void **state)
@@ -405,7 +405,8 @@ static void test_what_a_dead_process_held_is_collected(void **state)
 	assert_int_equal(gc(&b, &err).taken, 1);
 	assert_nothing_left(&b);
 	assert_int_equal(in_child(hold_for_self, &b), 0);
-	assert_int_equal(workspace_hold(&b.site, "a", NULL, INT64_MAX, &path, &err), 0);
+	assert_true(workspace_hold(&b.site, "a", NULL, INT64_MAX, NULL, NULL, &path, &err) < 0);
+	assert_int_equal(workspace_hold(&b.site, "a", NULL, INT64_MAX, remove_it, NULL, &path, &err), 0);
 	free(path);
 	bench_close(&b);
 }
@@ -419,18 +420,18 @@ static void test_what_is_held_until_an_instant_lives_until_then(void **state)
 
 	(void)state;
 	bench_open(&b);
-	assert_int_equal(
-		workspace_hold(&b.site, "a", NULL, clock_utc() + 3600 * (int64_t)NSEC_PER_SEC, &path, &err),
-		0);
+	assert_int_equal(workspace_hold(&b.site, "a", NULL, clock_utc() + 3600 * (int64_t)NSEC_PER_SEC, NULL,
+					NULL, &path, &err),
+			 0);
 	assert_int_equal(gc(&b, &err).alive, 1);
 	free(path);
-	assert_int_equal(workspace_hold(&b.site, "a", NULL, clock_utc() - 1, &path, &err), 0);
+	assert_int_equal(workspace_hold(&b.site, "a", NULL, clock_utc() - 1, NULL, NULL, &path, &err), 0);
 	assert_int_equal(gc(&b, &err).taken, 1);
 	assert_nothing_left(&b);
 	free(path);
-	assert_int_equal(workspace_hold(&b.site, "a", NULL, INT64_MAX, &path, &err), 0);
+	assert_int_equal(workspace_hold(&b.site, "a", NULL, INT64_MAX, NULL, NULL, &path, &err), 0);
 	assert_int_equal(open_plain(&b, "a", &w, &err), 0);
-	assert_true(w.adopted);
+	assert_true(workspace_is_adopted(&w));
 	workspace_close(&w);
 	free(path);
 	bench_close(&b);
@@ -453,7 +454,7 @@ static void test_what_is_kept_is_in_the_way_until_it_expires(void **state)
 	assert_true(open_plain(&b, "a", &again, &err) < 0);
 	assert_int_equal(err.kind, ERROR_REFUSED);
 	assert_non_null(strstr(err.message, "workspace cleanup a"));
-	assert_true(workspace_hold(&b.site, "a", NULL, INT64_MAX, &path, &err) < 0);
+	assert_true(workspace_hold(&b.site, "a", NULL, INT64_MAX, NULL, NULL, &path, &err) < 0);
 	assert_int_equal(gc(&b, &err).alive, 1);
 	assert_true(is_there(b.place.fd, "root/hood-a/f"));
 	assert_int_equal(workspace_take(&b.site, "a", remove_it, NULL, &err), 0);

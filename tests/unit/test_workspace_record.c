@@ -83,7 +83,7 @@ static void test_a_bare_record_comes_back_as_well(void **state)
 static const struct {
 	const char *key, *value;
 } bad[] = {
-	{"version", "2"},
+	{"version", "3"},
 	{"version", "\"1\""},
 	{"id", "\"\""},
 	{"id", "\"..\""},

@@ -255,7 +255,7 @@ static void test_after_a_reboot_a_held_one_has_lost_its_owner(void **state)
 	(void)state;
 	bench_open(&b);
 	assert_int_equal(process_identify(getpid(), &me), 0);
-	assert_int_equal(workspace_hold(&b.site, "a", &me, 0, &path, &err), 0);
+	assert_int_equal(workspace_hold(&b.site, "a", &me, 0, NULL, NULL, &path, &err), 0);
 	assert_int_equal(gc(&b, &err).alive, 1);
 	record_change(&b, "a", "boot", json_string("11111111-2222-3333-4444-555555555555"));
 	/* Device numbers are new after a reboot. */
@@ -276,7 +276,7 @@ static void test_a_held_ones_pid_used_again_does_not_hold_it(void **state)
 	(void)state;
 	bench_open(&b);
 	assert_int_equal(process_identify(getpid(), &me), 0);
-	assert_int_equal(workspace_hold(&b.site, "a", &me, 0, &path, &err), 0);
+	assert_int_equal(workspace_hold(&b.site, "a", &me, 0, NULL, NULL, &path, &err), 0);
 	record_change(&b, "a", "process", process_json(me.pid, me.start + 1));
 	assert_int_equal(gc(&b, &err).taken, 1);
 	assert_nothing_left(&b);
@@ -439,9 +439,9 @@ static void test_a_record_of_another_version_stays_where_it_is(void **state)
 	(void)state;
 	bench_open(&b);
 	leave_dead_run(&b, "a");
-	put_file(b.place.fd, "state/runs/a/record.json", "{\"version\": 2, \"new\": true}");
+	put_file(b.place.fd, "state/runs/a/record.json", "{\"version\": 3, \"new\": true}");
 	assert_int_equal(gc(&b, &err).failed, 1);
-	assert_content(b.place.fd, "state/runs/a/record.json", "{\"version\": 2, \"new\": true}");
+	assert_content(b.place.fd, "state/runs/a/record.json", "{\"version\": 3, \"new\": true}");
 	bench_close(&b);
 }
 
