@@ -25,7 +25,7 @@ from ._held import cleanup_analysis_temp_dir, create_analysis_temp_dir, post_pro
 from ._hood import Hood, configure, plan
 from ._ledger import db, doctor, follow, gc, get, load, logs, ls, outputs, show
 from ._model import (DoctorItem, Failure, GcReport, Health, Job, Layer, Limits, Listed, LogLine, Output, Progress,
-                     Receipt, RejectedOutput, Result, Usage)
+                     Receipt, RejectedOutput, Result, Step, Usage)
 from ._native import version
 from ._outputs import OutputFile, Outputs
 from ._queue import Worker, cancel, queue, retry, submit, submit_many, wait, wait_async
@@ -41,7 +41,7 @@ __all__ = [
     "FumehoodError", "GcReport", "Health", "Hood", "Job", "Layer", "LeaseLost", "LedgerError", "LibraryNotFound",
     "LimitExceeded", "Limits", "Listed", "LogLine", "LogLines", "Lost", "MemoryLimitExceeded", "NotFound", "Output",
     "OutputFile", "OutputMissing", "Outputs", "Popen", "PostProcessFailed", "ProcessLimitExceeded", "Progress", "Receipt",
-    "Refused", "RejectedOutput", "Request", "Result", "Rows", "Run", "SystemFailure", "TimedOut", "Usage", "UsageError",
+    "Refused", "RejectedOutput", "Request", "Result", "Rows", "Run", "Step", "SystemFailure", "TimedOut", "Usage", "UsageError",
     "WaitTimeout", "Worker", "cancel", "cleanup_analysis_temp_dir", "configure", "create_analysis_temp_dir", "db", "doctor",
     "follow", "gc", "get", "load", "logs", "ls", "outputs", "plan", "post_process", "queue", "retry", "run", "run_async",
     "show", "start", "submit", "submit_many", "subprocess", "version", "wait", "wait_async",

@@ -6,14 +6,14 @@ import dataclasses
 import os
 import secrets
 import time
-from typing import Any, Callable, Mapping, Optional, Sequence
+from typing import Any, BinaryIO, Callable, Mapping, Optional, Sequence
 
 from . import _native
-from ._errors import Refused, verdict_failure
+from ._errors import Refused, UsageError, verdict_failure
 from ._held import commit_held, present
 from ._hood import Hood, hood_or_default
-from ._model import Limits, LogLine, Result
-from ._outputs import Outputs
+from ._model import Limits, LogLine, Result, Verdict
+from ._outputs import Outputs, open_beneath
 from ._request import Command, Globs, Keep, Request, Shown, Strength, StrPath, encode
 from ._rows import Rows
 from ._run import Run, rows_taken
@@ -64,7 +64,8 @@ class Analysis:
         self._run: Optional[Run] = None
         self._path: Optional[str] = None
         self._holding = False  # the workspace is ours to remove
-        self._recorded = False  # what was run last is committed
+        self._recorded = False  # what was run is committed
+        self._steps = False  # something has run in the workspace that we hold
 
     # The `with`.
 
@@ -103,10 +104,9 @@ class Analysis:
         return path
 
     def _commit_rest(self) -> None:
-        if self._run is not None:
-            if self._decided(self._run):
-                self.commit()
-        elif self._holding and self._path and os.listdir(self._path):
+        if self._steps or (self._run is None and self._holding and self._path and os.listdir(self._path)):
+            self.commit()
+        elif self._run is not None and self._decided(self._run):
             self.commit()
 
     def _abandon(self) -> None:
@@ -115,7 +115,7 @@ class Analysis:
             self._run = None
         if self._holding:
             self._holding = False
-            _native.call("fh_workspace_cleanup", self._hood.handle, encode(self.id))
+            _native.call("fh_workspace_discard", self._hood.handle, encode(self.id))
 
     def _decided(self, run: Run) -> bool:
         """It came to a verdict, and the commit is ours to order."""
@@ -135,15 +135,16 @@ class Analysis:
         return self._path or self._hold()
 
     def start(self, command: Command, *, follow: bool = False, progress: bool = False) -> Run:
-        """Starts it, and returns at once. What was run before is committed: this is the next attempt."""
+        """Starts it, and returns at once. It is a step: files stay from one to the next, and commit() records all of them as one
+        attempt. (With limits.disk or limits.files each has a disk of its own, and is an attempt: what was run before is committed.)"""
         hood = self._entered()
         if self._run is not None:
-            if self._decided(self._run):
+            if not self._holding and self._decided(self._run):
                 self.commit()
             self._run.close()
         self._run = Run(dataclasses.replace(self._request, command=command), hood=hood, follow=follow, progress=progress,
-                        defer=True)
-        self._recorded = False
+                        defer=not self._holding)
+        self._recorded, self._steps = False, self._holding
         return self._run
 
     def run(self, command: Command, *, check: bool = False, timeout: Optional[float] = None,
@@ -177,19 +178,29 @@ class Analysis:
         """The collected files of what was run, before the commit. They are a stranger's: see docs/PYTHON.md."""
         if self._run is None:
             raise Refused(f"'{self.id}' has not run")
-        return Outputs(self._run.result(), self._run.open_output)
+        return Outputs(self._run.result(), self._open if self._holding else self._run.open_output)
 
-    def commit(self, rows: Optional[Rows] = None, result: Any = None) -> Result:
+    def _open(self, path: str) -> BinaryIO:
+        directory = os.open(self.path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        try:
+            return open_beneath(directory, path)
+        finally:
+            os.close(directory)
+
+    def commit(self, rows: Optional[Rows] = None, result: Any = None, verdict: Optional[Verdict] = None) -> Result:
         """Outputs, rows, result, verdict, usage and logs, in one transaction. rows: {table: [row, …]} for tables that the
         site's configuration allows. If those make no sense, nothing is committed, and others may be given; if the database does
         not take them, PostProcessFailed is raised, and recorded as the verdict.
 
-        Without a run, what lies in path is committed as an attempt that succeeded."""
+        The verdict is that of the first step that did not succeed, or what verdict= says. Without a run, what lies in path is
+        committed as an attempt that succeeded."""
         hood = self._entered()
         if self._recorded:
             raise Refused(f"'{self.id}' is committed already")
-        if self._run is None:
-            return self._commit_held(hood, rows, result)
+        if self._steps or self._run is None:
+            return self._commit_held(hood, rows, result, verdict)
+        if verdict is not None:
+            raise UsageError("verdict= is for steps; this ran on a disk of its own")
         try:
             found = self._run.commit(rows, result)
         finally:
@@ -197,7 +208,13 @@ class Analysis:
                 self._holding, self._recorded = False, True
         return found
 
-    def _commit_held(self, hood: Hood, rows: Optional[Rows], result: Any) -> Result:
+    def _commit_held(self, hood: Hood, rows: Optional[Rows], result: Any, verdict: Optional[Verdict]) -> Result:
+        if self._steps:
+            handler = None if rows is None else lambda _outputs: rows
+            found = commit_held(hood, self.id, (), handler, result, True, verdict)
+            self._recorded, self._steps = True, False
+            self._holding = not found.kept
+            return rows_taken(found, rows is not None)
         must, may = self._request.outputs, self._request.optional_outputs
         globs = [must] if isinstance(must, str) else list(must)
         globs += present(self.path, [may] if isinstance(may, str) else may)

@@ -8,9 +8,9 @@ from __future__ import annotations
 import re
 import subprocess
 from dataclasses import fields
-from typing import Any, Callable, Dict, List, Match, Optional, Pattern, Tuple, Type, Union
+from typing import Any, Callable, Dict, List, Match, Optional, Pattern, Tuple, Type, Union, get_args
 
-from ._model import Limits, Result
+from ._model import Limits, Result, Verdict
 
 LOG_LINES = 20
 
@@ -213,6 +213,16 @@ def own_failure(result: Result) -> Optional[FumehoodError]:
         return None
     kind, message = CODES.get(result.error.code, FumehoodError), result.error.message
     return _refined(kind, message)(in_python(message), stage=result.error.stage or "", result=result)
+
+
+def verdict_number(verdict: Optional[Verdict]) -> int:
+    """Of enum fh_verdict, whose order the type has; 0 for None."""
+    known = get_args(Verdict)
+    if verdict is None:
+        return 0
+    if verdict not in known or verdict in ("lost", "refused"):
+        raise UsageError(f"verdict= is one that an analysis can come to, such as 'succeeded' or 'failed', not {verdict!r}")
+    return known.index(verdict) + 1
 
 
 def verdict_failure(result: Result, cmd: Any = None) -> Optional[AnalysisFailed]:

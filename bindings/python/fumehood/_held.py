@@ -10,13 +10,13 @@ from pathlib import Path
 from typing import Any, BinaryIO, List, Optional, Sequence
 
 from . import _native
-from ._errors import FumehoodError, Refused, UsageError, verdict_failure
+from ._errors import FumehoodError, Refused, UsageError, verdict_failure, verdict_number
 from ._hood import Hood, hood_or_default, result_of, take_result, told
-from ._model import Result
+from ._model import Result, Verdict
 from ._outputs import Handler, Outputs, open_beneath
 from ._request import Command, Globs, encode, number, texts, words
 from ._rows import result_json, rows_lines
-from ._run import Run, seconds
+from ._run import seconds
 
 
 def create_analysis_temp_dir(analysis_id: str, *, hold_for: Optional[float] = None, hood: Optional[Hood] = None) -> str:
@@ -30,25 +30,16 @@ def create_analysis_temp_dir(analysis_id: str, *, hold_for: Optional[float] = No
     return path
 
 
-def cleanup_analysis_temp_dir(analysis_id: str, *, hood: Optional[Hood] = None) -> None:
-    """Removes it; twice is fine. A run in it (subprocess.run with cwd=) that nobody has committed is committed first, so
-    that its verdict is in the ledger; one whose handler failed is not."""
+def cleanup_analysis_temp_dir(analysis_id: str, *, discard: bool = False, hood: Optional[Hood] = None) -> None:
+    """Removes it; twice is fine. What ran in it (subprocess.run with cwd=) and nobody has committed is committed first, so
+    that its verdict is in the ledger, unless it is to be discarded; what a handler of rows has failed at is not."""
     hood = hood_or_default(hood)
-    run = take_pending(hood, analysis_id)
     with hood.lock:
         hood.held = {path: id for path, id in hood.held.items() if id != analysis_id}
-    try:
-        if run is not None and not run.spoiled and not run.running:
-            run.commit()
-    finally:
-        if run is not None:
-            run.close()
-        _native.call("fh_workspace_cleanup", hood.handle, encode(analysis_id, "analysis_id"))
-
-
-def take_pending(hood: Hood, id: str) -> Optional[Run]:
-    with hood.lock:
-        return hood.pending.pop(id, None)
+        unwanted = discard or analysis_id in hood.spoiled
+        hood.spoiled.discard(analysis_id)
+    _native.call("fh_workspace_discard" if unwanted else "fh_workspace_cleanup", hood.handle,
+                 encode(analysis_id, "analysis_id"))
 
 
 def post_process(analysis_id: str, handler: Optional[Handler] = None, *, outputs: Globs = (), result: Any = None,
@@ -69,9 +60,9 @@ def post_process(analysis_id: str, handler: Optional[Handler] = None, *, outputs
             raise UsageError("outputs, result and again belong to a handler")
         found = _repeat(hood, analysis_id, attempt, command)
     else:
-        run = hood.pending.get(analysis_id)
-        found = (commit_held(hood, analysis_id, outputs, handler, result, again) if run is None
-                 else _commit_pending(hood, run, handler, result))
+        hood.spoiled.add(analysis_id)  # until the rows are in
+        found = commit_held(hood, analysis_id, outputs, handler, result, again)
+        hood.spoiled.discard(analysis_id)
     failure = verdict_failure(found)
     if failure is not None:
         raise failure
@@ -109,20 +100,9 @@ def _repeat(hood: Hood, id: str, attempt: int, command: Optional[Command]) -> Re
     return found
 
 
-def _commit_pending(hood: Hood, run: Run, handler: Handler, result: Any) -> Result:
-    """A run in a held workspace has come to its verdict: its rows are made now."""
-    known = run.result()
-    if not known.ok:
-        take_pending(hood, run.id)
-        return run.commit(result=result)
-    run.spoiled = True  # until the rows are in
-    found = run.commit(handler(Outputs(known, run.open_output)), result)
-    take_pending(hood, run.id)
-    return found
-
-
-def commit_held(hood: Hood, id: str, outputs: Globs, handler: Optional[Handler], result: Any, again: bool) -> Result:
-    """What lies in a held workspace becomes an attempt that succeeded."""
+def commit_held(hood: Hood, id: str, outputs: Globs, handler: Optional[Handler], result: Any, again: bool,
+                verdict: Optional[Verdict] = None) -> Result:
+    """What lies in a held workspace becomes an attempt: what its steps came to, or one that succeeded."""
     raised: List[BaseException] = []
 
     def make_rows(collected: int, workspace: int, rows: int, _err: Any) -> int:
@@ -147,9 +127,9 @@ def commit_held(hood: Hood, id: str, outputs: Globs, handler: Optional[Handler],
     callback = _native.NO_ROWS if handler is None else _native.rows_callback(make_rows)
     try:
         handle = _native.call_handle(
-            "fh_commit", hood.handle, encode(id, "analysis_id"),
+            "fh_commit_as", hood.handle, encode(id, "analysis_id"),
             _native.strings([encode(glob, "one of outputs") for glob in globs] or None),
-            result_json(result), callback, None, _native.AGAIN if again else 0)
+            result_json(result), callback, None, verdict_number(verdict), _native.AGAIN if again else 0)
     except FumehoodError as problem:
         if raised:
             raise raised[0] from None

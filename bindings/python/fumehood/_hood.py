@@ -6,15 +6,12 @@ import json
 import os
 import threading
 import weakref
-from typing import TYPE_CHECKING, Any, Dict, Optional
+from typing import Any, Dict, Optional, Set
 
 from . import _native
 from ._errors import AlreadySucceeded, FumehoodError, Refused
 from ._model import Result
 from ._request import NativeRequest, Request, StrPath, encode, path_of, wrong
-
-if TYPE_CHECKING:
-    from ._run import Run
 
 TAIL = 64 * 1024
 
@@ -39,7 +36,7 @@ class Hood:
         self._handle: Optional[int] = handle
         self._finalize = weakref.finalize(self, _release, "fh_close", handle, self._pid)
         self.held: Dict[str, str] = {}  # path → id of workspaces that were made here
-        self.pending: Dict[str, Run] = {}  # id → a run in a held workspace that nobody has committed yet
+        self.spoiled: Set[str] = set()  # ids of held workspaces whose handler of rows has failed: nothing of them is committed
         self.lock = threading.Lock()
 
     @property

@@ -151,6 +151,31 @@ class Failure:
 
 
 @dataclass(frozen=True)
+class Step:
+    """One of several commands that ran in a held workspace, one after the other."""
+
+    command: Tuple[str, ...]
+    verdict: Optional[Verdict]
+    status: int
+    exit_code: Optional[int] = None
+    signal: Optional[int] = None
+    reason: Optional[str] = None
+    started: Optional[str] = None
+    ended: Optional[str] = None
+    usage: Usage = Usage()
+
+    @property
+    def ok(self) -> bool:
+        return self.verdict == "succeeded"
+
+    @staticmethod
+    def of(json: Mapping[str, Any]) -> Step:
+        return Step(command=tuple(_text(word) for word in json["command"] or ()), verdict=json["verdict"],
+                    status=json["status"], exit_code=json["exit_code"], signal=json["signal"], reason=json["reason"],
+                    started=json["started"], ended=json["ended"], usage=_known(Usage, json["usage"]))
+
+
+@dataclass(frozen=True)
 class Result:
     """One attempt: how it ended, what it used, what came out.
 
@@ -179,6 +204,8 @@ class Result:
     error: Optional[Failure] = None
     stdout: str = field(default="", repr=False)
     stderr: str = field(default="", repr=False)
+    step: Optional[int] = None  # in a held workspace: which it was; it is committed with the others
+    steps: Tuple[Step, ...] = ()  # what ran in a held workspace, in order
     pending: bool = False  # its command has ended, and we could not commit it yet: gc() does; error says why
 
     @property
@@ -206,7 +233,8 @@ class Result:
         return Result(
             id=json["id"] or "", attempt=json["attempt"], verdict=json["verdict"], status=status,
             exit_code=json["exit_code"], signal=json["signal"], reason=json["reason"], committed=json["committed"],
-            pending=json.get("pending", False),
+            pending=json.get("pending", False), step=json.get("step"),
+            steps=tuple(Step.of(s) for s in json.get("steps", ())),
             workspace=json["workspace"], kept=json["kept"], rows=json["rows"], usage=_known(Usage, json["usage"]),
             outputs=tuple(Output.of(o) for o in json["outputs"]),
             rejected_outputs=tuple(RejectedOutput(_path(o), o["reason"]) for o in json["rejected_outputs"]),

@@ -24,7 +24,6 @@ from subprocess import (DEVNULL, PIPE, STDOUT, CalledProcessError, SubprocessErr
 from typing import IO, Any, Callable, Collection, Dict, Mapping, Optional, Sequence, Tuple, Union
 
 from ._errors import AlreadySucceeded, FumehoodError, Refused, UsageError, WaitTimeout, verdict_failure
-from ._held import take_pending
 from ._hood import Hood, hood_or_default
 from ._ledger import logs_bytes
 from ._model import Limits, Result, Stream
@@ -145,14 +144,7 @@ class Popen(_real.Popen):  # type: ignore[type-arg]  # of bytes or of texts
             return id, os.path.abspath(os.fsdecode(cwd)), False
         if id not in (None, held):
             raise UsageError(f"{os.fspath(cwd)!r} is the directory of '{held}', not of '{id}'")
-        before = take_pending(self._hood, held)
-        if before is not None:  # its files stay, its record goes: what is committed is the last run
-            if before.running:
-                with self._hood.lock:
-                    self._hood.pending[held] = before
-                raise Refused(f"'{held}' is still running in its directory")
-            before.close()
-        return held, None, True
+        return held, None, True  # a step: its files stay for the next one, and all of them are committed together
 
     # What the real Popen calls, and is done under the hood.
 
@@ -167,7 +159,7 @@ class Popen(_real.Popen):  # type: ignore[type-arg]  # of bytes or of texts
             targets["stderr"] = err
         try:
             self.run = Run(self._request, hood=self._hood, follow=bool(targets), whole=True, merge=merged,
-                           defer=self._in_held, stdin=None if p2cread == -1 else p2cread)
+                           stdin=None if p2cread == -1 else p2cread)
         except BaseException:
             for fd in targets.values():
                 os.close(fd)
@@ -179,9 +171,6 @@ class Popen(_real.Popen):  # type: ignore[type-arg]  # of bytes or of texts
         self._close_pipe_fds(*handles)  # type: ignore[attr-defined]
         self._await_execution()
         self._child_created = True
-        if self._in_held:
-            with self._hood.lock:
-                self._hood.pending[self.id] = self.run
 
     def _target(self, fd: int, ours: int, inherited: int) -> Optional[int]:
         """Where a stream goes: a descriptor to be closed at its end; None: only to the log."""
@@ -204,15 +193,13 @@ class Popen(_real.Popen):  # type: ignore[type-arg]  # of bytes or of texts
             self._abandon()
             raise
         if why:
-            if not self._in_held:
-                self.run.wait()  # it is recorded as one that failed
+            self.run.wait()  # it is recorded as one that failed
             self._abandon()
             assert self.run.command
             raise OSError(why, os.strerror(why), self.run.command[0])
 
     def _abandon(self) -> None:
         """Nothing of it is alive, and what nobody has committed is dropped."""
-        take_pending(self._hood, self.id)
         self.run.close()
         self._pour.join()
         if self.returncode is None:
