@@ -68,7 +68,7 @@ void cli_print_help(const struct cli *cli, const struct command *command)
 }
 
 /* Every user of the host can read our command line, and that of a child which has not executed anything. */
-static int hide_password(struct cli *cli, struct error *err)
+int cli_hide_password(struct cli *cli, struct error *err)
 {
 	_cleanup_free_ char *shown = ledger_url_redacted(cli->db);
 	char *given = (char *)cli->db;
@@ -91,22 +91,28 @@ static int hide_password(struct cli *cli, struct error *err)
 static int parse(struct cli *cli, const struct option_row *own, struct error *err)
 {
 	const struct option_row shared[] = {
-		{"--db", OPTION_TEXT, &cli->db},
-		{"--config", OPTION_TEXT, &cli->config},
-		{"--json", OPTION_FLAG, &cli->json},
-		{"--quiet", OPTION_FLAG, &cli->quiet},
-		{"--help", OPTION_FLAG, &cli->help},
-		{"-h", OPTION_FLAG, &cli->help},
+		{"--db", OPTION_TEXT, &cli->db, "URL",
+		 "the ledger, instead of FUMEHOOD_DB and the configuration's"},
+		{"--config", OPTION_TEXT, &cli->config, "FILE",
+		 "a configuration that wins over the user's and the site's"},
+		{"--json", OPTION_FLAG, &cli->json, NULL, "the answer as JSON on stdout, errors too"},
+		{"--quiet", OPTION_FLAG, &cli->quiet, NULL, "nothing of our own but errors and warnings"},
+		{"--help", OPTION_FLAG, &cli->help, NULL, "how the command is used"},
+		{"-h", OPTION_FLAG, &cli->help, NULL, "the same"},
 		{0},
 	};
 	struct options *o = &cli->o;
 	int r;
 
+	if (cli->survey) {
+		cli->survey(cli->survey_arg, shared, own, o);
+		return -ECANCELED;
+	}
 	o->shared = shared;
 	o->table = own;
 	r = options_parse(o, cli->argc, cli->argv, err);
 	o->shared = o->table = NULL;
-	if (cli->db && hide_password(cli, err) < 0) {
+	if (cli->db && cli_hide_password(cli, err) < 0) {
 		cli->help = false;
 		return -ENOMEM;
 	}

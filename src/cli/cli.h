@@ -24,6 +24,10 @@ struct cli {
 	struct terminal out, err;
 	int argc; /* the command's own name comes first */
 	char **argv;
+	/* survey.h: cli_begin() shows the tables to it, parses nothing, and returns as if help had been asked for. */
+	void (*survey)(void *arg, const struct option_row *shared, const struct option_row *own,
+		       const struct options *o);
+	void *survey_arg;
 	/* What cli_begin() and cli_open() made; main.c takes it down. */
 	struct options o;
 	struct hood *hood;
@@ -62,6 +66,8 @@ extern const struct command command_run, command_ls, command_show, command_logs,
 	command_workspace, command_commit, command_gc, command_doctor, command_db, command_post_process,
 	command_version, command_help, command_submit, command_wait, command_cancel, command_retry,
 	command_worker;
+/* For shells, not for people: it is in no list. */
+extern const struct command command_complete;
 /* What a later version does: each refuses in one sentence. Ends with a NULL name. */
 extern const struct command later_commands[];
 /* The table of main.c, later ones aside. Ends with NULL. */
@@ -78,6 +84,8 @@ int cli_begin(struct cli *cli, const struct option_row *own, struct error *err);
 /* The same for a command that looks at its words first. What is open stays. */
 int cli_open(struct cli *cli, unsigned what, struct error *err);
 void cli_end(struct cli *cli);
+/* Takes the password of --db out of our command line. */
+int cli_hide_password(struct cli *cli, struct error *err);
 /* "fumehood show is used as: …" */
 int cli_usage_error(const struct cli *cli, struct error *err);
 void cli_print_help(const struct cli *cli, const struct command *command);

@@ -76,9 +76,9 @@ static int take_verdict(const char *word, enum verdict *ret, struct error *err)
 	return verdict_parse(word, ret) == 0 && *ret != VERDICT_NONE
 		       ? 0
 		       : error_set(
-			      err, ERROR_USAGE,
-			      "--verdict wants what an analysis can come to, such as succeeded or failed, not '%s'",
-			      SHOWN(64, word));
+				 err, ERROR_USAGE,
+				 "--verdict wants what an analysis can come to, such as succeeded or failed, not '%s'",
+				 SHOWN(64, word));
 }
 
 static int commit_main(struct cli *cli, struct error *err)
@@ -89,10 +89,12 @@ static int commit_main(struct cli *cli, struct error *err)
 	enum verdict said = VERDICT_NONE;
 	bool again = false;
 	const struct option_row own[] = {
-		{"--output", OPTION_LIST, &globs},
-		{"--result", OPTION_TEXT, &file},
-		{"--verdict", OPTION_TEXT, &verdict},
-		{"--again", OPTION_FLAG, &again},
+		{"--output", OPTION_LIST, &globs, "GLOB",
+		 "a file that must be there, and is taken; else everything is"},
+		{"--result", OPTION_TEXT, &file, "FILE", "a result as JSON, beside the files"},
+		{"--verdict", OPTION_TEXT, &verdict, "VERDICT",
+		 "what it came to, instead of what its steps say"},
+		{"--again", OPTION_FLAG, &again, NULL, "another attempt although one has succeeded"},
 		{0},
 	};
 	json_auto_t *result = NULL;

@@ -113,7 +113,9 @@ static const struct verb *find_verb(const char *name)
 static int db_main(struct cli *cli, struct error *err)
 {
 	bool roles = false;
-	const struct option_row own[] = {{"--roles", OPTION_FLAG, &roles}, {0}};
+	const struct option_row own[] = {{"--roles", OPTION_FLAG, &roles, NULL,
+					  "PostgreSQL: roles for readers, submitters, workers and owners"},
+					 {0}};
 	const struct verb *verb;
 	struct ledger *ledger;
 	int r = cli_begin(cli, own, err);

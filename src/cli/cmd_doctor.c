@@ -42,7 +42,10 @@ static int doctor_main(struct cli *cli, struct error *err)
 	bool attack = false;
 	json_t *json = NULL;
 	const struct option_row own[] = {
-		{"--attack", OPTION_FLAG, &attack}, {"--delegate", OPTION_TEXT, &delegate}, {0}};
+		{"--attack", OPTION_FLAG, &attack, NULL, "tries to break out, with and without the hood"},
+		{"--delegate", OPTION_TEXT, &delegate, "USER",
+		 "as root: gives that user a cgroup to hold limits with"},
+		{0}};
 	int r = cli_begin(cli, own, err);
 
 	if (r < 0)

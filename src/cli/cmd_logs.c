@@ -153,14 +153,15 @@ static int logs_main(struct cli *cli, struct error *err)
 	bool follows = false;
 	int number = 0, r;
 	const struct option_row own[] = {
-		{"-f", OPTION_FLAG, &follows},
-		{"--follow", OPTION_FLAG, &follows},
-		{"--stdout", OPTION_FLAG, &v.wanted[STREAM_STDOUT]},
-		{"--stderr", OPTION_FLAG, &v.wanted[STREAM_STDERR]},
-		{"--post-process", OPTION_FLAG, &v.wanted[STREAM_POST]},
-		{"--tail", OPTION_NUMBER, &v.lines},
-		{"--attempt", OPTION_NUMBER, &number},
-		{"--step", OPTION_NUMBER, &v.step},
+		{"-f", OPTION_FLAG, &follows, NULL, "follows one that is running until its end"},
+		{"--follow", OPTION_FLAG, &follows, NULL, "the same"},
+		{"--stdout", OPTION_FLAG, &v.wanted[STREAM_STDOUT], NULL, "only what it wrote to stdout"},
+		{"--stderr", OPTION_FLAG, &v.wanted[STREAM_STDERR], NULL, "only what it wrote to stderr"},
+		{"--post-process", OPTION_FLAG, &v.wanted[STREAM_POST], NULL,
+		 "only what its post-process said"},
+		{"--tail", OPTION_NUMBER, &v.lines, "N", "only the last lines of each"},
+		{"--attempt", OPTION_NUMBER, &number, "N", "that attempt, instead of the latest"},
+		{"--step", OPTION_NUMBER, &v.step, "N", "only what that step wrote"},
 		{0},
 	};
 

@@ -53,14 +53,18 @@ static int ls_main(struct cli *cli, struct error *err)
 	bool no_pager = false;
 	json_t *json = NULL;
 	const struct option_row own[] = {
-		{"--state", OPTION_TEXT, &state},
-		{"--verdict", OPTION_TEXT, &verdict},
-		{"--since", OPTION_TEXT, &since},
-		{"--until", OPTION_TEXT, &until},
-		{"--submitter", OPTION_TEXT, &submitter},
-		{"--sort", OPTION_TEXT, &sort},
-		{"--limit", OPTION_NUMBER, &f.limit},
-		{"--no-pager", OPTION_FLAG, &no_pager},
+		{"--state", OPTION_TEXT, &state, "waiting|queued|running|pending|held|dead|finished|VERDICT",
+		 "only what is in that state, or has that verdict"},
+		{"--verdict", OPTION_TEXT, &verdict, "VERDICT[,VERDICT]", "only with one of these verdicts"},
+		{"--since", OPTION_TEXT, &since, "TIME",
+		 "made at or after that time, or at most so long ago"},
+		{"--until", OPTION_TEXT, &until, "TIME", "made before that time, or at least so long ago"},
+		{"--submitter", OPTION_TEXT, &submitter, "NAME",
+		 "only what that submitter, or owner, has submitted"},
+		{"--sort", OPTION_TEXT, &sort, "time|id|wall|cpu|memory",
+		 "the newest first, by id, or the one that used the most first"},
+		{"--limit", OPTION_NUMBER, &f.limit, "N", "at most so many"},
+		{"--no-pager", OPTION_FLAG, &no_pager, NULL, "not through a pager"},
 		{0},
 	};
 	int r = cli_begin(cli, own, err);

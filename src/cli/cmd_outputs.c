@@ -33,7 +33,8 @@ static int outputs_main(struct cli *cli, struct error *err)
 {
 	_cleanup_attempt_ struct attempt a;
 	int number = 0, r;
-	const struct option_row own[] = {{"--attempt", OPTION_NUMBER, &number}, {0}};
+	const struct option_row own[] = {
+		{"--attempt", OPTION_NUMBER, &number, "N", "that attempt, instead of the latest"}, {0}};
 
 	attempt_init(&a);
 	r = cli_begin(cli, own, err);
@@ -232,9 +233,9 @@ static int get_main(struct cli *cli, struct error *err)
 	struct extract x = {0};
 	int number = 0, r;
 	const struct option_row own[] = {
-		{"--attempt", OPTION_NUMBER, &number},
-		{"-o", OPTION_TEXT, &x.to},
-		{"--force", OPTION_FLAG, &x.force},
+		{"--attempt", OPTION_NUMBER, &number, "N", "that attempt, instead of the latest"},
+		{"-o", OPTION_TEXT, &x.to, "FILE_OR_DIR", "where to; - is stdout"},
+		{"--force", OPTION_FLAG, &x.force, NULL, "overwrites what is there"},
 		{0},
 	};
 

@@ -45,7 +45,10 @@ static int post_process_main(struct cli *cli, struct error *err)
 	int number = 0, cancel_fd = -1, r;
 	bool posted = false;
 	const struct option_row own[] = {
-		{"--attempt", OPTION_NUMBER, &number}, {"--post-process", OPTION_TEXT, &command}, {0}};
+		{"--attempt", OPTION_NUMBER, &number, "N", "that attempt, instead of the latest"},
+		{"--post-process", OPTION_TEXT, &command, "CMD",
+		 "this command, instead of the one that ran before"},
+		{0}};
 
 	attempt_init(&a);
 	r = cli_begin(cli, own, err);

@@ -38,7 +38,9 @@ static int parse(struct cli *cli, struct request *request, bool *ret_dry_run, st
 {
 	const char *file = NULL;
 	const struct option_row own[] = {
-		{"-f", OPTION_TEXT, &file}, {"--dry-run", OPTION_FLAG, ret_dry_run}, {0}};
+		{"-f", OPTION_TEXT, &file, "FILE", "a request as YAML or JSON; - is stdin"},
+		{"--dry-run", OPTION_FLAG, ret_dry_run, NULL, "shows the plan and touches nothing"},
+		{0}};
 	int r = asked_begin(cli, own, request, err);
 
 	if (r == 0)

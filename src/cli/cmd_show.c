@@ -102,7 +102,9 @@ static int show_main(struct cli *cli, struct error *err)
 	int number = 0, r;
 	bool trace = false;
 	const struct option_row own[] = {
-		{"--attempt", OPTION_NUMBER, &number}, {"--trace", OPTION_FLAG, &trace}, {0}};
+		{"--attempt", OPTION_NUMBER, &number, "N", "that attempt, instead of the latest"},
+		{"--trace", OPTION_FLAG, &trace, NULL, "one line with the columns of a Nextflow trace"},
+		{0}};
 
 	subject_init(&s);
 	r = cli_begin(cli, own, err);

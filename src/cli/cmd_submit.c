@@ -92,13 +92,15 @@ static int check_combination(const struct submit_words *s, struct error *err)
 static int parse(struct cli *cli, struct submit_words *s, struct error *err)
 {
 	const struct option_row own[] = {
-		{"-f", OPTION_TEXT, &s->file},
-		{"--lines", OPTION_TEXT, &s->lines},
-		{"--array", OPTION_TEXT, &s->array},
-		{"--submitter", OPTION_TEXT, &s->submitter},
-		{"--if-absent", OPTION_FLAG, &s->if_absent},
-		{"--wait", OPTION_FLAG, &s->waits},
-		{"--dry-run", OPTION_FLAG, &s->dry_run},
+		{"-f", OPTION_TEXT, &s->file, "FILE",
+		 "a request as YAML or JSON, or many in a .jsonl file; - is stdin"},
+		{"--lines", OPTION_TEXT, &s->lines, "FILE", "requests as JSON, one per line; - is stdin"},
+		{"--array", OPTION_TEXT, &s->array, "A-B[:STEP][,N]", "one analysis for each number"},
+		{"--submitter", OPTION_TEXT, &s->submitter, "NAME", "a name within the share of the owner"},
+		{"--if-absent", OPTION_FLAG, &s->if_absent, NULL,
+		 "an id that is there already is left as it is"},
+		{"--wait", OPTION_FLAG, &s->waits, NULL, "waits for the end"},
+		{"--dry-run", OPTION_FLAG, &s->dry_run, NULL, "shows the plan and queues nothing"},
 		{0},
 	};
 	int r = asked_begin(cli, own, &s->request, err);

@@ -113,10 +113,11 @@ static int worker_main(struct cli *cli, struct error *err)
 	struct worker_options w = {.signal_fd = -1, .hooks = {.arg = &voice, .ended = on_end, .say = on_say}};
 	const char *lease = NULL;
 	const struct option_row own[] = {
-		{"--jobs", OPTION_NUMBER, &w.jobs},
-		{"--drain", OPTION_FLAG, &w.drain},
-		{"--lease", OPTION_TEXT, &lease},
-		{"--metrics", OPTION_TEXT, &w.metrics},
+		{"--jobs", OPTION_NUMBER, &w.jobs, "N", "so many at once at most"},
+		{"--drain", OPTION_FLAG, &w.drain, NULL, "ends when there is nothing left to do"},
+		{"--lease", OPTION_TEXT, &lease, "TIME", "how long it may be silent before others take over"},
+		{"--metrics", OPTION_TEXT, &w.metrics, "FILE",
+		 "counters for Prometheus, written every few seconds"},
 		{0},
 	};
 	int r = cli_begin(cli, own, err);

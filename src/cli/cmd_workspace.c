@@ -83,10 +83,11 @@ static int cleanup(struct cli *cli, bool discard, struct error *err)
 static int workspace_main(struct cli *cli, struct error *err)
 {
 	struct asked_holding holding = {0};
-	const struct option_row own[] = {{"--for", OPTION_TEXT, &holding.duration},
-					 {"--owner", OPTION_NUMBER, &holding.owner},
-					 {"--discard", OPTION_FLAG, &holding.discard},
-					 {0}};
+	const struct option_row own[] = {
+		{"--for", OPTION_TEXT, &holding.duration, "TIME", "held for so long, whoever lives"},
+		{"--owner", OPTION_NUMBER, &holding.owner, "PID", "held while that process lives"},
+		{"--discard", OPTION_FLAG, &holding.discard, NULL, "what ran in it is not recorded"},
+		{0}};
 	const char *verb;
 	bool is_create;
 	int r = cli_begin(cli, own, err);

@@ -21,6 +21,8 @@ static const struct command *command_find(const char *name)
 	for (size_t i = 0; commands[i]; i++)
 		if (strcmp(commands[i]->name, name) == 0)
 			return commands[i];
+	if (strcmp(command_complete.name, name) == 0)
+		return &command_complete;
 	for (const struct command *c = later_commands; c->name; c++)
 		if (strcmp(c->name, name) == 0)
 			return c;

@@ -18,6 +18,9 @@ struct option_row {
 	const char *name; /* "--attempt", "-f"; NULL ends a table */
 	enum option_kind kind;
 	void *value;
+	/* For completions and the manual (survey.h). What it takes: "N", "DIR", "never|always"; NULL: a flag, or nobody can say.
+	 * And what it means, in a line without a full stop. */
+	const char *takes, *help;
 };
 
 struct options {

@@ -42,7 +42,8 @@ bool request_option_at(size_t i, struct option_info *ret)
 	if (i < LIMIT_COUNT) {
 		const struct limit_info *l = &limit_table[i];
 
-		*ret = (struct option_info){l->option, limit_unit_word(l->unit), .group = GROUP_LIMITS};
+		*ret = (struct option_info){l->option, limit_unit_word(l->unit), .group = GROUP_LIMITS,
+					    .help = l->help};
 		return true;
 	}
 	for (size_t k = 0, n = LIMIT_COUNT; k < field_count; k++) {
@@ -50,8 +51,9 @@ bool request_option_at(size_t i, struct option_info *ret)
 
 		if (!f->option || n++ != i)
 			continue;
-		*ret = (struct option_info){f->option, f->kind == FIELD_NUMBER ? "N" : f->value, f->remark,
-					    f->choices, f->group};
+		*ret = (struct option_info){f->option, f->kind == FIELD_NUMBER ? "N" : f->value,
+					    f->remark, f->choices,
+					    f->group,  f->help};
 		return true;
 	}
 	return false;

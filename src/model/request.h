@@ -76,6 +76,7 @@ struct option_info {
 	const char *remark;	    /* for who reads the help, or NULL */
 	const char *const *choices; /* NULL-terminated, "" cannot be chosen; or NULL */
 	enum option_group group;
+	const char *help; /* what it means */
 };
 
 /* The options of a request one by one, limits first: for help and for "did you mean". False: there are no more. */

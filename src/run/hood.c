@@ -131,6 +131,11 @@ const char *hood_ledger_url(const struct hood *h)
 	return h->ledger_url;
 }
 
+const char *hood_state_dir(const struct hood *h)
+{
+	return h->state_dir;
+}
+
 int hood_ledger(struct hood *h, unsigned flags, struct ledger **ret, struct error *err)
 {
 	int r;

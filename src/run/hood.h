@@ -32,6 +32,7 @@ DEFINE_CLEANUP(struct hood *, hood_close);
 
 const struct config *hood_config(const struct hood *h);
 const char *hood_ledger_url(const struct hood *h);
+const char *hood_state_dir(const struct hood *h); /* it may not be there yet */
 /* Opens (first use: makes) the ledger and keeps it open with the hood. flags as ledger_open. */
 int hood_ledger(struct hood *h, unsigned flags, struct ledger **ret, struct error *err);
 

@@ -151,6 +151,13 @@ typedef int (*ledger_row_fn)(void *arg, const struct attempt *a, struct error *e
 int ledger_list(struct ledger *l, const struct ledger_filter *f, ledger_row_fn fn, void *arg,
 		struct error *err);
 
+/* Ids that begin so, of the ledger and its queue, in the order of their bytes: for a hand on the tab key. If there are more than
+ * limit, the last one stands in for those that are left out, so that what all of them begin with can be told. A beginning that
+ * no id has gives none. fn: negative ends it. Whatever the ledger holds, only what is an id is told. */
+typedef int (*ledger_id_fn)(void *arg, const char *id, struct error *err);
+int ledger_ids(struct ledger *l, const char *prefix, int limit, ledger_id_fn fn, void *arg,
+	       struct error *err);
+
 /* One attempt whole but for the logs' bytes; number 0: the latest. ERROR_NOT_FOUND names what there is. */
 int ledger_load(struct ledger *l, const char *id, int number, struct attempt *ret, struct error *err);
 /* Every attempt's number and verdict, for `show`: [{"attempt":1,"verdict":"failed",…}] */

@@ -120,6 +120,10 @@ _Static_assert(sizeof(ATTEMPT_LISTED_COLUMNS(LETTER)) == ATTEMPT_LISTED + 1 &&
 	"ORDER BY t.number DESC LIMIT 1) = 'succeeded' THEN 1 ELSE 0 END) FROM @analysis a " \
 	"WHERE " TASK("a.id") " AND NOT EXISTS (SELECT 1 FROM @queue q WHERE q.id = a.id)) AS both_of_them"
 #define ARRAY_WITNESS "SELECT q.id FROM @queue q WHERE " TASK("q.id") " AND " ACTIVE " ORDER BY q.id DESC LIMIT 1^"
+/* Of each table only as many as are wanted, out of its index of ids. */
+#define FIRST_IDS(table) \
+	"SELECT id FROM (SELECT id FROM @" table " WHERE id >= $1 AND id < $2 ORDER BY id LIMIT $3) AS " table "_ids"
+#define LAST_ID(table) "SELECT max(id) AS id FROM @" table " WHERE id >= $1 AND id < $2"
 #define ARRAY_IDS(table) "SELECT id FROM @" table " WHERE id > $1 AND id < $2"
 /* An EXISTS would have PostgreSQL read a table from its beginning, if it believes that there are many. */
 #define TASK_OF_NAME(table) \
@@ -198,6 +202,8 @@ static const struct {
 		{NULL,
 		 "SELECT o.sha256 FROM @object o WHERE o.put_at < clock_timestamp() - make_interval(secs => $1) "
 		 "AND NOT EXISTS (SELECT 1 FROM @blob b WHERE b.sha256 = o.sha256) ORDER BY 1 LIMIT 1000"},
+	[SQL_IDS] = {FIRST_IDS("analysis") " UNION " FIRST_IDS("queue") " ORDER BY 1 LIMIT $3"},
+	[SQL_ID_LAST] = {"SELECT max(id) FROM (" LAST_ID("analysis") " UNION ALL " LAST_ID("queue") ") AS l"},
 	[SQL_LIST] =
 		{"SELECT !" ATTEMPT_LIST " FROM @attempt a "
 		 "WHERE created_at <= $4 AND created_at >= $6 AND (created_at < $4 OR analysis_id < $5) "

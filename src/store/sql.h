@@ -44,6 +44,8 @@ enum sql {
 	SQL_OBJECT_SWEEP,   /* seconds → how many were removed that are older, and that nobody refers to */
 	SQL_OBJECT_ORPHANS, /* seconds → sha256 */
 	SQL_LIST, /* verdicts as JSON, prefix, limit, before: at and id, since, submitter → attempt's columns */
+	SQL_IDS, /* from this id, before that, how many → id: in the ledger or the queue, in their order */
+	SQL_ID_LAST,	    /* from this id, before that → the last of them */
 	SQL_ATTEMPT,	    /* id, number → attempt's columns */
 	SQL_ATTEMPTS,	    /* id → number, verdict, … */
 	SQL_OUTPUTS,	    /* id, number → path, sha256, size, media_type, is it an object? */
