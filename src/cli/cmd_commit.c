@@ -62,8 +62,9 @@ static int print_commit(struct cli *cli, const struct attempt *a, struct error *
 		_cleanup_free_ char *message =
 			text_safe(a->error_message ? a->error_message : "the ledger did not answer");
 
-		return error_set(err, ERROR_LEDGER, "%s is not committed: %s", a->id,
-				 message ? message : "?");
+		return error_set(err, ERROR_LEDGER, "%s is not committed: %s%s", a->id,
+				 message ? message : "?",
+				 a->pending ? "; it is pending, and `fumehood gc` commits it" : "");
 	}
 	if (!cli->quiet)
 		printf("%s attempt %d %s, %s committed\n", a->id, a->number, verdict_name(a->verdict),

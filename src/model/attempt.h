@@ -136,6 +136,8 @@ int attempt_status(const struct attempt *a);
 struct query *attempt_add_query(struct attempt *a, const char *name, const char *sql);
 /* One step more: a becomes of what the steps before have come to and this one, whose own is taken out of it. */
 int attempt_add_step(struct attempt *a, struct attempt *step, struct error *err);
+/* What its steps wrote, one after the other, becomes what it wrote. In the ledger they stay apart. */
+int attempt_join_logs(struct attempt *a, struct error *err);
 /* Its log in the ledger: "stdout.2" is the second step's. 0: of an attempt without steps. */
 enum { STREAM_TEXT_SIZE = 32 };
 const char *stream_step_name(int stream, size_t step, char out[STREAM_TEXT_SIZE]);

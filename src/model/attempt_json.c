@@ -140,6 +140,11 @@ static json_t *stored_step_to_json(const struct step *s)
 	return json_incref(o);
 }
 
+static json_t *stored_steps_to_json(const struct attempt *a)
+{
+	return JSON_LIST(a->steps, a->n_steps, stored_step_to_json);
+}
+
 static json_t *stored_events_to_json(const struct attempt *a)
 {
 	return list_to_json(event_members, ARRAY_SIZE(event_members), a->events, a->n_events,
@@ -164,7 +169,7 @@ static json_t *stored_to_json(const struct attempt *a, bool lists)
 		{"inputs", lists ? inputs_to_json(&a->inputs) : json_array()},
 		{"queries", queries_to_json(a)},
 		{"logs", logs_to_json(a->logs)},
-		{"steps", JSON_LIST(a->steps, a->n_steps, stored_step_to_json)},
+		{"steps", stored_steps_to_json(a)},
 		{"events", stored_events_to_json(a)},
 	};
 

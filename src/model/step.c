@@ -157,12 +157,12 @@ static void move(struct step *to, struct attempt *from)
 		.status = from->status,
 		.started = from->started,
 		.ended = from->ended,
-		.reason = TAKE_PTR(from->reason),
-		.request = TAKE_PTR(from->request),
-		.plan = TAKE_PTR(from->plan),
 		.usage = from->usage,
 		.receipt = from->receipt,
 	};
+	to->reason = TAKE_PTR(from->reason);
+	to->request = TAKE_PTR(from->request);
+	to->plan = TAKE_PTR(from->plan);
 	from->receipt = (struct receipt){0};
 	memcpy(to->logs, from->logs, sizeof to->logs);
 	memset(from->logs, 0, sizeof from->logs);
@@ -190,4 +190,16 @@ int attempt_add_step(struct attempt *a, struct attempt *step, struct error *err)
 		return error_memory(err);
 	move(more, step);
 	return attempt_check(a, err);
+}
+
+int attempt_join_logs(struct attempt *a, struct error *err)
+{
+	for (size_t n = 0; n < a->n_steps; n++)
+		for (int i = 0; i < STREAM_COUNT; i++) {
+			int r = captured_join(&a->logs[i], &a->steps[n].logs[i], err);
+
+			if (r < 0)
+				return r;
+		}
+	return 0;
 }

@@ -155,7 +155,7 @@ int finished_save(struct workspace *w, const struct attempt *a, bool sync, struc
 }
 
 /* The logs lie beside the record as they were captured. */
-int attempt_load_logs(struct workspace *w, size_t step, struct attempt *a, struct error *err)
+static int load_logs(struct workspace *w, size_t step, struct captured logs[STREAM_COUNT], struct error *err)
 {
 	uint64_t log_max = limit_table[LIMIT_LOG_MAX].built_in;
 	char name[LOG_NAME_SIZE];
@@ -163,7 +163,7 @@ int attempt_load_logs(struct workspace *w, size_t step, struct attempt *a, struc
 	for (int i = 0; i < STREAM_COUNT; i++) {
 		_cleanup_close_ int fd =
 			openat(w->run_fd, run_log_name(step, i, name), O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
-		struct captured *log = &a->logs[i];
+		struct captured *log = &logs[i];
 		int r;
 
 		if (fd < 0)
@@ -183,6 +183,11 @@ int attempt_load_logs(struct workspace *w, size_t step, struct attempt *a, struc
 			return r;
 	}
 	return 0;
+}
+
+int attempt_load_logs(struct workspace *w, size_t step, struct attempt *a, struct error *err)
+{
+	return load_logs(w, step, a->logs, err);
 }
 
 static int damaged(struct error *err, const char *name, const char *why)
@@ -273,7 +278,9 @@ int finished_load(struct workspace *w, struct attempt *a, struct error *err)
 
 	if (r <= 0)
 		return r;
-	r = attempt_load_logs(w, 0, a, err);
+	r = a->n_steps ? 0 : attempt_load_logs(w, 0, a, err);
+	for (size_t i = 0; i < a->n_steps && r == 0; i++)
+		r = load_logs(w, i + 1, a->steps[i].logs, err);
 	if (r < 0)
 		attempt_done(a);
 	return r < 0 ? r : 1;

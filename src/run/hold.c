@@ -42,7 +42,8 @@ int hood_workspace_cleanup(struct hood *h, const char *id, bool discard, struct 
 
 struct holding_commit {
 	struct hood *hood;
-	struct ledger *ledger;
+	struct ledger *ledger; /* NULL: it cannot be reached, and why is the reason */
+	struct error why;
 	const struct commit_order *order;
 	struct attempt *attempt;
 	bool again;	     /* as asked for; what ran was asked for when it did */
@@ -135,28 +136,38 @@ static int gather(struct holding_commit *c, int fd, bool steps, struct error *er
 		.max_bytes = steps ? c->plan.limits.value[LIMIT_OUTPUT_MAX]
 				   : limit_table[LIMIT_OUTPUT_MAX].built_in,
 		.max_files = steps ? c->plan.limits.value[LIMIT_FILES] : limit_table[LIMIT_FILES].built_in,
-		.object_min = ledger_object_min(c->ledger),
-		.content_max = ledger_content_max(c->ledger),
+		.object_min = c->ledger ? ledger_object_min(c->ledger) : UINT64_MAX,
+		.content_max = c->ledger ? ledger_content_max(c->ledger) : UINT64_MAX,
 		.owner = (uid_t)-1,
 	};
+	struct manifest *m = &c->attempt->manifest;
+	struct error without = {.stage = err->stage};
+	int r;
 
 	if (c->plan.data)
 		ours[n_ours++] = "data";
 	if (c->plan.docs)
 		ours[n_ours++] = "docs";
-	return collect(fd, &rules, ledger_take_object, c->ledger, &c->attempt->manifest, err);
+	r = collect(fd, &rules, c->ledger ? ledger_take_object : NULL, c->ledger, m, err);
+	if (r == 0 || !steps || !c->ledger)
+		return r;
+	/* The object store may be full. What there is can be told without it, and the commit puts it there. */
+	rules.object_min = UINT64_MAX;
+	r = collect(fd, &rules, NULL, NULL, m, &without);
+	return r;
 }
 
 /* The platform's own function makes rows out of what was collected. */
-static int make_rows(struct holding_commit *c, int fd, struct spool **ret, struct error *err)
+static int make_rows(struct holding_commit *c, struct workspace *w, struct spool **ret, struct error *err)
 {
 	struct attempt *a = c->attempt;
 	_cleanup_free_ char *lines = NULL;
 	size_t size = 0;
-	int r = c->order->rows(c->order->arg, a, fd, &lines, &size, err);
+	int r = c->order->rows(c->order->arg, a, w ? w->fd : -1, &lines, &size, err);
 
 	/* None needs no table. */
-	if (r < 0 || (size && (r = rows_gather(c->hood, -1, lines ? lines : "", size, ret, err)) < 0))
+	if (r < 0 ||
+	    (size && (r = rows_gather(c->hood, w ? w->run_fd : -1, lines ? lines : "", size, ret, err)) < 0))
 		return r;
 	a->rows = size ? (int64_t)spool_rows(*ret) : 0;
 	return 0;
@@ -246,8 +257,11 @@ static int next_number(struct holding_commit *c, bool steps, struct error *err)
 {
 	struct attempt *a = c->attempt;
 	struct analysis_state known;
-	int r = ledger_analysis(c->ledger, a->id, &known, err);
+	int r;
 
+	if (!c->ledger)
+		return 0;
+	r = ledger_analysis(c->ledger, a->id, &known, err);
 	if (r < 0)
 		return r;
 	if (known.succeeded && !c->order->again && !steps)
@@ -255,6 +269,37 @@ static int next_number(struct holding_commit *c, bool steps, struct error *err)
 				 "'%s' has already succeeded: --again makes another attempt", a->id);
 	a->number = known.last_attempt + 1;
 	return 0;
+}
+
+/* Steps have run, and all that they come to is known: it is not thrown away. */
+static int leave(struct holding_commit *c, struct workspace *w, int r, struct error *err)
+{
+	struct error ignored = ERROR_INIT;
+	const struct error why = *err;
+
+	attempt_forgive(c->attempt);
+	if (steps_leave(w, c->attempt, &why, &ignored) < 0)
+		return r;
+	c->attempt->pending = true;
+	attempt_set_error(c->attempt, &why);
+	*err = (struct error){.stage = why.stage};
+	return attempt_join_logs(c->attempt, err);
+}
+
+static int commit_steps(struct holding_commit *c, struct workspace *w, struct spool *rows, struct error *err)
+{
+	int r;
+
+	err->stage = "commit";
+	if (!c->ledger) {
+		*err = c->why;
+		return leave(c, w, -EIO, err);
+	}
+	r = attempt_commit(c->ledger, c->attempt, w->fd, rows, err);
+	if (r < 0)
+		return leave(c, w, r, err);
+	after(c, w);
+	return attempt_join_logs(c->attempt, err);
 }
 
 /* w NULL: there is no workspace, only a result or rows. */
@@ -268,6 +313,10 @@ static int commit_all(struct holding_commit *c, struct workspace *w, struct erro
 		return error_set(err, ERROR_USAGE,
 				 "nothing has run in the workspace of '%s': a verdict is said of steps",
 				 a->id);
+	if (steps == 0 && !c->ledger) {
+		*err = c->why;
+		return -EIO;
+	}
 	if (steps < 0 || (r = steps ? 0 : describe(c, err)) < 0)
 		return steps < 0 ? steps : r;
 	a->result = json_incref(c->order->result);
@@ -279,13 +328,9 @@ static int commit_all(struct holding_commit *c, struct workspace *w, struct erro
 	}
 	if (steps && a->verdict == VERDICT_SUCCEEDED && (r = post_process(c, w, &rows, err)) < 0)
 		return r;
-	if (c->order->rows && a->verdict == VERDICT_SUCCEEDED && (r = make_rows(c, fd, &rows, err)) < 0)
+	if (c->order->rows && a->verdict == VERDICT_SUCCEEDED && (r = make_rows(c, w, &rows, err)) < 0)
 		return r;
-	if ((r = attempt_commit(c->ledger, a, fd, rows, err)) < 0)
-		return r;
-	if (steps)
-		after(c, w);
-	return 0;
+	return steps ? commit_steps(c, w, rows, err) : attempt_commit(c->ledger, a, fd, rows, err);
 }
 
 /* A crash has kept us from forgetting them. */
@@ -299,7 +344,9 @@ static int tell_committed(struct holding_commit *c, struct workspace *w, int num
 	if (r < 0 || (r = ledger_load(c->ledger, id, number, c->attempt, err)) < 0)
 		return r;
 	c->attempt->committed = true;
-	return 0;
+	for (int i = 0; i < STREAM_COUNT && r == 0; i++)
+		r = ledger_load_log(c->ledger, c->attempt, i, &c->attempt->logs[i], err);
+	return r;
 }
 
 static int commit_workspace(void *arg, struct workspace *w, struct error *err)
@@ -322,7 +369,7 @@ static int commit_workspace(void *arg, struct workspace *w, struct error *err)
 	r = text_set(&c->attempt->workspace, w->record.path, err);
 	if (r < 0)
 		return r;
-	r = steps_are_committed(c->ledger, w, &number, err);
+	r = c->ledger ? steps_are_committed(c->ledger, w, &number, err) : 0;
 	if (r != 0)
 		return r < 0 ? r : tell_committed(c, w, number, err);
 	return commit_all(c, w, err);
@@ -356,9 +403,43 @@ int steps_commit(struct hood *h, struct ledger *l, struct workspace *w, bool *re
 	memcpy(a.id, w->record.id, sizeof a.id);
 	c.ledger = l;
 	r = commit_workspace(&c, w, err);
+	if (r == 0 && a.pending)
+		r = error_set(err, ERROR_LEDGER, "%s", a.error_message);
 	*ret_kept = c.kept;
 	holding_done(&c);
 	return r;
+}
+
+/* Words that make no sense are told at once; a ledger that is away is not, since steps can wait for it. */
+static int reach_ledger(struct holding_commit *c, struct error *err)
+{
+	int r = hood_ledger(c->hood, LEDGER_CREATE, &c->ledger, err);
+
+	r = r < 0 ? r : ledger_store_ready(c->ledger, err);
+	if (r == 0 || err->kind == ERROR_SCHEMA ||
+	    (error_kind_shown(err->kind) != ERROR_LEDGER && err->kind != ERROR_SYSTEM))
+		return r;
+	c->ledger = NULL;
+	c->why = *err;
+	*err = (struct error){.stage = err->stage};
+	return 0;
+}
+
+/* There is no workspace: a result, or rows, may be all there is. */
+static int commit_bare(struct holding_commit *c, struct error *err)
+{
+	const char *id = c->attempt->id;
+
+	if (!c->ledger) {
+		*err = c->why;
+		return -EIO;
+	}
+	if (c->order->result || c->order->rows)
+		return commit_all(c, NULL, err);
+	return error_set(
+		err, ERROR_NOT_FOUND,
+		"'%s' has no held workspace: `fumehood workspace create %s` makes one, or give --result FILE.json",
+		id, id);
 }
 
 int hood_commit(struct hood *h, const char *id, const struct commit_order *o, struct attempt *ret,
@@ -373,21 +454,16 @@ int hood_commit(struct hood *h, const char *id, const struct commit_order *o, st
 	if (r < 0)
 		return r;
 	if (o->verdict >= VERDICT_COUNT || o->verdict == VERDICT_LOST || o->verdict == VERDICT_REFUSED)
-		return error_set(err, ERROR_USAGE,
-				 "a verdict that is said is one that an analysis can come to, such as succeeded or failed");
+		return error_set(
+			err, ERROR_USAGE,
+			"a verdict that is said is one that an analysis can come to, such as succeeded or failed");
 	snprintf(ret->id, sizeof ret->id, "%s", id);
-	if ((r = hood_ledger(h, LEDGER_CREATE, &c.ledger, err)) < 0 ||
-	    (r = ledger_store_ready(c.ledger, err)) < 0 || (r = hood_site(h, &site, err)) < 0)
+	r = hood_site(h, &site, err);
+	if (r < 0 || (r = reach_ledger(&c, err)) < 0)
 		return r;
 	r = workspace_take(site, id, commit_workspace, &c, err);
 	if (r == 0 && !c.done)
-		r = o->result || o->rows
-			    ? commit_all(&c, NULL, err)
-			    : error_set(
-				      err, ERROR_NOT_FOUND,
-				      "'%s' has no held workspace: `fumehood workspace create %s` makes one, or give "
-				      "--result FILE.json",
-				      id, id);
+		r = commit_bare(&c, err);
 	holding_done(&c);
 	return r;
 }

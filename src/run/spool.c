@@ -10,7 +10,7 @@
 #include <sys/mman.h>
 
 enum { WRITE_CHUNK = 256 * 1024, READ_ROOM = 2 * ROW_LINE_MAX, TABLES_JSON_MAX = 16 * 1024 * 1024 };
-static const char spool_name[] = "rows";
+static const char spool_name[] = SPOOL_NAME;
 
 /* Before each row, and, with table TABLES, before the tables. */
 struct spooled {

@@ -12,6 +12,8 @@
 #include "ledger.h"
 #include "row.h"
 
+#define SPOOL_NAME "rows"
+
 struct spool;
 
 /* tables: the configuration's. max_bytes: of rows in all. run_fd -1: nobody can take it up after a crash. */

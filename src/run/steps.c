@@ -2,6 +2,7 @@
 #include "collect.h"
 #include "file.h"
 #include "resume.h"
+#include "spool.h"
 #include "story.h"
 
 #include <errno.h>
@@ -83,6 +84,7 @@ static int forget(struct workspace *w, const char *name, struct error *err)
 /* From the last to the first: a crash on the way leaves some of them, and with the first the token. */
 int steps_forget(struct workspace *w, struct error *err)
 {
+	const char *const leftovers[] = {made_name, FINISHED_NAME, ENDED_NAME, SPOOL_NAME};
 	char name[LOG_NAME_SIZE];
 
 	for (size_t n = steps_count(w->run_fd); n > 0; n--) {
@@ -93,7 +95,13 @@ int steps_forget(struct workspace *w, struct error *err)
 		if (r < 0)
 			return r;
 	}
-	return forget(w, made_name, err);
+	for (size_t i = 0; i < ARRAY_SIZE(leftovers); i++) {
+		int r = forget(w, leftovers[i], err);
+
+		if (r < 0)
+			return r;
+	}
+	return 0;
 }
 
 /* ---- read ---- */
@@ -152,7 +160,8 @@ int steps_begin(struct ledger *l, struct workspace *w, size_t *ret, struct error
 {
 	int number, r = steps_are_committed(l, w, &number, err);
 
-	if (r < 0 || (r == 1 && (r = steps_forget(w, err)) < 0) || (r = forget(w, ENDED_NAME, err)) < 0)
+	if (r < 0 || (r == 1 && (r = steps_forget(w, err)) < 0) || (r = forget(w, ENDED_NAME, err)) < 0 ||
+	    (r = forget(w, FINISHED_NAME, err)) < 0)
 		return r;
 	*ret = steps_count(w->run_fd) + 1;
 	return 0;

@@ -46,6 +46,9 @@ int steps_forget(struct workspace *w, struct error *err);
 /* hold.c: all of them, and what they have made, as one attempt. *ret_kept: the workspace is kept. */
 int steps_commit(struct hood *h, struct ledger *l, struct workspace *w, bool *ret_kept, struct error *err);
 
+/* hold_leave.c: their commit has failed, and why. Durable, and pending. */
+int steps_leave(struct workspace *w, const struct attempt *a, const struct error *why, struct error *err);
+
 /* A step whose supervisor has died, or could not write down what it came to: it is a step now, or never was one; and the
  * workspace is its holder's again. */
 int step_settle(struct recovery *rec, struct workspace *w, struct error *err);

@@ -294,6 +294,26 @@ int workspace_give_back(struct workspace *w, struct error *err)
 	return folder_save(w, true, err);
 }
 
+int workspace_leave(struct workspace *w, const char *token, json_t *extra, struct error *err)
+{
+	struct record *record = &w->record;
+	struct names n;
+	char *scratch;
+
+	json_decref(record->extra);
+	record->extra = extra;
+	names_make(&n, w->site, record->id, token);
+	scratch = path_join(w->site->root, n.scratch);
+	if (!scratch)
+		return error_memory(err);
+	free(record->scratch);
+	record->scratch = scratch;
+	record->owner = OWNER_SUPERVISOR;
+	record->until = 0;
+	memcpy(record->token, token, sizeof record->token);
+	return folder_save(w, true, err);
+}
+
 int workspace_open(const struct site *site, const char *id, const char *token, uid_t uid, gid_t gid,
 		   workspace_recover_fn recover, void *arg, struct workspace *ret, struct error *err)
 {

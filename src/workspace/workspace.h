@@ -117,6 +117,9 @@ int workspace_adopt(struct workspace *w, const char *token, uid_t uid, gid_t gid
 /* A run in an adopted workspace is over, or was refused, or its supervisor has died: it is held again as before, by whom it
  * was, if he is still there; the cgroups that its record still names stay named. */
 int workspace_give_back(struct workspace *w, struct error *err);
+/* Nobody holds it any more: it is left as by a run that has ended and whose attempt, of this token, is still to be committed.
+ * extra is taken. */
+int workspace_leave(struct workspace *w, const char *token, json_t *extra, struct error *err);
 /* Removes only scratch; the workspace stays as OWNER_KEPT until `until`; chowned back to the caller as root. */
 int workspace_keep(struct workspace *w, int64_t until, struct error *err);
 /* Unlocks, closes. Removes nothing. */

@@ -262,3 +262,51 @@ def test_ctrl_c_ends_a_step_and_the_next_goes_on(hood, held):
     assert process.wait(60) == 130
     step(hood, held, 'echo 1 > a')
     assert hood.cli('commit', held).status == 130
+
+
+def rows_table(hood):
+    hood.succeed('db', 'init')
+    database = sqlite3.connect(hood.home / 'share/fumehood/ledger.db')
+    database.execute('CREATE TABLE scores(gene TEXT)')
+    database.commit()
+    database.close()
+    hood.write('post.py', 'import json\nprint(json.dumps({"table": "scores", "row": {"gene": open("outputs/b").read().strip()}}))\n')
+    return hood.write('config.yaml', 'post_process:\n  tables:\n    scores: [gene]\n')
+
+
+@pytest.mark.parametrize('what', ['objects', 'ledger'])
+def test_a_commit_that_fails_is_pending(hood, held, what):
+    """With the result, the verdict and the rows that came with it; and it is committed once."""
+    config = rows_table(hood)
+    ledger = hood.home / 'share/fumehood/ledger.db'
+    step(hood, held, 'head -c 300000 /dev/zero > large; echo first')
+    step(hood, held, 'echo TP53 > b; echo second', '--post-process', 'python3 post.py', '--config', config)
+    store = ledger.with_name('ledger.db.objects')
+    if what == 'objects':
+        store.mkdir(mode=0o700)
+        os.chown(store, ledger.stat().st_uid, ledger.stat().st_gid)
+        hood.write(store / 'tmp', '', mode=0o600)
+    else:
+        for path in list(ledger.parent.glob('ledger.db*')):
+            path.rename(path.with_name('aside-' + path.name))
+        ledger.mkdir(mode=0o700)
+    hood.write('result.json', '{"n": 1}')
+    failed = hood.cli('commit', held, '--result', 'result.json', '--config', config)
+    assert failed.status == 125 and 'it is pending' in failed.err, failed
+    assert hood.cli('gc', '--config', config).status != 0
+    if what == 'objects':
+        (store / 'tmp').unlink()
+    else:
+        ledger.rmdir()
+        for path in list(ledger.parent.glob('aside-*')):
+            path.rename(path.with_name(path.name[len('aside-'):]))
+    assert json.loads(hood.succeed('ls', '--json').out)[0]['state'] == 'pending'
+    hood.succeed('gc', '--config', config)
+    found = show(hood, held)
+    assert (found['verdict'], found['attempt'], found['rows'], found['result']) == ('succeeded', 1, 1, {'n': 1}), found
+    assert len(found['steps']) == 2 and outputs(hood, held) == ['b', 'large']
+    assert hood.succeed('logs', held, '--stdout').out == 'first\nsecond\n'
+    assert not hood.workspace(held).exists()
+    database = sqlite3.connect(ledger)
+    assert database.execute('SELECT gene FROM scores').fetchall() == [('TP53',)]
+    database.close()

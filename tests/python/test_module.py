@@ -375,6 +375,7 @@ say([row.state for row in fumehood.ls()])
 fumehood.post_process(ID(1), lambda outputs: say(list(outputs)))
 say([fumehood.load(ID(1)).verdict, os.path.exists(path)])
 fumehood.cleanup_analysis_temp_dir(ID(1))
+say([len(fumehood.load(ID(1)).steps), os.path.exists(path)])
 path = fumehood.create_analysis_temp_dir(ID(2))
 try:
     subprocess.run(["false"], cwd=path, check=True)
@@ -383,7 +384,8 @@ except subprocess.CalledProcessError:
 fumehood.cleanup_analysis_temp_dir(ID(2))
 say([fumehood.load(ID(2)).verdict, os.path.exists(path)])
 ''')
-    assert 'out.txt' in said[0] and said[2:] == [['more.txt', 'out.txt'], ['succeeded', False], ['failed', False]], said
+    assert 'out.txt' in said[0] and said[2:] == [
+        ['more.txt', 'out.txt'], ['succeeded', True], [2, False], ['failed', False]], said
 
 
 def test_a_script_can_be_run_twice(program, hood):

@@ -5,15 +5,16 @@ import asyncio
 import dataclasses
 import os
 import secrets
+import signal
 import time
-from typing import Any, BinaryIO, Callable, Mapping, Optional, Sequence
+from typing import Any, BinaryIO, Callable, List, Mapping, Optional, Sequence
 
 from . import _native
-from ._errors import Refused, UsageError, verdict_failure
+from ._errors import FumehoodError, Refused, UsageError, own_failure, verdict_failure
 from ._held import commit_held, present
 from ._hood import Hood, hood_or_default
 from ._model import Limits, LogLine, Result, Verdict
-from ._outputs import Outputs, open_beneath
+from ._outputs import Handler, Outputs, open_beneath
 from ._request import Command, Globs, Keep, Request, Shown, Strength, StrPath, encode
 from ._rows import Rows
 from ._run import Run, rows_taken
@@ -103,7 +104,23 @@ class Analysis:
         self._path, self._holding = path, True
         return path
 
+    def _note_step(self) -> None:
+        """What was run last in the workspace that we hold counts, unless it was refused."""
+        run = self._run
+        if run is None or run.closed or not self._holding or run.running:
+            return
+        try:
+            found: Optional[Result] = run.result()
+        except FumehoodError as problem:
+            found = problem.result
+        if found is not None and found.step is not None and found.verdict not in (None, "refused"):
+            self._steps = True
+
     def _commit_rest(self) -> None:
+        if self._run is not None and self._holding and self._run.running:
+            self._run.cancel(signal.SIGKILL)
+            self._run.wait()
+        self._note_step()
         if self._steps or (self._run is None and self._holding and self._path and os.listdir(self._path)):
             self.commit()
         elif self._run is not None and self._decided(self._run):
@@ -141,10 +158,11 @@ class Analysis:
         if self._run is not None:
             if not self._holding and self._decided(self._run):
                 self.commit()
+            self._note_step()
             self._run.close()
         self._run = Run(dataclasses.replace(self._request, command=command), hood=hood, follow=follow, progress=progress,
                         defer=not self._holding)
-        self._recorded, self._steps = False, self._holding
+        self._recorded = False
         return self._run
 
     def run(self, command: Command, *, check: bool = False, timeout: Optional[float] = None,
@@ -197,7 +215,8 @@ class Analysis:
         hood = self._entered()
         if self._recorded:
             raise Refused(f"'{self.id}' is committed already")
-        if self._steps or self._run is None:
+        self._note_step()
+        if self._holding or self._run is None:
             return self._commit_held(hood, rows, result, verdict)
         if verdict is not None:
             raise UsageError("verdict= is for steps; this ran on a disk of its own")
@@ -209,16 +228,20 @@ class Analysis:
         return found
 
     def _commit_held(self, hood: Hood, rows: Optional[Rows], result: Any, verdict: Optional[Verdict]) -> Result:
-        if self._steps:
-            handler = None if rows is None else lambda _outputs: rows
-            found = commit_held(hood, self.id, (), handler, result, True, verdict)
-            self._recorded, self._steps = True, False
-            self._holding = not found.kept
-            return rows_taken(found, rows is not None)
+        handler: Optional[Handler] = None if rows is None else lambda _outputs: rows or {}
+        again = self._request.again
+        if not self._steps:
+            found = commit_held(hood, self.id, self._globs(), handler, result, again, verdict)
+            self._recorded = True
+            return rows_taken(found, True)
+        found = commit_held(hood, self.id, (), handler, result, again, verdict)
+        self._recorded, self._steps = True, False
+        self._holding = not found.kept and not found.pending
+        failure = own_failure(found)
+        if failure is not None:
+            raise failure
+        return rows_taken(found, all(step.ok for step in found.steps))
+
+    def _globs(self) -> List[str]:
         must, may = self._request.outputs, self._request.optional_outputs
-        globs = [must] if isinstance(must, str) else list(must)
-        globs += present(self.path, [may] if isinstance(may, str) else may)
-        handler = None if rows is None else lambda _outputs: rows
-        found = commit_held(hood, self.id, globs, handler, result, self._request.again)
-        self._recorded = True
-        return rows_taken(found, True)
+        return [*([must] if isinstance(must, str) else must), *present(self.path, [may] if isinstance(may, str) else may)]

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, BinaryIO, List, Optional, Sequence
 
 from . import _native
-from ._errors import FumehoodError, Refused, UsageError, verdict_failure, verdict_number
+from ._errors import FumehoodError, Refused, UsageError, own_failure, verdict_failure, verdict_number
 from ._hood import Hood, hood_or_default, result_of, take_result, told
 from ._model import Result, Verdict
 from ._outputs import Handler, Outputs, open_beneath
@@ -63,7 +63,7 @@ def post_process(analysis_id: str, handler: Optional[Handler] = None, *, outputs
         hood.spoiled.add(analysis_id)  # until the rows are in
         found = commit_held(hood, analysis_id, outputs, handler, result, again)
         hood.spoiled.discard(analysis_id)
-    failure = verdict_failure(found)
+    failure = own_failure(found) or verdict_failure(found)
     if failure is not None:
         raise failure
     return found
