@@ -69,7 +69,7 @@ format:
 ##  make texts       write anew what is said of options, limits, verdicts and calls, out of their tables
 texts:
 	@scripts/build $(BUILD)
-	@scripts/texts $(BUILD)/tests/texts/tables
+	@scripts/texts $(BUILD)/tests/texts/tables $(BUILD)/fumehood
 	@scripts/api
 
 ##  make deps        install everything that any of these needs
