@@ -63,6 +63,7 @@ struct inputs {
 };
 
 void inputs_done(struct inputs *in);
+#define _cleanup_inputs_ _cleanup_(inputs_done)
 int inputs_add(struct inputs *in, const struct input *i, struct error *err); /* copies */
 const struct input *inputs_find(const struct inputs *in, const char *path);
 

@@ -10,7 +10,7 @@
 #include <stdio.h>
 #include <string.h>
 
-static const char made_name[] = "made.json";
+static const char made_name[] = "made.json", begun_name[] = "begun.json";
 
 /* ---- names ---- */
 
@@ -84,7 +84,7 @@ static int forget(struct workspace *w, const char *name, struct error *err)
 /* From the last to the first: a crash on the way leaves some of them, and with the first the token. */
 int steps_forget(struct workspace *w, struct error *err)
 {
-	const char *const leftovers[] = {made_name, FINISHED_NAME, ENDED_NAME, SPOOL_NAME};
+	const char *const leftovers[] = {made_name, begun_name, FINISHED_NAME, ENDED_NAME, SPOOL_NAME};
 	char name[LOG_NAME_SIZE];
 
 	for (size_t n = steps_count(w->run_fd); n > 0; n--) {
@@ -117,6 +117,36 @@ int steps_made(struct workspace *w, struct manifest *ret, struct error *err)
 		return r;
 	*ret = list.manifest;
 	list.manifest = (struct manifest){0};
+	return 0;
+}
+
+static int take_staged(const struct attempt *step, struct inputs *ret, struct error *err)
+{
+	for (size_t i = 0; i < step->inputs.count; i++) {
+		const struct input *in = &step->inputs.list[i];
+		bool was_there = in->source && strcmp(in->source, in->path) == 0;
+		int r = was_there || inputs_find(ret, in->path) ? 0 : inputs_add(ret, in, err);
+
+		if (r < 0)
+			return r;
+	}
+	return 0;
+}
+
+int steps_staged(struct workspace *w, struct inputs *ret, struct error *err)
+{
+	size_t count = steps_count(w->run_fd);
+
+	for (size_t n = 1; n <= count; n++) {
+		_cleanup_attempt_ struct attempt one;
+		char name[LOG_NAME_SIZE];
+		int r;
+
+		attempt_init(&one);
+		if ((r = attempt_read(w, step_name(n, name), &one, err)) < 0 ||
+		    (r = take_staged(&one, ret, err)) < 0)
+			return r;
+	}
 	return 0;
 }
 
@@ -185,6 +215,26 @@ int step_collect_made(struct workspace *w, const struct attempt *a, struct manif
 
 /* ---- a dead supervisor's ---- */
 
+int step_note_begin(struct workspace *w, const struct attempt *a, struct error *err)
+{
+	return attempt_save(w, begun_name, a, false, err);
+}
+
+/* What a lost one was given, or found there, it has not made. */
+static int recall_inputs(struct workspace *w, struct attempt *a, struct error *err)
+{
+	_cleanup_attempt_ struct attempt begun;
+	int r;
+
+	attempt_init(&begun);
+	r = attempt_read(w, begun_name, &begun, err);
+	if (r <= 0)
+		return r;
+	a->inputs = begun.inputs;
+	begun.inputs = (struct inputs){0};
+	return 0;
+}
+
 /* 1: a is what it came to; 0: it had not begun. */
 static int recall_step(struct recovery *rec, struct workspace *w, size_t step, const struct remains *remains,
 		       struct attempt *a, struct error *err)
@@ -200,14 +250,15 @@ static int recall_step(struct recovery *rec, struct workspace *w, size_t step, c
 		return r;
 	if (w->record.init.pid == 0)
 		return 0;
-	r = lost_describe(w, a, err);
-	return r < 0 ? r : 1;
+	if ((r = lost_describe(w, a, err)) < 0 || (r = recall_inputs(w, a, err)) < 0)
+		return r;
+	return 1;
 }
 
 static int step_recover(struct recovery *rec, struct workspace *w, const struct remains *remains,
 			struct error *err)
 {
-	const char *const leftovers[] = {FINISHED_NAME, ENDED_NAME, ENDED_ROOM};
+	const char *const leftovers[] = {begun_name, FINISHED_NAME, ENDED_NAME, ENDED_ROOM};
 	_cleanup_manifest_ struct manifest made = {0};
 	_cleanup_attempt_ struct attempt a;
 	size_t step = record_step(&w->record);

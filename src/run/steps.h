@@ -5,6 +5,7 @@
  * runs/{id}/ has of each step that has ended
  *   step-N.json                    the attempt that it would have been, as finished.json has it
  *   step-N.stdout, step-N.stderr   what was captured
+ *   begun.json                     the last one before it started, with its inputs
  *   made.json                      the files in the workspace that steps have made, after the last of them
  * A step exists from the rename of its step-N.json on. The first one's token is the attempt's: whoever commits, and however
  * often it is tried after a crash, commits it once.
@@ -28,10 +29,14 @@ const char *step_prefix(size_t step, char out[STEP_PREFIX_SIZE]); /* "step-2." *
 /* Which step the next one is. What is committed already, and was only left by a crash, is forgotten. */
 int steps_begin(struct ledger *l, struct workspace *w, size_t *ret, struct error *err);
 
+/* It is about to start, and these are its inputs. */
+int step_note_begin(struct workspace *w, const struct attempt *a, struct error *err);
 /* What lies there that a's inputs do not have. */
 int step_collect_made(struct workspace *w, const struct attempt *a, struct manifest *ret, struct error *err);
 /* What steps before have made; an empty manifest if there are none. */
 int steps_made(struct workspace *w, struct manifest *ret, struct error *err);
+/* The inputs that steps before have staged, and did not find there. */
+int steps_staged(struct workspace *w, struct inputs *ret, struct error *err);
 /* The step has come to a, and this is what lies there that steps have made. Durable. */
 int step_save(struct workspace *w, size_t step, const struct attempt *a, const struct manifest *made,
 	      struct error *err);

@@ -58,21 +58,52 @@ static bool is_same(const struct output *a, const struct output *b)
 	return a && b && a->size == b->size && memcmp(a->sha256, b->sha256, sizeof a->sha256) == 0;
 }
 
+/* Something that is to be staged now has this name. */
+static bool comes_in(const struct story *s, const char *path)
+{
+	for (size_t i = 0; i < s->plan->n_stages; i++)
+		if (strcmp(s->plan->stages[i].as, path) == 0)
+			return true;
+	for (size_t i = 0; i < s->attempt->n_queries; i++)
+		if (strcmp(s->attempt->queries[i].name, path) == 0)
+			return true;
+	return false;
+}
+
+/* A script that is run once more may have been changed: what a step before has staged is staged anew. What one has made is not
+ * replaced. */
+static int check_replaced(const struct story *s, const char *path, bool is_made, struct error *err)
+{
+	if (!is_made || !comes_in(s, path))
+		return 0;
+	return error_set(
+		err, ERROR_REFUSED,
+		"cannot stage '%s': a step before has made, or changed, a file of that name; give it "
+		"another name (--input FILE:NAME), or leave it out (--no-stage)",
+		SHOWN(256, path));
+}
+
 /* In a workspace that was held, what lies there counts as staged: it is an output only if the analysis changes it, or if a step
  * before has made it. */
 static int note_adopted(struct story *s, struct error *err)
 {
 	_cleanup_manifest_ struct manifest found = {0}, made = {0};
+	_cleanup_inputs_ struct inputs staged = {0};
 	int r;
 
 	if ((r = step_collect_made(&s->workspace, s->attempt, &found, err)) < 0 ||
-	    (r = steps_made(&s->workspace, &made, err)) < 0)
+	    (r = steps_made(&s->workspace, &made, err)) < 0 ||
+	    (r = steps_staged(&s->workspace, &staged, err)) < 0)
 		return r;
 	for (size_t i = 0; i < found.n_outputs; i++) {
 		const struct output *o = &found.outputs[i];
 		struct input input = {.path = o->path, .source = o->path, .size = o->size, .mode = 0600};
+		bool is_made = is_same(o, manifest_find(&made, o->path));
 
-		if (is_same(o, manifest_find(&made, o->path)))
+		r = check_replaced(s, o->path, is_made, err);
+		if (r < 0)
+			return r;
+		if (is_made || (inputs_find(&staged, o->path) && comes_in(s, o->path)))
 			continue;
 		memcpy(input.sha256, o->sha256, sizeof input.sha256);
 		r = inputs_add(&s->attempt->inputs, &input, err);
@@ -167,13 +198,20 @@ int story_workspace(struct story *s, struct error *err)
 
 /* ---- box ---- */
 
+static int note_begin(struct story *s, struct error *err)
+{
+	int r = s->step ? step_note_begin(&s->workspace, s->attempt, err) : 0;
+
+	return r < 0 ? r : ended_reserve(&s->workspace, s->attempt, err);
+}
+
 /* On a disk of its own the inputs are known, and so is the room that its end will take, only when it is mounted. */
 static int on_fill(void *arg, struct error *err)
 {
 	struct story *s = arg;
 	int r = fill_workspace(s, err);
 
-	return r < 0 ? r : ended_reserve(&s->workspace, s->attempt, err);
+	return r < 0 ? r : note_begin(s, err);
 }
 
 int story_box(struct story *s, struct error *err)
@@ -205,5 +243,5 @@ int story_box(struct story *s, struct error *err)
 	if (!s->attempt->plan || !record->ledger)
 		return error_memory(err);
 	r = note_extra(s, err);
-	return r < 0 || s->plan->own_disk ? r : ended_reserve(&s->workspace, s->attempt, err);
+	return r < 0 || s->plan->own_disk ? r : note_begin(s, err);
 }

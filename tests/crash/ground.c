@@ -289,7 +289,8 @@ static void store_make(const struct ground *g)
 	_cleanup_buffer_ struct buffer b = {0};
 	char path[512];
 
-	if (!g->db[0]) {
+	/* What ran before has made it already. */
+	if (!g->db[0] && access(join(g->dir, "objects/id", path), F_OK) < 0) {
 		directory(g, g->dir, "objects", 0700);
 		fd = open(join(g->dir, "objects/id", path), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
 		if (fd < 0 || !ledger_sql(g, "UPDATE fumehood_store SET store_id = ledger_id", -1) ||

@@ -20,6 +20,8 @@ static const char usage[] =
 	"usage: sweep MODE [options] FUMEHOOD\n"
 	"  kill      SIGKILL at the first, second, third … system call of a run after main, then gc\n"
 	"  kill-gc   the same of gc itself, over what dead runs left\n"
+	"  kill-step    the same of the second of three steps in a held workspace\n"
+	"  kill-commit  the same of the commit of two steps\n"
 	"  fault     the first, second, third … call that can fails with ENOSPC, EIO, EINTR, ENOMEM\n"
 	"  fault-gc  the same of gc itself, over what dead runs left\n"
 	"  storm     many runs at once, all killed at once\n"
@@ -38,8 +40,8 @@ static const char usage[] =
 	"        --post           there is a post-process, and its rows go with the outputs\n"
 	"        --db URL  --user UID  --workers N  --verbose\n";
 
-static const struct mode *const modes[] = {&mode_kill,	   &mode_kill_gc, &mode_fault,
-					   &mode_fault_gc, &mode_storm,	  &mode_server};
+static const struct mode *const modes[] = {&mode_kill,	&mode_kill_gc, &mode_fault,	&mode_fault_gc,
+					   &mode_storm, &mode_server,  &mode_kill_step, &mode_kill_commit};
 
 struct totals *totals;
 static pid_t workers[WORKERS_MAX];

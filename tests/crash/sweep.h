@@ -52,6 +52,7 @@ struct mode {
 	void (*work)(struct ground *g, const struct options *o, int index);
 	void (*summary)(const struct options *o);
 };
-extern const struct mode mode_kill, mode_kill_gc, mode_fault, mode_fault_gc, mode_storm, mode_server;
+extern const struct mode mode_kill, mode_kill_gc, mode_fault, mode_fault_gc, mode_storm, mode_server,
+	mode_kill_step, mode_kill_commit;
 
 #endif

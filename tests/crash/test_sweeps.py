@@ -41,6 +41,26 @@ def test_a_run_that_ends_pending_on_a_disk_of_its_own_killed_at_any_call(sweep):
     sweep('kill', '--pending', '--disk')
 
 
+@sample(sqlite=(29, 1), postgresql=(97, 3))
+def test_a_step_killed_at_any_call_leaves_the_workspace_to_the_next(sweep):
+    sweep('kill-step')
+
+
+@sample(sqlite=(17, 2), postgresql=(61, 4))
+def test_a_commit_of_steps_killed_at_any_call_is_there_once(sweep):
+    sweep('kill-commit')
+
+
+@sample(sqlite=(31, 6), postgresql=None)
+def test_a_commit_of_steps_with_rows_killed_at_any_call(sweep):
+    sweep('kill-commit', '--post')
+
+
+@sample(sqlite=(17, 9), postgresql=None)
+def test_a_commit_of_steps_that_ends_pending_killed_at_any_call(sweep):
+    sweep('kill-commit', '--pending')
+
+
 @sample(sqlite=(43, 2), postgresql=None)
 def test_gc_killed_at_any_call_can_be_repeated(sweep):
     sweep('kill-gc')

@@ -200,6 +200,25 @@ def test_commit_twice_and_the_next_attempt(hood, held):
     assert found['attempt'] == 2 and [o['path'] for o in found['outputs']] == ['b'], 'what is committed was an input to it'
 
 
+def test_a_script_is_staged_anew_for_each_step(hood, held):
+    """The same words twice; and once more after the script was changed."""
+    for text in ('one', 'one', 'two'):
+        hood.write('script.sh', f'echo {text} >> out\n')
+        result = hood.cli('run', held, '--', 'sh', 'script.sh')
+        assert result.status == 0, result
+    hood.succeed('commit', held)
+    assert hood.succeed('get', held, 'out', '-o', '-').out == 'one\none\ntwo\n'
+    assert outputs(hood, held) == ['out'], 'the script is an input'
+
+
+def test_what_a_step_made_is_not_staged_over(hood, held):
+    hood.write('out.csv', 'old\n')
+    step(hood, held, 'echo new > out.csv')
+    result = hood.cli('run', held, '--', 'cat', 'out.csv')
+    assert result.status == 125 and "cannot stage 'out.csv'" in result.err and '--no-stage' in result.err, result
+    assert hood.succeed('run', held, '--no-stage', '--', 'cat', 'out.csv').out == 'new\n'
+
+
 def test_a_crash_between_commit_and_its_traces(hood, held):
     """The ledger has it, the step's files are still there: nothing is committed twice."""
     step(hood, held, 'echo 1 > a')

@@ -1,0 +1,185 @@
+/*
+ * The kill sweeps over what runs in a held workspace: SIGKILL at the k-th call of a step, after one that has succeeded; and at
+ * the k-th call of the commit of two. In both the workspace is still its holder's, and what ran is recorded once.
+ */
+#include "fault.h"
+#include "sweep.h"
+
+#include <stdio.h>
+#include <string.h>
+#include <sys/wait.h>
+
+static bool say(const struct ground *g, const char *const *argv, struct problems *p)
+{
+	_cleanup_outcome_ struct outcome o;
+
+	ground_command(g, argv, &o);
+	if (p && o.status != 0)
+		problem(p, "%s %s ended with status %#x: %s%s", argv[1], argv[2], (unsigned)o.status,
+			o.err.data ? o.err.data : "", o.out.data ? o.out.data : "");
+	return o.status == 0;
+}
+
+static void hold(const struct ground *g, const char *id, struct problems *p)
+{
+	const char *argv[] = {g->binary, "workspace", "create", id, "--for", "1h", NULL};
+
+	say(g, argv, p);
+}
+
+static void step(const struct ground *g, const char *id, struct problems *p)
+{
+	const char *argv[GROUND_ARGS_MAX];
+
+	ground_run_argv(g, id, false, argv);
+	say(g, argv, p);
+}
+
+static void clean_up(const struct ground *g, const char *id, struct problems *p)
+{
+	const char *argv[] = {g->binary, "workspace", "cleanup", id, NULL};
+
+	say(g, argv, p);
+}
+
+/* It may have been committed already, and is told so. */
+static void commit(const struct ground *g, const char *id)
+{
+	const char *argv[] = {g->binary, "commit", id, NULL};
+
+	say(g, argv, NULL);
+}
+
+/* Runs to its call k, and dies there. False: it had ended before. */
+static bool kill_at(struct tracee *t, const struct ground *g, const char *const *argv, int k)
+{
+	int n = 0;
+
+	tracee_start(t, g, argv);
+	while (n < k && tracee_next(t))
+		n++;
+	if (n == k)
+		return true;
+	totals->calls = n;
+	return false;
+}
+
+/* ---- a step ---- */
+
+/* Of the second: the first has succeeded, and so has whatever had not begun. */
+static enum expected step_expects(const struct ground *g, const char *id, const struct tracee *t)
+{
+	struct sight sight;
+
+	sight_take(g, id, t->started, &sight);
+	return !sight.init_noted || sight.ended || run_has(g, id, "step-2.json") ? EXPECT_SUCCEEDED
+										 : EXPECT_LOST;
+}
+
+static bool kill_step_step(struct ground *g, const struct options *o, int k)
+{
+	const char *argv[GROUND_ARGS_MAX];
+	struct problems p = {0};
+	char id[64], call[600];
+	enum expected expected;
+	struct tracee t;
+	bool there;
+
+	ground_reset_ledger(g, o->fresh);
+	snprintf(id, sizeof id, "%s-%d", g->tag, k);
+	hold(g, id, &p);
+	step(g, id, &p);
+	ground_run_argv(g, id, false, argv);
+	there = kill_at(&t, g, argv, k);
+	expected = there ? step_expects(g, id, &t) : EXPECT_SUCCEEDED;
+	call_describe(&t, call, sizeof call);
+	if (there) {
+		tracee_kill(&t);
+		count(&totals->steps, 1);
+	}
+	if (k % 2)
+		recover(g, &p);
+	step(g, id, &p); /* the workspace is the next one's */
+	if (k % 3)
+		commit(g, id);
+	clean_up(g, id, &p);
+	ledger_check(g, id, expected, 0, &p);
+	recover(g, &p);
+	remains_check(g, true, &p);
+	step_report(&p, "%s: a step killed at call %d: %s", id, k, call);
+	tracee_done(&t);
+	return there;
+}
+
+static void kill_step_work(struct ground *g, const struct options *o, int index)
+{
+	struct problems p = {0};
+	int k = o->offset + 1 + index * o->every;
+
+	while (kill_step_step(g, o, k))
+		k += o->workers * o->every;
+	store_check(g, &p);
+	step_report(&p, "db check at the end");
+}
+
+static void kill_step_summary(const struct options *o UNUSED)
+{
+	printf("a step killed at %d of %d calls after main, the next one ran\n", totals->steps,
+	       totals->calls);
+}
+
+const struct mode mode_kill_step = {"kill-step", "20s", kill_step_work, kill_step_summary};
+
+/* ---- the commit ---- */
+
+static bool kill_commit_step(struct ground *g, const struct options *o, int k)
+{
+	char id[64], call[600];
+	const char *argv[] = {g->binary, "commit", id, NULL};
+	struct problems p = {0};
+	struct tracee t;
+	bool there;
+
+	ground_reset_ledger(g, o->fresh);
+	snprintf(id, sizeof id, "%s-%d", g->tag, k);
+	hold(g, id, &p);
+	step(g, id, &p);
+	step(g, id, &p);
+	ground_block(g);
+	there = kill_at(&t, g, argv, k);
+	call_describe(&t, call, sizeof call);
+	if (there) {
+		tracee_kill(&t);
+		count(&totals->steps, 1);
+	}
+	ground_unblock(g);
+	if (k % 2)
+		recover(g, &p);
+	if (k % 3)
+		commit(g, id);
+	clean_up(g, id, &p);
+	ledger_check(g, id, EXPECT_SUCCEEDED, 0, &p);
+	recover(g, &p);
+	remains_check(g, true, &p);
+	step_report(&p, "%s: the commit of steps killed at call %d: %s", id, k, call);
+	tracee_done(&t);
+	return there;
+}
+
+static void kill_commit_work(struct ground *g, const struct options *o, int index)
+{
+	struct problems p = {0};
+	int k = o->offset + 1 + index * o->every;
+
+	while (kill_commit_step(g, o, k))
+		k += o->workers * o->every;
+	store_check(g, &p);
+	step_report(&p, "db check at the end");
+}
+
+static void kill_commit_summary(const struct options *o UNUSED)
+{
+	printf("the commit of two steps killed at %d of %d calls after main\n", totals->steps, totals->calls);
+}
+
+const struct mode mode_kill_commit = {"kill-commit", "20s", kill_commit_work, kill_commit_summary};
