@@ -247,7 +247,7 @@ ssize_t fh_run_read(fh_run *run, int stream, void *buffer, size_t size, uint64_t
 typedef struct fh_progress {
 	int64_t elapsed_ms;
 	int64_t cpu_ms, memory_bytes, pids, disk_files; /* -1: not known */
-	char stage[32]; /* "workspace", "running", "collecting", "committing", "cleaning up" */
+	char stage[32]; /* "workspace", "staging", "running", "collecting", "committing", "cleaning up" */
 } fh_progress;
 /* With FH_PROGRESS the latest, measured five times a second; else only the time. */
 int fh_run_progress(fh_run *run, fh_progress *ret, fh_error *err);

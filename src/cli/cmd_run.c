@@ -76,7 +76,8 @@ static int print_json(const struct cli *cli, const struct attempt *a, struct err
 /* The verdict is said, and what is still in the queue is shown. The exit status. */
 static int finish(struct cli *cli, struct console *console, const struct attempt *a, int cancel_fd)
 {
-	_cleanup_free_ char *line = cli->json ? NULL : view_line(a, cli->err.colour, cli->quiet);
+	_cleanup_free_ char *line =
+		cli->json ? NULL : view_line_after(a, console->told, cli->err.colour, cli->quiet);
 	int status = attempt_status(a);
 	struct error err = ERROR_INIT;
 
@@ -106,6 +107,7 @@ static int tell(struct cli *cli, const struct request *request, struct error *er
 			.output = cli->json ? NULL : console_output,
 			.progress = shows_progress ? console_progress : NULL,
 			.progress_interval_ms = shows_progress ? PROGRESS_INTERVAL_MS : 0,
+			.warned = console_warned,
 			.cancel_fd = cancel_fd,
 			.stdin_fd = request->stdin_open ? STDIN_FILENO : -1,
 		};

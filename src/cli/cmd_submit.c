@@ -8,6 +8,7 @@
 
 #include "asked.h"
 #include "cli.h"
+#include "member.h"
 #include "meter.h"
 #include "submission.h"
 
@@ -192,17 +193,32 @@ static int add_lines(const struct submit_words *s, struct submission *to, struct
 
 static json_t *answer_json(struct submission *from)
 {
-	json_t *ids = json_array(), *object;
+	json_t *ids = json_array(), *warnings = json_array(), *object;
+	char *const *said = submission_notes(from);
 	size_t n = submission_count(from), n_new = 0;
 
 	for (size_t i = 0; i < n; i++) {
 		json_array_append_new(ids, json_string(submission_id(from, i)));
 		n_new += submission_is_new(from, i);
 	}
-	object = json_pack("{s:o, s:I}", "ids", ids, "new", (json_int_t)n_new);
+	for (size_t i = 0; said && said[i]; i++)
+		json_array_append_new(warnings, json_text(said[i]));
+	object = json_pack("{s:o, s:I, s:o}", "ids", ids, "new", (json_int_t)n_new, "warnings", warnings);
 	if (n == 1)
 		json_object_set_new(object, "id", json_string(submission_id(from, 0)));
 	return object;
+}
+
+static void print_warnings(const struct cli *cli, const struct submission *from)
+{
+	char *const *said = submission_notes(from);
+
+	for (size_t i = 0; said && said[i]; i++) {
+		_cleanup_free_ char *line = view_warning(said[i], cli->err.colour);
+
+		if (line)
+			fputs(line, stderr);
+	}
 }
 
 static void print_ids(const struct cli *cli, struct submission *from)
@@ -237,15 +253,23 @@ static int answer(struct cli *cli, const struct submit_words *s, struct submissi
 {
 	json_t *json = cli->json ? answer_json(made) : NULL;
 
-	if (!cli->json)
+	if (!cli->json) {
+		print_warnings(cli, made);
 		print_ids(cli, made);
+	}
 	if (s->waits)
 		return wait_for_them(cli, made, json, err);
 	return cli->json ? cli_print_json(cli, json, err) : 0;
 }
 
+static void on_bytes(void *meter, const char *what, uint64_t done, uint64_t total)
+{
+	meter_bytes(meter, what, done, total);
+}
+
 static int submit(struct cli *cli, struct submit_words *s, struct error *err)
 {
+	struct meter meter = {.cli = cli};
 	_cleanup_submission_ struct submission *made = NULL;
 	char room[SUBMITTER_ROOM];
 	int r = s->submitter ? 0 : submitter_default(room, sizeof room, err);
@@ -254,11 +278,13 @@ static int submit(struct cli *cli, struct submit_words *s, struct error *err)
 		r = submission_open(cli->hood, s->submitter ? s->submitter : room, &made, err);
 	if (r < 0)
 		return r;
+	submission_watch(made, on_bytes, &meter);
 	r = s->lines   ? add_lines(s, made, err)
 	    : s->array ? add_array(s, made, err)
 		       : add_one(made, &s->request, err);
 	if (r == 0)
 		r = submission_commit(made, s->if_absent ? SUBMIT_IF_ABSENT : 0, err);
+	meter_end(&meter);
 	return r < 0 ? r : answer(cli, s, made, err);
 }
 

@@ -55,11 +55,22 @@ static void add(char *out, size_t room, const char *label, const char *value)
 	snprintf(out + used, room - used, ", %s%s", label, value);
 }
 
+static void add_of(char *out, size_t room, const char *total)
+{
+	size_t used = strlen(out);
+
+	snprintf(out + used, room - used, " of %s", total);
+}
+
 const char *progress_format(const struct progress *p, char *out, size_t room)
 {
 	char text[PRINT_ROOM];
 
 	snprintf(out, room, "%s %s", p->stage ? p->stage : "running", print_duration(p->elapsed_ms, text));
+	if (p->bytes_total) {
+		add(out, room, "", print_size((int64_t)p->bytes, text));
+		add_of(out, room, print_size((int64_t)p->bytes_total, text));
+	}
 	if (p->cpu_ms >= 0)
 		add(out, room, "cpu ", print_duration(p->cpu_ms, text));
 	if (p->memory_bytes >= 0)
@@ -110,6 +121,18 @@ void console_say(struct console *c, const char *text)
 	}
 	if (*text)
 		tee_say(c->streams[STREAM_STDERR], text);
+}
+
+void console_warned(void *console, const char *text)
+{
+	struct console *c = console;
+	_cleanup_free_ char *line = view_warning(text, c->terminal->colour);
+
+	if (!c->streams[STREAM_STDERR] || !line)
+		return;
+	tee_status(c->streams[STREAM_STDERR], NULL);
+	tee_say(c->streams[STREAM_STDERR], line);
+	c->told++;
 }
 
 int console_close(struct console *c, int cancel_fd, struct error *err)

@@ -13,11 +13,14 @@
 struct console {
 	struct tee *streams[STREAM_COUNT]; /* NULL: shown to nobody; both may be the same */
 	const struct terminal *terminal;   /* stderr, for the line of progress */
+	size_t told;			   /* warnings, before it started */
 };
 
 int console_open(struct console *c, const struct cli *cli, struct error *err);
 void console_output(void *console, int stream, const char *data, size_t size);
 void console_progress(void *console, const struct progress *p);
+/* A warning before it starts. */
+void console_warned(void *console, const char *text);
 void console_say(struct console *c, const char *text);
 /* Waits until everything is read, or cancel_fd is readable. A failure (a full disk) is said in err. */
 int console_close(struct console *c, int cancel_fd, struct error *err);

@@ -76,6 +76,17 @@ void meter_show(struct meter *m, const struct wait_counts *c)
 	memcpy(m->last, line, sizeof line);
 }
 
+void meter_bytes(struct meter *m, const char *what, uint64_t done, uint64_t total)
+{
+	char line[160], some[PRINT_ROOM], all[PRINT_ROOM];
+
+	if (m->cli->quiet || m->cli->json || !m->cli->err.is_tty)
+		return;
+	snprintf(line, sizeof line, "%s %s of %s", what, print_size((int64_t)done, some),
+		 print_size((int64_t)total, all));
+	draw(m, line);
+}
+
 void meter_say(struct meter *m, const char *format, ...)
 {
 	va_list args;

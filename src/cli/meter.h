@@ -1,5 +1,5 @@
 /*
- * How far a crowd of queued analyses is: one line, drawn again and again on a terminal, a plain one now and then
+ * How far a crowd of queued analyses is, or what is copied for them: one line, drawn again and again on a terminal, a plain one now and then
  * elsewhere. And how each of them ended.
  */
 #ifndef CLI_METER_H
@@ -20,6 +20,8 @@ struct meter {
 void meter_show(struct meter *m, const struct wait_counts *c);
 /* A line of its own above it, on stderr. */
 void meter_say(struct meter *m, const char *format, ...) PRINTF_LIKE(2, 3);
+/* The same line for bytes that are on their way; only on a terminal. */
+void meter_bytes(struct meter *m, const char *what, uint64_t done, uint64_t total);
 void meter_end(struct meter *m);
 
 /* cmd_wait.c: waits for all of ids with a meter; the exit status, or negative. With --json one object at the end. */

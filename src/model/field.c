@@ -41,7 +41,8 @@ const struct field field_table[] = {
 	 .help = "shown read-only at AT, which is absolute, or at its own path"},
 	{"input", "--input", FIELD_PATHS, IN_ALL, AT(inputs), AT(n_inputs), .group = GROUP_INPUTS,
 	 .value = "PATH[:AS]",
-	 .help = "copied into the workspace before the start as AS, which is relative to it, or under its own name"},
+	 .help = "a file, or a directory with what is below it, copied into the workspace before the start as AS, which is relative to "
+		 "it, or under its own name; `.` is the workspace itself"},
 	{"no_stage", "--no-stage", FIELD_FLAG, IN_ALL, AT(no_stage), .group = GROUP_INPUTS,
 	 .help = "copy nothing that is only named in the command"},
 	{"output", "--output", FIELD_LIST, IN_ALL, AT(outputs), .group = GROUP_OUTPUTS, .value = "GLOB",

@@ -38,6 +38,7 @@ struct job {
 	bool again;			   /* a known id is no reason to refuse it */
 	json_t *request;		   /* as request_to_json: absolute paths, no files to stage */
 	struct inputs inputs;		   /* what is staged: contents are in the ledger, by digest */
+	char **notes;			   /* what who submits it should know; not stored */
 	char *unreadable;		   /* why what its row says makes no sense; such a one is refused */
 	uint64_t memory_bytes, cpus_milli; /* what a host must have free; 0: nothing in particular */
 

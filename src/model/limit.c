@@ -28,6 +28,8 @@ const struct limit_info limit_table[LIMIT_COUNT] = {
 			"bytes in the workspace and the private /tmp"},
 	[LIMIT_FILES] = {"files", "--files", UNIT_COUNT, 1000000, 1, false,
 			 "files in the workspace and the private /tmp"},
+	[LIMIT_INPUT_MAX] = {"input_max", "--input-max", UNIT_SIZE, GIB, 0, false,
+			     "bytes of the directories that are copied in"},
 	[LIMIT_OUTPUT_MAX] = {"output_max", "--output-max", UNIT_SIZE, 10 * GIB, 0, false,
 			      "bytes collected in all"},
 	[LIMIT_LOG_MAX] = {"log_max", "--log-max", UNIT_SIZE, 16 * MIB, 0, true,

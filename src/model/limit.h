@@ -19,6 +19,7 @@ enum limit {
 	LIMIT_PIDS,	  /* processes and threads */
 	LIMIT_DISK,	  /* bytes in the workspace and the private /tmp */
 	LIMIT_FILES,	  /* files there */
+	LIMIT_INPUT_MAX,  /* bytes of directories that are copied in */
 	LIMIT_OUTPUT_MAX, /* bytes collected in all */
 	LIMIT_LOG_MAX,	  /* bytes kept of each of stdout and stderr */
 	LIMIT_FILE_SIZE,  /* bytes of one file: RLIMIT_FSIZE */

@@ -1,6 +1,8 @@
 #include "plan.h"
 
 #include <errno.h>
+#include <stdarg.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "array.h"
@@ -18,6 +20,8 @@ static const struct member plan_members[] = {
 	MEMBER(struct plan, docs, MEMBER_TEXT),
 	MEMBER(struct plan, prefixes, MEMBER_LIST),
 	MEMBER(struct plan, devices, MEMBER_LIST),
+	MEMBER(struct plan, left_out, MEMBER_LIST),
+	MEMBER_AS("warnings", struct plan, notes, MEMBER_LIST),
 	MEMBER_AS("output", struct plan, outputs, MEMBER_LIST),
 	MEMBER_AS("optional_output", struct plan, optional_outputs, MEMBER_LIST),
 	MEMBER(struct plan, allow_unlimited, MEMBER_BOOL),
@@ -33,6 +37,7 @@ static const struct member plan_members[] = {
 static const struct member stage_members[] = {
 	MEMBER(struct stage, source, MEMBER_TEXT),
 	MEMBER(struct stage, as, MEMBER_TEXT),
+	MEMBER(struct stage, size, MEMBER_SIZE),
 };
 
 static const char *network_name(enum network network)
@@ -49,9 +54,10 @@ void plan_init(struct plan *p)
 
 void plan_done(struct plan *p)
 {
-	char **lists[] = {p->command, p->env, p->prefixes, p->devices, p->outputs, p->optional_outputs};
-	char *texts[] = {p->workspace,		 p->scratch, p->program, p->data, p->docs, p->into, p->ledger,
-			 p->submitter_directory, p->note};
+	char **lists[] = {p->command,	       p->env,	    p->prefixes, p->devices, p->outputs,
+			  p->optional_outputs, p->left_out, p->notes};
+	char *texts[] = {p->workspace, p->scratch, p->program, p->data,
+			 p->docs,      p->into,	   p->ledger,  p->submitter_directory};
 
 	for (size_t i = 0; i < ARRAY_SIZE(lists); i++)
 		strv_free(lists[i]);
@@ -111,7 +117,8 @@ struct mount *plan_add_mount(struct plan *p, enum mount_kind kind, const char *s
 	return m;
 }
 
-void plan_add_stage(struct plan *p, const char *source, const char *as, uint64_t device, uint64_t inode)
+void plan_add_stage(struct plan *p, const char *source, const char *as, uint64_t device, uint64_t inode,
+		    uint64_t size)
 {
 	_cleanup_free_ char *from = strdup(source), *name = strdup(as);
 	struct stage *s = from && name ? ARRAY_ADD(p->stages, p->n_stages) : NULL;
@@ -121,7 +128,28 @@ void plan_add_stage(struct plan *p, const char *source, const char *as, uint64_t
 		p->failed = true;
 		return;
 	}
-	*s = (struct stage){.source = TAKE_PTR(from), .as = TAKE_PTR(name), .device = device, .inode = inode};
+	*s = (struct stage){.source = TAKE_PTR(from),
+			    .as = TAKE_PTR(name),
+			    .device = device,
+			    .inode = inode,
+			    .size = size};
+}
+
+void plan_note(struct plan *p, const char *format, ...)
+{
+	_cleanup_free_ char *text = NULL;
+	va_list args;
+	int n;
+
+	va_start(args, format);
+	n = vasprintf(&text, format, args);
+	va_end(args);
+	if (n < 0)
+		text = NULL;
+	for (char **known = p->notes; text && known && *known; known++)
+		if (strcmp(*known, text) == 0)
+			return;
+	p->failed |= !text || strv_append(&p->notes, text, NULL) < 0;
 }
 
 void plan_set_env(struct plan *p, const char *name, const char *value)

@@ -43,6 +43,7 @@ struct stage {
 	char *as;     /* relative, in the workspace */
 	uint64_t device,
 		inode; /* what it was when the plan was made: another is not copied; inode 0: not known */
+	uint64_t size; /* then */
 };
 
 /* What the command is to the story. */
@@ -62,13 +63,14 @@ struct plan {
 	char **env;
 	char *data, *docs; /* canonical, or NULL */
 	char **prefixes;   /* interpreter prefixes shown by themselves */
-	char *note;	   /* a warning about the interpreter, or NULL */
+	char **notes;	   /* what its user should know before it starts, a line each */
 	enum network network;
 	char **devices; /* nodes of the host's that it sees, by their paths */
 	struct mount *mounts;
 	size_t n_mounts;
 	struct stage *stages;
 	size_t n_stages;
+	char **left_out; /* of directories that are copied: some of what is not, each with the reason */
 	struct lookup stage_names; /* private: finds one of them by its name */
 	bool failed;		   /* something is missing, see plan_check() */
 	struct mount lost;	   /* private: in place of a mount that is missing */
@@ -98,7 +100,10 @@ void plan_free(const struct plan *p); /* NULL is fine */
 
 /* A new zeroed entry at the end, kind and target set; never NULL. */
 struct mount *plan_add_mount(struct plan *p, enum mount_kind kind, const char *source, const char *target);
-void plan_add_stage(struct plan *p, const char *source, const char *as, uint64_t device, uint64_t inode);
+void plan_add_stage(struct plan *p, const char *source, const char *as, uint64_t device, uint64_t inode,
+		    uint64_t size);
+/* One more line for the user, unless it is there already. */
+void plan_note(struct plan *p, const char *format, ...) PRINTF_LIKE(2, 3);
 /* A variable of its environment, in place of one of the same name. */
 void plan_set_env(struct plan *p, const char *name, const char *value);
 int plan_check(const struct plan *p, struct error *err);

@@ -10,10 +10,11 @@
 
 #include "array.h"
 #include "buffer.h"
+#include "clock.h"
 #include "file.h"
 #include "text.h"
 
-enum { READ_SIZE = 1 << 17, SHOWN_SIZE = 512 };
+enum { READ_SIZE = 1 << 17, SHOWN_SIZE = 512, NOTES_MAX = 16 };
 
 /* What a file held when it was first read. */
 struct content {
@@ -29,6 +30,12 @@ struct submission {
 	size_t n;
 	struct content *sources;
 	size_t n_sources;
+	char **notes;
+	struct {
+		submission_watch_fn fn; /* NULL: nobody looks */
+		void *arg;
+		uint64_t began, said, done, total;
+	} watch;
 	json_t *by_path;	/* {path: index into sources}; paths are bytes */
 	json_t *ids;		/* of all jobs: an id twice is a mistake */
 	struct job_array array; /* of jobs[0], unless array.job is NULL */
@@ -76,10 +83,32 @@ void submission_close(struct submission *s)
 	free(s->jobs);
 	free(s->is_new);
 	free(s->sources);
+	strv_free(s->notes);
 	free(s->submitter);
 	json_decref(s->by_path);
 	json_decref(s->ids);
 	free(s);
+}
+
+/* ---- how far it is ---- */
+
+void submission_watch(struct submission *s, submission_watch_fn fn, void *arg)
+{
+	s->watch.fn = fn;
+	s->watch.arg = arg;
+	s->watch.began = clock_now();
+}
+
+static void tell(struct submission *s, const char *what, uint64_t more)
+{
+	uint64_t now = clock_now();
+
+	s->watch.done += more;
+	if (!s->watch.fn || now - s->watch.began < NSEC_PER_SEC || now - s->watch.said < NSEC_PER_SEC / 10)
+		return;
+	s->watch.said = now;
+	s->watch.fn(s->watch.arg, what, s->watch.done,
+		    s->watch.total > s->watch.done ? s->watch.total : s->watch.done);
 }
 
 /* ---- contents ---- */
@@ -112,7 +141,7 @@ static int source_open(const char *path, uint64_t device, uint64_t inode, struct
 	return TAKE_FD(fd);
 }
 
-static int source_read(const struct input *in, struct content *ret, struct error *err)
+static int source_read(struct submission *s, const struct input *in, struct content *ret, struct error *err)
 {
 	const char *path = in->source;
 	_cleanup_close_ int fd = source_open(path, in->device, in->inode, err);
@@ -130,6 +159,7 @@ static int source_read(const struct input *in, struct content *ret, struct error
 	while ((n = read(fd, data, READ_SIZE)) > 0) {
 		digest_update(&digest, data, (size_t)n);
 		ret->size += (uint64_t)n;
+		tell(s, "reading", (uint64_t)n);
 	}
 	if (n < 0)
 		return error_system(err, errno, "cannot read '%s'", shown(name, path));
@@ -148,7 +178,7 @@ static int source_find(struct submission *s, const struct input *in, const struc
 		*ret = &s->sources[json_integer_value(known)];
 		return 0;
 	}
-	if (source_read(in, &c, err) < 0)
+	if (source_read(s, in, &c, err) < 0)
 		return -1;
 	if (json_object_set_new_nocheck(s->by_path, path, json_integer((json_int_t)s->n_sources)) < 0 ||
 	    !(more = ARRAY_ADD(s->sources, s->n_sources)))
@@ -162,6 +192,9 @@ static int source_find(struct submission *s, const struct input *in, const struc
 
 static int job_digest(struct submission *s, struct job *j, struct error *err)
 {
+	for (size_t i = 0; i < j->inputs.count; i++)
+		if (!json_object_get(s->by_path, j->inputs.list[i].source))
+			s->watch.total += j->inputs.list[i].size;
 	for (size_t i = 0; i < j->inputs.count; i++) {
 		struct input *in = &j->inputs.list[i];
 		const struct content *source = NULL;
@@ -189,6 +222,27 @@ static int job_complete(struct submission *s, const struct request *request, str
 	return job_digest(s, j, err);
 }
 
+/* Many of them have the same. */
+static int take_notes(struct submission *s, const struct job *j, struct error *err)
+{
+	for (size_t i = 0; j->notes && j->notes[i]; i++) {
+		size_t k = 0;
+		int r;
+
+		while (s->notes && s->notes[k] && strcmp(s->notes[k], j->notes[i]) != 0)
+			k++;
+		if ((!s->notes || !s->notes[k]) && k < NOTES_MAX &&
+		    (r = strv_append(&s->notes, j->notes[i], err)) < 0)
+			return r;
+	}
+	return 0;
+}
+
+char *const *submission_notes(const struct submission *s)
+{
+	return s->notes;
+}
+
 static int note_id(struct submission *s, const char *id, struct error *err)
 {
 	if (json_object_get(s->ids, id))
@@ -206,6 +260,8 @@ static int fill(struct submission *s, const struct request *request, struct inpu
 		j->inputs = *stored;
 		*stored = (struct inputs){0};
 	}
+	if (take_notes(s, j, err) < 0)
+		return -1;
 	return note_id(s, j->id, err);
 }
 
@@ -381,8 +437,9 @@ int submission_add_array(struct submission *s, const struct request *request, co
 	return 0;
 }
 
-static int open_content(void *arg UNUSED, const struct output *o, struct error *err)
+static int open_content(void *arg, const struct output *o, struct error *err)
 {
+	tell(arg, "storing", o->size);
 	return source_open(o->path, 0, 0, err);
 }
 
@@ -448,6 +505,7 @@ int submission_commit(struct submission *s, unsigned flags, struct error *err)
 	s->is_new = calloc(submission_count(s) + 1, sizeof *s->is_new);
 	if (!s->is_new)
 		return error_memory(err);
+	s->watch.done = 0; /* once more, into the ledger */
 	if (s->array.job)
 		return ledger_submit_array(ledger, &s->array, flags, open_content, s, s->is_new, err);
 	return ledger_submit(ledger, s->jobs, s->n, flags, open_content, s, s->is_new, err);

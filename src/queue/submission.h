@@ -22,6 +22,11 @@ void submission_close(struct submission *s); /* NULL is fine */
 DEFINE_CLEANUP(struct submission *, submission_close);
 #define _cleanup_submission_ _cleanup_(submission_closep)
 
+/* While files are read ("reading") and stored ("storing"): how many of how many bytes. Never more often than ten times a
+ * second, and not within the first one. */
+typedef void (*submission_watch_fn)(void *arg, const char *what, uint64_t done, uint64_t total);
+void submission_watch(struct submission *s, submission_watch_fn fn, void *arg);
+
 /* request has been checked. Its id is made up if it has none. */
 int submission_add(struct submission *s, const struct request *request, struct error *err);
 /* One for each task, as request_set_task() makes them. Alone in its submission, which tasks and request outlive. */
@@ -33,6 +38,9 @@ int submission_commit(struct submission *s, unsigned flags, struct error *err);
 /* As ledger_retry(). If its row was removed from the queue, it is submitted once more from its latest attempt, where that
  * has all that belongs to it. */
 int submission_retry(struct hood *h, const char *submitter, const char *id, struct error *err);
+
+/* What the submitter should know of them, a line each; NULL: nothing. */
+char *const *submission_notes(const struct submission *s);
 
 size_t submission_count(const struct submission *s);
 const char *submission_id(struct submission *s, size_t i);    /* until the next call */

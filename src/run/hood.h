@@ -41,7 +41,8 @@ struct progress {
 	int64_t elapsed_ms;
 	int64_t cpu_ms, memory_bytes, pids; /* -1: not known */
 	int64_t disk_files;		    /* in the workspace; -1 */
-	const char *stage; /* "workspace", "running", "collecting", "committing", "cleaning up" */
+	uint64_t bytes, bytes_total;	    /* of what is being copied; total 0: nothing is */
+	const char *stage; /* "workspace", "staging", "running", "collecting", "committing", "cleaning up" */
 };
 
 /* On cancel_fd: a worker gives the analysis back to the queue; hood_run ends with ERROR_LEASE, nothing recorded. */
@@ -51,6 +52,8 @@ struct run_hooks {
 	void *arg;
 	void (*output)(void *arg, int stream, const char *data, size_t size);
 	void (*progress)(void *arg, const struct progress *p);
+	/* Before it starts: what is also in the receipt's warnings, and before all others there. */
+	void (*warned)(void *arg, const char *text);
 	/* The command is executed from now on, or could not be: why. */
 	void (*started)(void *arg, int exec_errno);
 	int progress_interval_ms; /* 0: none */

@@ -96,7 +96,7 @@ static int sketch_plan(const struct hood *h, const struct request *r, struct pla
 	char real[PATH_MAX];
 	int e = program_find(h, r->command[0], r->directory, search ? search : "", &p, err);
 
-	if (e < 0)
+	if (e < 0 || (e = plan_resolve_limits(h, r, plan, err)) < 0)
 		return e;
 	plan->data = r->data && realpath(r->data, real) ? strdup(real) : NULL;
 	plan->docs = r->docs && realpath(r->docs, real) ? strdup(real) : NULL;
@@ -153,7 +153,7 @@ static int list_post_inputs(const struct hood *h, const struct request *r, struc
 	if ((e = command_split(r->post_process, &post.command, err)) < 0 ||
 	    (e = text_set(&post.directory, r->directory, err)) < 0)
 		return e;
-	if ((e = sketch_plan(h, &post, &plan, err)) < 0 || (e = plan_add_stages(&post, &plan, err)) < 0 ||
+	if ((e = sketch_plan(h, &post, &plan, err)) < 0 || (e = plan_add_stages(h, &post, &plan, err)) < 0 ||
 	    (e = list_inputs(&plan, true, &files, err)) < 0)
 		return error_prefix(err, e, "post-process");
 	for (size_t i = 0; i < files.count; i++)
@@ -168,17 +168,10 @@ static uint64_t need(const struct limits *l, enum limit which)
 	return l->origin[which] >= LIMIT_SITE && l->value[which] != LIMIT_NONE ? l->value[which] : 0;
 }
 
-static int resolve_needs(const struct hood *h, const struct request *r, struct job *job, struct error *err)
+static void resolve_needs(const struct plan *plan, struct job *job)
 {
-	struct limits l = r->limits;
-	int e;
-
-	limits_inherit(&l, &h->config.defaults.limits);
-	limits_built_in(&l);
-	e = limits_cap(&l, &h->config.maximum, err);
-	job->memory_bytes = need(&l, LIMIT_MEMORY);
-	job->cpus_milli = need(&l, LIMIT_CPUS);
-	return e;
+	job->memory_bytes = need(&plan->limits, LIMIT_MEMORY);
+	job->cpus_milli = need(&plan->limits, LIMIT_CPUS);
 }
 
 static int job_fill(struct hood *h, struct request *r, struct job *job, struct error *err)
@@ -198,11 +191,13 @@ static int job_fill(struct hood *h, struct request *r, struct job *job, struct e
 			err, ERROR_REFUSED,
 			"a queued analysis has no standard input, its submitter may be gone: put it into a file, and name that");
 	if ((e = resolve_paths(h, r, err)) < 0 || (e = sketch_plan(h, r, &plan, err)) < 0 ||
-	    (e = plan_add_stages(r, &plan, err)) < 0 ||
+	    (e = plan_add_stages(h, r, &plan, err)) < 0 ||
 	    (e = list_inputs(&plan, false, &job->inputs, err)) < 0 ||
-	    (e = list_post_inputs(h, r, &job->inputs, err)) < 0 || (e = resolve_needs(h, r, job, err)) < 0 ||
+	    (e = list_post_inputs(h, r, &job->inputs, err)) < 0 ||
 	    (!r->id && ((e = id_make(made, err)) < 0 || (e = text_set(&r->id, made, err)) < 0)))
 		return e;
+	resolve_needs(&plan, job);
+	job->notes = TAKE_PTR(plan.notes);
 	/* The files are in the job now. */
 	request_forget_inputs(r);
 	r->no_stage = true;

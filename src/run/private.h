@@ -29,6 +29,8 @@ int hood_cgroups(struct hood *h, const struct cgroup_host **ret, struct error *e
 struct rights;
 int plan_resolve(struct hood *h, const struct request *r, struct rights *rights, struct plan *plan,
 		 struct error *err);
+/* Asked for, else the site's, else what is built in; the site's maximum bounds them. */
+int plan_resolve_limits(const struct hood *h, const struct request *r, struct plan *plan, struct error *err);
 /* Where programs are looked for. */
 const char *program_search(void);
 /* The same for a post-process (post_process.h), which sees less: no data, no docs, no workspace. */
@@ -51,7 +53,7 @@ int command_split(const char *text, char ***ret, struct error *err);
 /* Nothing is staged because of --input. */
 void request_forget_inputs(struct request *r);
 /* staging.c: which files of the submitter are copied in. */
-int plan_add_stages(const struct request *r, struct plan *plan, struct error *err);
+int plan_add_stages(const struct hood *h, const struct request *r, struct plan *plan, struct error *err);
 
 /* resolve_inputs.c: data and docs, the request's own (own_*), else the site's, else what lies in the current directory: which
  * is not the worker's to look into. */
@@ -61,6 +63,9 @@ int resolve_inputs(struct hood *h, struct request *r, const struct rights *right
 int resolve_ro(struct hood *h, struct request *r, struct error *err);
 /* Where an input may not lie or what it may not contain: the state directory, the ledger, the workspace root. */
 int input_check(const struct hood *h, const char *path, const char *option, struct error *err);
+
+/* The part of it that is about the machine: /proc and the like. */
+int input_check_machine(const char *path, const char *option, struct error *err);
 
 /* ./data and ./docs are shown unasked only if they lie in the directory, not if they lead out of it. */
 int default_check(const char *directory, const char *name, const char *real, struct error *err);

@@ -33,7 +33,7 @@ static int check_supported(const struct request *r, struct error *err)
 	return 0;
 }
 
-static int resolve_limits(const struct hood *h, const struct request *r, struct plan *plan, struct error *err)
+int plan_resolve_limits(const struct hood *h, const struct request *r, struct plan *plan, struct error *err)
 {
 	plan->limits = r->limits;
 	limits_inherit(&plan->limits, &h->config.defaults.limits);
@@ -178,7 +178,8 @@ static int resolve_program(const struct hood *h, const struct request *r,
 	if (e < 0)
 		return e;
 	plan->prefixes = TAKE_PTR(p.prefixes);
-	plan->note = TAKE_PTR(p.note);
+	if (p.note)
+		plan_note(plan, "%s", p.note);
 	if (p.user_base)
 		plan_set_env(plan, "PYTHONUSERBASE", p.user_base);
 	plan->command = strv_copy(r->command);
@@ -246,10 +247,10 @@ int plan_resolve(struct hood *h, const struct request *asked, struct rights *rig
 	    (e = request_inherit(&r, &h->config.defaults, err)) < 0 ||
 	    (!r.directory && (e = text_set(&r.directory, h->directory, err)) < 0) ||
 	    (e = request_check(&r, err)) < 0 || (e = check_supported(&r, err)) < 0 ||
-	    (e = resolve_identity(h, &r, plan, err)) < 0 || (e = resolve_limits(h, &r, plan, err)) < 0 ||
+	    (e = resolve_identity(h, &r, plan, err)) < 0 || (e = plan_resolve_limits(h, &r, plan, err)) < 0 ||
 	    (e = resolve_inputs(h, &r, rights, own_data, own_docs, own_ro, plan, err)) < 0 ||
 	    (e = resolve_program(h, &r, granted ? &rights->program : NULL, plan, err)) < 0 ||
-	    (e = resolve_env(&r, plan, err)) < 0 || (e = plan_add_stages(&r, plan, err)) < 0)
+	    (e = resolve_env(&r, plan, err)) < 0 || (e = plan_add_stages(h, &r, plan, err)) < 0)
 		return e;
 	plan->use_userns_first = geteuid() != 0;
 	plan->own_disk = wants_disk(&plan->limits);
@@ -324,9 +325,9 @@ int plan_resolve_post(struct hood *h, const struct post_order *o, struct plan *p
 	if ((e = text_set(&plan->workspace, POST_DIRECTORY, err)) < 0 ||
 	    (e = text_set(&plan->scratch, o->scratch, err)) < 0 ||
 	    (e = text_set(&plan->submitter_directory, o->directory, err)) < 0 ||
-	    (e = resolve_limits(h, &r, plan, err)) < 0 || (e = resolve_ro(h, &r, err)) < 0 ||
+	    (e = plan_resolve_limits(h, &r, plan, err)) < 0 || (e = resolve_ro(h, &r, err)) < 0 ||
 	    (e = resolve_program(h, &r, o->rights ? &o->rights->post : NULL, plan, err)) < 0 ||
-	    (e = resolve_env(&r, plan, err)) < 0 || (e = plan_add_stages(&r, plan, err)) < 0)
+	    (e = resolve_env(&r, plan, err)) < 0 || (e = plan_add_stages(h, &r, plan, err)) < 0)
 		return e;
 	return plan_add_scene(h, &r, o->rights, plan, err);
 }

@@ -9,18 +9,27 @@
 #include <limits.h>
 #include <string.h>
 
-int input_check(const struct hood *h, const char *path, const char *option, struct error *err)
+int input_check_machine(const char *path, const char *option, struct error *err)
 {
 	static const char *const never[] = {"/", "/proc", "/sys", "/dev", "/run"};
-	_cleanup_free_ char *ledger = NULL;
-	const char *root = h->config.workspace_root;
-	char real[PATH_MAX];
 
 	for (size_t i = 0; i < ARRAY_SIZE(never); i++)
 		if (strcmp(path, never[i]) == 0 || (i > 0 && path_is_below(path, never[i])))
 			return error_set(err, ERROR_REFUSED,
 					 "%s '%s' is refused: '%s' is the machine's, not an input", option,
 					 path, never[i]);
+	return 0;
+}
+
+int input_check(const struct hood *h, const char *path, const char *option, struct error *err)
+{
+	_cleanup_free_ char *ledger = NULL;
+	const char *root = h->config.workspace_root;
+	char real[PATH_MAX];
+	int r = input_check_machine(path, option, err);
+
+	if (r < 0)
+		return r;
 	if (path_is_below(root, path))
 		return error_set(
 			err, ERROR_REFUSED,

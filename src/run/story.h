@@ -34,7 +34,11 @@ struct story {
 	struct evidence evidence;
 	struct disk_use disk;
 	struct attempt *attempt; /* what it all ends in */
-	size_t step;		 /* in a held workspace: which it is (steps.h); else 0 */
+	struct staged {
+		uint64_t began, said; /* clock_now() */
+		uint64_t bytes, total;
+	} staged;    /* how far the copying in is */
+	size_t step; /* in a held workspace: which it is (steps.h); else 0 */
 	char log_prefix[32];
 	bool has_ended; /* and that is on disk */
 	bool concluded; /* the verdict is decided */

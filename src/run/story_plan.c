@@ -124,8 +124,11 @@ static int begin_attempt(struct story *s, struct error *err)
 	a->queued = s->hooks->job != NULL;
 	for (size_t i = 0; plan->prefixes && plan->prefixes[i]; i++)
 		receipt_add(&a->receipt, "interpreter", true, "'%s' is shown read-only", plan->prefixes[i]);
-	if (plan->note)
-		receipt_warn(&a->receipt, "%s", plan->note);
+	for (size_t i = 0; plan->notes && plan->notes[i]; i++) {
+		receipt_warn(&a->receipt, "%s", plan->notes[i]);
+		if (s->hooks->warned)
+			s->hooks->warned(s->hooks->arg, plan->notes[i]);
+	}
 	a->request = request_to_json(s->request);
 	a->workspace = strdup(plan->workspace);
 	return a->request && a->workspace ? 0 : error_memory(err);

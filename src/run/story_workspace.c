@@ -2,6 +2,7 @@
  * The story's workspace: made or adopted, filled with what is staged; and the box in it.
  */
 #include "story.h"
+#include "clock.h"
 #include "collect.h"
 #include "file.h"
 #include "steps.h"
@@ -132,6 +133,37 @@ static int stage_job(struct story *s, uint64_t max, struct error *err)
 	return r;
 }
 
+/* Whoever waits for more than a second sees how far it is. */
+static void on_copied(void *arg, uint64_t bytes)
+{
+	struct story *s = arg;
+	struct staged *so_far = &s->staged;
+	uint64_t now = clock_now();
+	struct progress p = {
+		.cpu_ms = -1, .memory_bytes = -1, .pids = -1, .disk_files = -1, .stage = "staging"};
+
+	so_far->bytes += bytes;
+	if (now - so_far->began < NSEC_PER_SEC ||
+	    now - so_far->said < (uint64_t)s->hooks->progress_interval_ms * NSEC_PER_MSEC)
+		return;
+	so_far->said = now;
+	p.elapsed_ms = (int64_t)((now - so_far->began) / NSEC_PER_MSEC);
+	p.bytes = so_far->bytes;
+	p.bytes_total = so_far->total > so_far->bytes ? so_far->total : so_far->bytes;
+	s->hooks->progress(s->hooks->arg, &p);
+}
+
+static void watch_staging(struct story *s)
+{
+	s->staged = (struct staged){.began = clock_now()};
+	for (size_t i = 0; i < s->plan->n_stages; i++)
+		s->staged.total += s->plan->stages[i].size;
+	if (!s->hooks->progress || !s->hooks->progress_interval_ms)
+		return;
+	s->workspace.copied = on_copied;
+	s->workspace.copied_arg = s;
+}
+
 static int fill_workspace(struct story *s, struct error *err)
 {
 	uint64_t max = s->plan->limits.value[LIMIT_DISK];
@@ -142,6 +174,7 @@ static int fill_workspace(struct story *s, struct error *err)
 	if ((s->step && (r = note_adopted(s, err)) < 0) ||
 	    (s->hooks->job && (r = stage_job(s, max, err)) < 0))
 		return r;
+	watch_staging(s);
 	for (size_t i = 0; i < s->plan->n_stages; i++)
 		if ((r = workspace_stage(&s->workspace, &s->plan->stages[i], max, uid, gid,
 					 &s->attempt->inputs, err)) < 0)

@@ -162,6 +162,10 @@ enum style view_verdict_style(enum verdict v);
 char *view_warnings(const struct attempt *a, bool colour);
 /* The last line of a run, and its warnings before it; quiet: only what went wrong. */
 char *view_line(const struct attempt *a, bool colour, bool quiet);
+/* The same without the first warnings, which were told before it started. */
+char *view_line_after(const struct attempt *a, size_t told, bool colour, bool quiet);
+/* One of them, as a line. */
+char *view_warning(const char *text, bool colour);
 /* As workflow engines write it: Nextflow's columns, and a line below them. */
 char *view_trace(const struct attempt *a);
 

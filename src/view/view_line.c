@@ -118,14 +118,27 @@ static void add_verdict(struct buffer *b, const struct attempt *a, bool colour)
 	buffer_puts(b, "\n");
 }
 
-static void add_warnings(struct buffer *b, const struct attempt *a, bool colour)
+static void add_warning(struct buffer *b, const char *warning, bool colour)
 {
-	for (size_t i = 0; a->receipt.warnings && a->receipt.warnings[i]; i++) {
-		_cleanup_free_ char *text = text_safe(a->receipt.warnings[i]);
+	_cleanup_free_ char *text = text_safe(warning);
 
-		buffer_printf(b, "fumehood: %swarning%s: %s\n", print_style(colour, STYLE_YELLOW),
-			      print_style(colour, STYLE_RESET), text ? text : "?");
-	}
+	buffer_printf(b, "fumehood: %swarning%s: %s\n", print_style(colour, STYLE_YELLOW),
+		      print_style(colour, STYLE_RESET), text ? text : "?");
+}
+
+static void add_warnings(struct buffer *b, const struct attempt *a, size_t told, bool colour)
+{
+	for (size_t i = 0; a->receipt.warnings && a->receipt.warnings[i]; i++)
+		if (i >= told)
+			add_warning(b, a->receipt.warnings[i], colour);
+}
+
+char *view_warning(const char *text, bool colour)
+{
+	_cleanup_buffer_ struct buffer b = {0};
+
+	add_warning(&b, text, colour);
+	return buffer_take(&b);
 }
 
 char *view_warnings(const struct attempt *a, bool colour)
@@ -133,17 +146,22 @@ char *view_warnings(const struct attempt *a, bool colour)
 	_cleanup_buffer_ struct buffer b = {0};
 
 	buffer_puts(&b, "");
-	add_warnings(&b, a, colour);
+	add_warnings(&b, a, 0, colour);
 	return buffer_take(&b);
 }
 
 char *view_line(const struct attempt *a, bool colour, bool quiet)
 {
+	return view_line_after(a, 0, colour, quiet);
+}
+
+char *view_line_after(const struct attempt *a, size_t told, bool colour, bool quiet)
+{
 	_cleanup_buffer_ struct buffer b = {0};
 	bool is_news = a->verdict != VERDICT_SUCCEEDED || !(a->committed || a->step);
 
 	/* Who wants to be told little wants to know what is not as he asked for all the more. */
-	add_warnings(&b, a, colour);
+	add_warnings(&b, a, told, colour);
 	if (!quiet || is_news)
 		add_verdict(&b, a, colour);
 	if (a->committed)

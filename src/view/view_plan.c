@@ -7,6 +7,8 @@
 #include "print.h"
 #include "view.h"
 
+enum { STAGES_SHOWN = 20 };
+
 static void put_field(FILE *to, const char *name, const char *value)
 {
 	_cleanup_free_ char *text = value ? print_escape(value) : NULL;
@@ -90,14 +92,26 @@ static int put_mounts(FILE *to, const struct plan *p, struct error *err)
 	return table_print(&t, to, err);
 }
 
+/* How many, how much, and the first of them. */
 static void put_stages(FILE *to, const struct plan *p)
 {
-	for (size_t i = 0; i < p->n_stages; i++) {
+	char count[PRINT_ROOM], size[PRINT_ROOM];
+	uint64_t bytes = 0;
+
+	if (p->n_stages == 0)
+		return;
+	for (size_t i = 0; i < p->n_stages; i++)
+		bytes += p->stages[i].size;
+	fprintf(to, "%-12s%s, %s\n", "staged", print_count(p->n_stages, "file", count),
+		print_size((int64_t)bytes, size));
+	for (size_t i = 0; i < p->n_stages && i < STAGES_SHOWN; i++) {
 		_cleanup_free_ char *as = print_escape(p->stages[i].as);
 		_cleanup_free_ char *source = print_escape(p->stages[i].source);
 
-		fprintf(to, "%-12s%s (from %s)\n", i ? "" : "staged", as, source);
+		fprintf(to, "%-12s%s (from %s)\n", "", as, source);
 	}
+	if (p->n_stages > STAGES_SHOWN)
+		fprintf(to, "%-12sand %zu more\n", "", p->n_stages - STAGES_SHOWN);
 }
 
 static void put_environment(FILE *to, const struct plan *p)
@@ -140,6 +154,7 @@ int view_plan(FILE *to, const struct look *look, const struct plan *p, struct er
 	put_field(to, "docs", p->docs);
 	put_list(to, "prefixes", p->prefixes);
 	put_stages(to, p);
+	put_list(to, "left out", p->left_out);
 	put_outputs(to, p);
 	put_field(to, "copied to", p->into);
 	put_field(to, "stdin", p->stdin_open ? "yours" : "/dev/null");
@@ -148,5 +163,6 @@ int view_plan(FILE *to, const struct look *look, const struct plan *p, struct er
 	if (put_limits(to, p, err) < 0 || put_mounts(to, p, err) < 0)
 		return -1;
 	put_environment(to, p);
+	put_list(to, "warning", p->notes);
 	return 0;
 }

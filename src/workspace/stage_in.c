@@ -16,6 +16,7 @@ struct staging {
 	const char *source, *as;
 	uint64_t device, inode;		       /* inode 0: any */
 	char shown_source[512], shown_as[512]; /* for messages */
+	const struct workspace *workspace;
 	uint64_t max;
 	uid_t uid;
 	gid_t gid;
@@ -139,6 +140,8 @@ static int copy(int from, int to, struct staging *s, uint64_t expected, struct e
 		r = file_write_all(to, chunk, (size_t)n);
 		if (r < 0)
 			return error_system(err, -r, "cannot write '%s' in the workspace", s->shown_as);
+		if (s->workspace->copied)
+			s->workspace->copied(s->workspace->copied_arg, (uint64_t)n);
 	}
 	digest_final(&digest, s->input.sha256);
 	return 0;
@@ -234,6 +237,7 @@ int workspace_stage(struct workspace *w, const struct stage *what, uint64_t max,
 			    .as = what->as,
 			    .device = what->device,
 			    .inode = what->inode,
+			    .workspace = w,
 			    .max = max,
 			    .uid = uid,
 			    .gid = gid};

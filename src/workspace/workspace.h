@@ -92,6 +92,9 @@ struct workspace {
 	int run_fd;  /* runs/{id}, -1 when closed */
 	int lock_fd; /* held */
 	int fd;	     /* the workspace, O_PATH-free: readable directory */
+	/* As files of the host are copied in: so many bytes more. NULL: nobody looks. */
+	void (*copied)(void *arg, uint64_t bytes);
+	void *copied_arg;
 };
 /* It was held by our caller: what lies there counts as staged. */
 bool workspace_is_adopted(const struct workspace *w);

@@ -362,6 +362,28 @@ say([p.wait(), p.result.verdict])
                     [3000000, 'e\n'], [-15, 'cancelled']], said
 
 
+def test_a_directory_comes_along_whole(program, hood):
+    """A package, without its repository; and what is too much is told in Python's words."""
+    project = hood.directory('project')
+    for name, text in [('pkg/__init__.py', 'answer = 42'), ('main.py', 'import pkg; print(pkg.answer)'), ('.git/config', 'not this')]:
+        hood.write(project / name, text)
+    said = program('''
+fumehood.run(["python3", "main.py"], id=ID(1), inputs=["."])
+say(sorted(i["path"] for i in fumehood.show(ID(1))["inputs"]))
+try:
+    fumehood.run("true", id=ID(2), inputs=[".", ("pkg", "other")], limits=fumehood.Limits(input_max=10))
+except fumehood.Refused as e:
+    say(str(e))
+try:
+    fumehood.run("true", id=ID(3), inputs=[".."])
+except fumehood.UsageError as e:
+    say(str(e))
+''', cwd=project)
+    assert said[0] == ['main.py', 'pkg/__init__.py'], said
+    assert 'limits.input_max' in said[1] and '--' not in said[1], said
+    assert 'inputs=[(.., NAME)]' in said[2] and '--' not in said[2], said
+
+
 def test_a_run_in_a_held_directory_is_that_analysis(program, hood):
     """What a platform has: the two functions, and subprocess with cwd=."""
     said = program('''

@@ -449,7 +449,7 @@ static void test_a_plan_prints_every_limit_and_no_file_contents(void **state)
 	m->content_size = 14;
 	m = plan_add_mount(&p, MOUNT_OVERLAY, "/srv/data", "/srv/data");
 	assert_non_null(m);
-	plan_add_stage(&p, "/home/a.py", "a.py", 1, 2);
+	plan_add_stage(&p, "/home/a.py", "a.py", 1, 2, 3);
 	json = plan_to_json(&p);
 	assert_non_null(json);
 	limits = json_object_get(json, "limits");

@@ -157,10 +157,11 @@ static void test_a_bad_limit_is_named_with_an_example_and_escaped(void **state)
 static void test_built_in_limits_are_those_of_the_manual(void **state)
 {
 	static const char *const texts[LIMIT_COUNT] = {
-		[LIMIT_WALL] = "1h",	 [LIMIT_GRACE] = "1s",	     [LIMIT_CPU_TIME] = "none",
-		[LIMIT_CPUS] = "none",	 [LIMIT_MEMORY] = "2G",	     [LIMIT_PIDS] = "512",
-		[LIMIT_DISK] = "10G",	 [LIMIT_FILES] = "1000000",  [LIMIT_OUTPUT_MAX] = "10G",
-		[LIMIT_LOG_MAX] = "16M", [LIMIT_FILE_SIZE] = "none", [LIMIT_OPEN_FILES] = "4096",
+		[LIMIT_WALL] = "1h",	     [LIMIT_GRACE] = "1s",	[LIMIT_CPU_TIME] = "none",
+		[LIMIT_CPUS] = "none",	     [LIMIT_MEMORY] = "2G",	[LIMIT_PIDS] = "512",
+		[LIMIT_DISK] = "10G",	     [LIMIT_FILES] = "1000000", [LIMIT_OUTPUT_MAX] = "10G",
+		[LIMIT_INPUT_MAX] = "1G",    [LIMIT_LOG_MAX] = "16M",	[LIMIT_FILE_SIZE] = "none",
+		[LIMIT_OPEN_FILES] = "4096",
 	};
 	struct limits l = {0};
 	char text[LIMIT_TEXT_SIZE];

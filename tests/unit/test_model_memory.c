@@ -173,7 +173,7 @@ static int tell_plan(struct error *err)
 	plan_add_mount(&p, MOUNT_BIND, "/a", "/b")->writable = true;
 	plan_add_mount(&p, MOUNT_TMPFS, NULL, "/c")->content = strdup("c");
 	plan_add_mount(&p, MOUNT_TMPFS, NULL, "/c")->content = strdup("c");
-	plan_add_stage(&p, "/d", "e", 1, 2);
+	plan_add_stage(&p, "/d", "e", 1, 2, 3);
 	plan_set_env(&p, "A", "1");
 	plan_set_env(&p, "A", "\xff");
 	json = plan_to_json(&p);

@@ -181,7 +181,7 @@ _SAID: List[Tuple[Pattern[str], Union[str, Callable[[Match[str]], str]]]] = [
     (re.compile(r"'fumehood submit (\S+) --again'"), r"submit(…, id='\1', again=True)"),
     (re.compile(r"`fumehood (show|logs|gc|doctor)(?: ([\w.-]+))?`"),
      lambda found: f"fumehood.{found[1]}({'' if found[2] is None else repr(found[2])})"),
-    (re.compile(r"--input FILE:NAME"), "inputs=[(FILE, NAME)]"),
+    (re.compile(r"--input (\S+):NAME"), r"inputs=[(\1, NAME)]"),
     (re.compile(r"--post-process CMD"), "post_process="),
     (re.compile(rf"(?<![\w-])--({'|'.join([*_OPTIONS, *_NAMES])})(?![\w-])(?: (?=['/]))?"),  # --docs '/d': docs='/d'
      lambda found: _OPTIONS.get(found[1], found[1].replace("-", "_") + "=")),

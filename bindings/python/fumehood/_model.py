@@ -49,6 +49,7 @@ class Limits:
     pids: Optional[Amount] = None
     disk: Optional[Amount] = None
     files: Optional[Amount] = None
+    input_max: Optional[Amount] = None
     output_max: Optional[Amount] = None
     log_max: Optional[Amount] = None
     file_size: Optional[Amount] = None

@@ -96,7 +96,8 @@ class Request:
     command: words, or a text that is split at blanks.
     data, docs: directories, shown read-only; else the site's, else ./data and ./docs where they exist.
     ro: paths of the host that are shown read-only, each a path or (path, place inside).
-    inputs: files that are copied in, each a path or (path, name inside). Files that the command names are copied anyway.
+    inputs: files and directories that are copied in, each a path or (path, name inside); "." is the current directory. Files that
+        the command names are copied anyway.
     stage: False: nothing is copied in by itself.
     outputs, optional_outputs: patterns of what must be, what may be there at the end; with neither, every new file.
     env: added to the small environment that it has; a value of None is the caller's own. It is recorded: no secrets.
