@@ -353,12 +353,16 @@ int fh_submit(fh_hood *hood, fh_request *const *requests, size_t n, unsigned fla
 /* [{"id", "state", "verdict", "status", "attempt", "priority", "owner", "submitter", "worker", "reason",
  * "cancelling", "submitted", "due"}, …], the newest first. state: NULL, "waiting", "queued", "running", "finished", "cancelled". */
 int fh_queue(fh_hood *hood, const char *state, const char *prefix, int limit, char **ret_json, fh_error *err);
+/* As `workers --json`: [{"id", "host", "pid", "engine", "seats", "running", "state", "alive", "seen", "silent_ms", "lease_ms",
+ * "started", "version", "owner"}, …], who was heard of last first. */
+int fh_workers(fh_hood *hood, char **ret_json, fh_error *err);
 /* Until every one of the ids (up to a NULL) is finished or cancelled: 1. 0: timeout_ms have passed (-1: no end; 0: only
  * look), or stop_fd (-1: none) became readable. *ret_json (both times): as fh_queue(), in the order of ids; with 0
  * null for one that the ledger, which has gone away since, cannot tell of. -FH_NOT_FOUND: one of them was never submitted. */
 int fh_wait(fh_hood *hood, const char *const *ids, int timeout_ms, int stop_fd, char **ret_json,
 	    fh_error *err);
-/* Waiting or queued: it will not run. Running: its worker is told. Pending (its command has ended, and it could not be
+/* Waiting or queued: it will not run. Running: its worker is told; so is, without waiting for the end, who runs it on this host
+ * by the same state directory, a run or a program, which loses nothing else. Pending (its command has ended, and it could not be
  * finished): it is given up, its outputs thrown away, and recorded as cancelled. Ended: nothing. *ret_state (may be NULL):
  * the state before, a constant. */
 int fh_cancel(fh_hood *hood, const char *id, const char **ret_state, fh_error *err);

@@ -113,6 +113,25 @@ static int show_live(struct cli *cli, struct log_reader *v, const struct live *l
 	return r < 0 ? r : 1;
 }
 
+/* The ledger has said that it is queued, if it is: and is there anybody to run it? Returns what was said, as it was. */
+static int add_whether_alone(struct cli *cli, struct error *err)
+{
+	_cleanup_free_ char *said = strdup(err->message);
+	char *const ids[] = {cli->id, NULL};
+	struct error ignored = ERROR_INIT;
+	enum job_state state = JOB_FINISHED;
+	struct workers_view workers;
+
+	if (!said || cli_open(cli, CLI_LEDGER, &ignored) < 0 ||
+	    ledger_queue_look(cli->ledger, ids, take_state, &state, &ignored) < 0 ||
+	    (state != JOB_QUEUED && state != JOB_WAITING) ||
+	    workers_view_load(&workers, cli->ledger, &ignored) < 0 || workers.takes)
+		return -1;
+	return error_set(err, ERROR_NOT_FOUND,
+			 "%s, and no worker is alive for this ledger: start one with 'fumehood worker'",
+			 said);
+}
+
 static int show_logs(struct cli *cli, struct log_reader *v, int number, bool follows, struct error *err)
 {
 	_cleanup_attempt_ struct attempt a;
@@ -138,6 +157,8 @@ static int show_logs(struct cli *cli, struct log_reader *v, int number, bool fol
 			return r;
 	}
 	r = view_load(cli->hood, cli->id, number, &cli->ledger, &a, err);
+	if (r < 0 && err->kind == ERROR_NOT_FOUND && number == 0 && !followed)
+		return add_whether_alone(cli, err);
 	/* A followed one that was not committed has been shown as far as it can be. */
 	if (r < 0)
 		return followed && err->kind == ERROR_NOT_FOUND ? 0 : r;

@@ -10,6 +10,7 @@
 #include "cli.h"
 #include "member.h"
 #include "meter.h"
+#include "queue_words.h"
 #include "submission.h"
 
 enum { SUBMITTER_MAX = 128, LINE_MAX_BYTES = 1 << 20 };
@@ -252,6 +253,8 @@ static int wait_for_them(struct cli *cli, struct submission *s, json_t *json, st
 static int answer(struct cli *cli, const struct submit_words *s, struct submission *made, struct error *err)
 {
 	json_t *json = cli->json ? answer_json(made) : NULL;
+	struct error ignored = ERROR_INIT;
+	unsigned alive = 0;
 
 	if (!cli->json) {
 		print_warnings(cli, made);
@@ -259,6 +262,9 @@ static int answer(struct cli *cli, const struct submit_words *s, struct submissi
 	}
 	if (s->waits)
 		return wait_for_them(cli, made, json, err);
+	if (cli_open(cli, CLI_LEDGER, &ignored) == 0)
+		warn_of_no_worker(cli, true, &alive);
+	json_object_set_new(json, "workers_alive", json_integer(alive));
 	return cli->json ? cli_print_json(cli, json, err) : 0;
 }
 

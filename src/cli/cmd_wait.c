@@ -6,11 +6,14 @@
 #include <string.h>
 
 #include "cli.h"
+#include "clock.h"
 #include "meter.h"
 #include "queue_words.h"
 #include "signals.h"
 
 enum { REDRAW_MS = 500, STATUS_CANCELLED = 143 };
+/* A worker may die, or come, while one waits. */
+static const uint64_t workers_every_ns = 10 * NSEC_PER_SEC;
 
 static const char help[] =
 	"  fumehood wait a42\n"
@@ -31,6 +34,8 @@ struct wait_answer {
 	json_t *ends; /* with --json */
 	bool has_one; /* only one is waited for */
 	struct wait_counts counts;
+	uint64_t workers_at; /* clock_now() of the next look for a worker */
+	bool is_alone;	     /* there was none: said once */
 };
 
 static json_t *end_json(const struct queued *q, int status)
@@ -63,11 +68,23 @@ static void on_ended(void *arg, size_t index, const struct queued *q)
 			  reason && *reason ? ": " : "", reason ? reason : "");
 }
 
+static void look_for_worker(struct wait_answer *t, const struct wait_counts *c)
+{
+	uint64_t now = clock_now();
+
+	if (t->is_alone || c->succeeded + c->failed == c->total || now < t->workers_at || t->cli->json)
+		return;
+	t->workers_at = now + workers_every_ns;
+	meter_end(&t->meter);
+	t->is_alone = warn_of_no_worker(t->cli, c->queued + c->waiting > 0, NULL);
+}
+
 static void on_progress(void *arg, const struct wait_counts *c)
 {
 	struct wait_answer *t = arg;
 
 	t->counts = *c;
+	look_for_worker(t, c);
 	meter_show(&t->meter, c);
 }
 

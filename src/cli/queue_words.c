@@ -103,3 +103,23 @@ int queue_begin(struct cli *cli, bool and_ledger, char ***ret, struct error *err
 		*ret = w.list;
 	return r;
 }
+
+bool warn_of_no_worker(const struct cli *cli, bool has_queued, unsigned *ret_alive)
+{
+	_cleanup_free_ char *line = NULL;
+	struct error ignored = ERROR_INIT;
+	struct workers_view v;
+
+	/* What was asked for is done, or goes on: that this cannot be told is no failure of it. */
+	if (workers_view_load(&v, cli->ledger, &ignored) < 0)
+		return false;
+	if (ret_alive)
+		*ret_alive = v.alive;
+	if (has_queued ? v.takes : v.alive)
+		return false;
+	line = workers_view_warning(&v, cli->hood);
+	if (line && !cli->json)
+		fprintf(stderr, "fumehood: %swarning%s: %s\n", terminal_style(&cli->err, STYLE_YELLOW),
+			terminal_style(&cli->err, STYLE_RESET), line);
+	return true;
+}

@@ -45,8 +45,9 @@ struct engine_ops {
 };
 struct engine {
 	const struct engine_ops *ops;
-	int fd;	   /* readable: something has ended */
-	int slots; /* how many at once */
+	const char *name; /* "local": for people */
+	int fd;		  /* readable: something has ended */
+	int slots;	  /* how many at once */
 };
 
 /* Moves the job out of *job on success. At most `slots` at once. */

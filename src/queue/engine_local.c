@@ -361,7 +361,7 @@ int engine_local_open(const struct hood_options *options, int slots, struct engi
 
 	if (!l)
 		return error_memory(err);
-	l->engine = (struct engine){.ops = &local_ops, .slots = slots};
+	l->engine = (struct engine){.ops = &local_ops, .name = "local", .slots = slots};
 	l->engine.fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
 	pthread_mutex_init(&l->lock, NULL);
 	pthread_cond_init(&l->turn, NULL);

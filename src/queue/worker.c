@@ -168,11 +168,6 @@ static bool can_claim(const struct worker *w)
 	return w->is_recovered && !w->stopping && w->wants_claim && worker_seats_taken(w) < w->engine->slots;
 }
 
-static bool has_leases(const struct worker *w, uint64_t now)
-{
-	return w->held || now < w->unsure_until;
-}
-
 /* A bell may mean that one of ours is to be cancelled: that is looked for, and prolongs nothing. */
 static uint64_t look_due(const struct worker *w)
 {
@@ -204,7 +199,7 @@ static int look_around(struct worker *w, uint64_t now, struct error *err)
 /* In this order: first what is ours stays ours, then what others lost, then more. */
 static int talk(struct worker *w, uint64_t now, unsigned *ret_claimed, struct error *err)
 {
-	if (w->is_away || (has_leases(w, now) && now >= w->heartbeat_at)) {
+	if (w->is_away || now >= w->heartbeat_at) {
 		w->has_rung = false;
 		if (lease_heartbeat(w, err) < 0)
 			return -1;
@@ -226,7 +221,7 @@ static uint64_t next_tick(const struct worker *w, uint64_t now)
 
 	if (w->is_away)
 		return w->try_at;
-	if (has_leases(w, now) && w->heartbeat_at < at)
+	if (w->heartbeat_at < at)
 		at = w->heartbeat_at;
 	if (w->held && look_due(w) < at)
 		at = look_due(w);
@@ -319,6 +314,7 @@ static int on_bell(void *arg, int fd UNUSED, uint32_t events UNUSED, struct erro
 
 static void hand_back_all(struct worker *w)
 {
+	w->hands_back = true;
 	for (struct held *h = w->held; h; h = h->next)
 		if (h->state == HELD_RUNNING) {
 			engine_cancel(w->engine, h->token, ENGINE_HAND_BACK);
@@ -340,6 +336,7 @@ static int on_signal(void *arg, int fd, uint32_t events UNUSED, struct error *er
 				   w->options->drain ? "still run to their end" : "are handed back");
 		}
 		w->stopping = true;
+		w->heartbeat_at = 0; /* others are told */
 	}
 	tick_soon(w);
 	return 0;
@@ -507,6 +504,8 @@ static int work(struct worker *w, struct error *err)
 	tick_soon(w);
 	if (loop_run(w->loop, err) < 0)
 		return -1;
+	if (!w->is_away)
+		lease_sign_off(w);
 	if (w->options->metrics) {
 		tally_finish(w->tally);
 		metrics_write(w, err);

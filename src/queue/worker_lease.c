@@ -5,8 +5,7 @@
 
 #include "clock.h"
 
-/* A claim that was not answered may still be done by the server, when it comes to it. */
-enum { CLAIM_MAX = 16, UNSURE_LEASES = 4 };
+enum { CLAIM_MAX = 16 };
 
 struct held *lease_find(struct worker *w, const char *token)
 {
@@ -121,14 +120,30 @@ static void lease_lose(struct worker *w, struct held *h)
 	lease_forget(w, h);
 }
 
+static enum worker_state state_of(const struct worker *w)
+{
+	return !w->stopping ? WORKER_WORKING : w->hands_back ? WORKER_STOPPING : WORKER_DRAINING;
+}
+
 int lease_heartbeat(struct worker *w, struct error *err)
 {
+	const struct worker_sign sign = {
+		.name = w->name,
+		.host = w->host,
+		.engine = w->engine->name,
+		.version = FUMEHOOD_VERSION,
+		.state = state_of(w),
+		.pid = (int)getpid(),
+		.seats = w->engine->slots,
+		.running = worker_running(w),
+		.lease_ns = w->lease_ns,
+	};
 	struct held *next;
 	int r;
 
 	for (struct held *h = w->held; h; h = h->next)
 		h->is_confirmed = false;
-	r = ledger_heartbeat(w->ledger, w->name, w->lease_ns, on_lease, w, err);
+	r = ledger_sign(w->ledger, &sign, on_lease, w, err);
 	if (r < 0)
 		return r;
 	for (struct held *h = w->held; h; h = next) {
@@ -139,6 +154,14 @@ int lease_heartbeat(struct worker *w, struct error *err)
 	w->looked_at = clock_now();
 	w->heartbeat_at = w->looked_at + w->lease_ns / 3;
 	return 0;
+}
+
+/* One that stays behind is forgotten by gc. */
+void lease_sign_off(struct worker *w)
+{
+	struct error ignored = ERROR_INIT;
+
+	(void)ledger_sign_off(w->ledger, w->name, &ignored);
 }
 
 int lease_look(struct worker *w, struct error *err)
@@ -203,10 +226,9 @@ int lease_claim(struct worker *w, unsigned *ret_claimed, struct error *err)
 		r = ledger_claim(w->ledger, &order, jobs, max, &n, &w->is_full, err);
 		w->counters.claims++;
 		w->counters.claims_ns += clock_now() - begun;
-		if (r < 0) {
-			w->unsure_until = clock_now() + UNSURE_LEASES * w->lease_ns;
+		/* It may still be done by the server, when it comes to it: a heartbeat finds what we do not know of. */
+		if (r < 0)
 			return r;
-		}
 		for (size_t i = 0; i < n; i++) {
 			if (r == 0)
 				r = start(w, &jobs[i], err);

@@ -58,15 +58,14 @@ struct worker {
 	bool is_recovered; /* what was left here before is finished: claims may begin */
 	bool recovering;   /* an engine_recover() is going on */
 	bool stopping;	   /* no more claims */
+	bool hands_back;   /* what runs was told to end */
 	bool is_deaf;	   /* the ledger has no bell */
 	bool has_rung;	   /* since the last tick */
 	bool wants_claim;  /* something has changed since the last claim that found nothing */
 	bool is_full;	   /* the next one waits for room */
 	uint64_t heartbeat_at, looked_at, expire_at, recover_at, metrics_at; /* clock_now() */
-	uint64_t
-		unsure_until; /* a claim was not answered: until then there may be leases that we do not know */
-	struct lease_watch watch; /* those of others */
-	int64_t next_due;	  /* as ledger_expire said; 0: nothing is due any more */
+	struct lease_watch watch;					     /* those of others */
+	int64_t next_due; /* as ledger_expire said; 0: nothing is due any more */
 
 	char pending_said[1024]; /* why some are pending: said once */
 
@@ -87,8 +86,9 @@ uint64_t worker_memory_used(const struct worker *w);
 uint64_t worker_cpus_used(const struct worker *w);
 
 /* worker_lease.c: all that is said to the ledger. Negative: it did not answer. */
-int lease_heartbeat(struct worker *w, struct error *err);
-int lease_look(struct worker *w, struct error *err); /* which are to be cancelled */
+int lease_heartbeat(struct worker *w, struct error *err); /* and a sign of life */
+void lease_sign_off(struct worker *w);			  /* a clean end */
+int lease_look(struct worker *w, struct error *err);	  /* which are to be cancelled */
 int lease_expire(struct worker *w, unsigned *ret_expired, struct error *err);
 int lease_claim(struct worker *w, unsigned *ret_claimed, struct error *err);
 int lease_release(struct worker *w, struct error *err); /* those that are to be */

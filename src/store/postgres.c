@@ -22,7 +22,7 @@ enum {
 	RECONNECT_MS = 5000, /* a server that restarts is back by then */
 	RECONNECT_STEP_MS = 100,
 	DIGESTS_AT_ONCE = 4096,
-	PARAMS_MAX = 8,
+	PARAMS_MAX = 10,
 };
 
 static int session_set(struct postgres *p, const char *settings, struct error *err)

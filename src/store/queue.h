@@ -110,6 +110,41 @@ int ledger_claim(struct ledger *l, const struct claim_order *o, struct job *ret,
 typedef void (*lease_fn)(void *arg, const char *id, const char *token, bool cancelling);
 int ledger_heartbeat(struct ledger *l, const char *worker, uint64_t lease_ns, lease_fn fn, void *arg,
 		     struct error *err);
+/* The same, and in the same transaction the worker says of itself what others may know: its row, made the first time. */
+enum worker_state {
+	WORKER_WORKING,
+	WORKER_DRAINING, /* takes no more, and lets what it runs end */
+	WORKER_STOPPING, /* takes no more, and hands back what it runs */
+	WORKER_STATES
+};
+const char *worker_state_name(enum worker_state s); /* "working", "draining", "stopping" */
+struct worker_sign {
+	const char *name; /* as in its leases */
+	const char *host, *engine, *version;
+	enum worker_state state;
+	int pid, seats, running;
+	uint64_t lease_ns;
+	const char *live; /* what those that it runs have used so far: JSON, {id: any}; NULL: not known */
+};
+int ledger_sign(struct ledger *l, const struct worker_sign *s, lease_fn fn, void *arg, struct error *err);
+/* It ends: its row goes. */
+int ledger_sign_off(struct ledger *l, const char *name, struct error *err);
+
+/* Who has signed, and has not signed off; who was heard of last comes first. Alive is who was heard of within its own lease, by
+ * the database's clock. */
+struct worker_seen {
+	const char *name, *owner, *host, *engine, *state, *version;
+	int pid, seats, running;
+	int64_t started, seen; /* UTC ns */
+	int64_t silent_ns;     /* since then, by the database's clock */
+	uint64_t lease_ns;
+	bool is_alive;
+};
+typedef int (*worker_fn)(void *arg, const struct worker_seen *w, struct error *err);
+int ledger_workers(struct ledger *l, worker_fn fn, void *arg, struct error *err);
+/* Forgets those that were not heard of for a day. Nothing where whoever is connected may not. */
+int ledger_workers_sweep(struct ledger *l, struct error *err);
+
 /* Only looks: which it has, and which of them are to be cancelled. */
 int ledger_leases(struct ledger *l, const char *worker, lease_fn fn, void *arg, struct error *err);
 

@@ -344,6 +344,7 @@ struct lease {
 struct heartbeat {
 	const char *worker;
 	uint64_t lease_ns;
+	const struct worker_sign *sign; /* NULL: none */
 	struct lease *leases;
 	size_t n;
 };
@@ -377,7 +378,9 @@ static int heartbeat(struct ledger *l, void *arg, struct error *err)
 	if (queue_now(l, &now, err) < 0 ||
 	    ledger_do(l, SQL_LEASE_PROLONG, err, value_text(h->worker),
 		      value_time(now + (int64_t)h->lease_ns),
-		      value_integer((int64_t)(h->lease_ns / NSEC_PER_MSEC))) < 0)
+		      value_integer((int64_t)(h->lease_ns / NSEC_PER_MSEC)),
+		      value_json(h->sign ? h->sign->live : NULL)) < 0 ||
+	    (h->sign && worker_sign(l, h->sign, now, err) < 0))
 		return -1;
 	return look(l, h, err);
 }
@@ -394,6 +397,13 @@ int ledger_heartbeat(struct ledger *l, const char *worker, uint64_t lease_ns, le
 		     struct error *err)
 {
 	struct heartbeat h = {.worker = worker, .lease_ns = lease_ns};
+
+	return tell(&h, ledger_transaction(l, heartbeat, &h, err), fn, arg);
+}
+
+int ledger_sign(struct ledger *l, const struct worker_sign *s, lease_fn fn, void *arg, struct error *err)
+{
+	struct heartbeat h = {.worker = s->name, .lease_ns = s->lease_ns, .sign = s};
 
 	return tell(&h, ledger_transaction(l, heartbeat, &h, err), fn, arg);
 }

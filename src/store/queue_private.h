@@ -40,6 +40,9 @@ int ids_take(void *arg, const struct value *row, struct error *err);
 int queue_run_ids(struct ledger *l, enum sql which, char *const *ids, size_t n, const struct value *extra,
 		  row_fn fn, void *arg, struct error *err);
 
+/* queue_worker.c: within a transaction, at the database's time. */
+int worker_sign(struct ledger *l, const struct worker_sign *s, int64_t now, struct error *err);
+
 /* queue_due.c: what a wrong clock has put off. dues_look() finds it, dues_wake() queues what has waited long enough; ret_any: there
  * was some. dues_wait(): until then; negative: there is none. */
 int dues_look(struct ledger *l, struct lease_watch *w, int64_t now, struct error *err);

@@ -97,9 +97,16 @@ _Static_assert(sizeof(ATTEMPT_LISTED_COLUMNS(LETTER)) == ATTEMPT_LISTED + 1 &&
 	"SELECT " QUEUE_ALL " FROM @queue q WHERE q.id = $1 AND q.state = 'running' AND q.token = $2 " \
 	"AND q.lease_until = $3"
 /* A clock that stands still, or is held back a little, moves it nevertheless: who watches it sees that its holder lives. */
-#define PROLONG(second, step) \
+#define PROLONG(second, step, live) \
 	"UPDATE @queue SET lease_until = CASE WHEN lease_until >= $2 AND lease_until < $2 + " second " " \
-	"THEN lease_until + " step " ELSE $2 END, lease_ms = $3 WHERE "
+	"THEN lease_until + " step " ELSE $2 END, lease_ms = $3, live = " live " WHERE "
+#define LIVE_SQLITE "(SELECT j.value FROM json_each($4) AS j WHERE j.key = @queue.id)"
+#define WORKER_COLUMNS "host, pid, engine, seats, running, state, version, started_at, seen_at, lease_ms"
+#define WORKER_VALUES "$2, $3, $4, $5, $6, $7, $8, $9, $9, $10"
+#define WORKER_AGAIN \
+	"ON CONFLICT (id) DO UPDATE SET seats = excluded.seats, running = excluded.running, " \
+	"state = excluded.state, seen_at = excluded.seen_at, lease_ms = excluded.lease_ms"
+#define WORKERS(now) "SELECT id, !, " WORKER_COLUMNS ", " now " FROM @worker ORDER BY seen_at DESC, id"
 #define LEASES_OVER(far) \
 	"SELECT id, token, lease_until, lease_ms FROM @queue WHERE state = 'running' " \
 	"AND (lease_until <= $1 OR lease_until > " far ") AND worker <> $3"
@@ -294,10 +301,18 @@ static const struct {
 	[SQL_CLAIMED] = {"SELECT " QUEUE_ALL " FROM @queue q WHERE q.state = 'running' AND q.token #"},
 	/* What is locked is being committed at this moment: nobody takes it for lost, and nobody waits for it. */
 	[SQL_LEASE_PROLONG] =
-		{PROLONG("1000000000", "1000") "state = 'running' AND worker = $1",
-		 PROLONG("interval '1 second'",
-			 "interval '1 microsecond'") "id IN (SELECT q.id FROM @queue q WHERE q.state = 'running' AND q.worker = $1 "
-						     "FOR UPDATE SKIP LOCKED)"},
+		{PROLONG("1000000000", "1000", LIVE_SQLITE) "state = 'running' AND worker = $1",
+		 PROLONG("interval '1 second'", "interval '1 microsecond'",
+			 "$4::jsonb -> id") "id IN (SELECT q.id FROM @queue q WHERE q.state = 'running' AND q.worker = $1 "
+					    "FOR UPDATE SKIP LOCKED)"},
+	[SQL_WORKER_SIGN] = {"INSERT INTO @worker(id, owner, " WORKER_COLUMNS
+			     ") VALUES ($1, !, " WORKER_VALUES ") " WORKER_AGAIN,
+			     "INSERT INTO @worker(id, " WORKER_COLUMNS ") VALUES ($1, " WORKER_VALUES
+			     ") " WORKER_AGAIN},
+	[SQL_WORKER_GONE] = {"DELETE FROM @worker WHERE id = $1"},
+	[SQL_WORKERS] = {WORKERS("NULL"), WORKERS("clock_timestamp()")},
+	[SQL_WORKERS_SILENT] = {"SELECT 1 FROM @worker WHERE seen_at < $1 LIMIT 1"},
+	[SQL_WORKERS_FORGET] = {"DELETE FROM @worker WHERE seen_at < $1"},
 	[SQL_LEASES] = {"SELECT id, token, cancelling FROM @queue WHERE state = 'running' AND worker = $1"},
 	/* Over, or so far off that a clock was ahead, or was set back since. */
 	[SQL_LEASES_OVER] = {LEASES_OVER("$1 + 2 * coalesce(lease_ms, $2) * 1000000"),
@@ -321,9 +336,11 @@ static const struct {
 	[SQL_QUEUE_ROW] = {"SELECT q.state, q.token, q.retries, q.retry_on, q.tries, q.cancelling, q.verdict "
 			   "FROM @queue q WHERE q.id = $1^"},
 	[SQL_QUEUE_SETTLE] = {"UPDATE @queue SET state = $2, tries = $3, due_at = $4, verdict = $5, "
-			      "status = $6, reason = $7, attempt = $8, lease_until = NULL WHERE id = $1"},
+			      "status = $6, reason = $7, attempt = $8, lease_until = NULL, live = NULL "
+			      "WHERE id = $1"},
 	[SQL_QUEUE_RELEASE] = {"UPDATE @queue SET state = $2, due_at = $3, attempt = attempt - 1, "
-			       "worker = NULL, token = NULL, lease_until = NULL, reason = $4 WHERE id = $1"},
+			       "worker = NULL, token = NULL, lease_until = NULL, reason = $4, live = NULL "
+			       "WHERE id = $1"},
 	[SQL_QUEUE_CANCEL] = {"UPDATE @queue SET state = 'cancelled', due_at = NULL, reason = $2 WHERE id #",
 			      NULL, "SELECT @queue_cancel($1::jsonb, $2)"},
 	[SQL_QUEUE_CANCELLING] = {"UPDATE @queue SET cancelling = true WHERE id = $1", NULL,

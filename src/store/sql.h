@@ -87,7 +87,7 @@ enum sql {
 	SQL_CLAIM_TAKE, /* id, worker, token, attempt, lease_until, lease_ms → what was read so far (PostgreSQL) */
 	SQL_CLAIM_SERVED,  /* owner, submitter, at */
 	SQL_CLAIMED,	   /* tokens → queue's columns */
-	SQL_LEASE_PROLONG, /* worker, until, lease_ms */
+	SQL_LEASE_PROLONG, /* worker, until, lease_ms, live */
 	SQL_LEASES,	   /* worker → id, token, cancelling */
 	SQL_LEASES_OVER, /* now, lease_ms of who has not said, worker → id, token, lease_until, lease_ms: of others */
 	SQL_LEASE_OVER,	      /* now → queue's columns; locks it, passes by what is locked */
@@ -116,12 +116,17 @@ enum sql {
 	SQL_QUEUE_LOOK, /* ids → the same */
 	SQL_ENDED_LOOK, /* ids → id, number, verdict, status, reason, owner: of the latest attempt */
 	SQL_RANGE_KNOWN, /* id, id → is one from here to there in the queue, has one attempts, came one after something? */
-	SQL_ARRAY_QUEUED,      /* after this id, before that → id: in the queue */
-	SQL_ARRAY_KNOWN,       /* the same → id: in the queue or with attempts */
-	SQL_ARRAYS_NAMED,      /* ids → id, task: of those that are the name of an array */
-	SQL_ARRAY_ANY,	       /* after this id, before that → id: of a task in the queue */
-	SQL_QUEUE_JOB,	       /* id → queue's columns */
-	SQL_QUEUE_COUNTS,      /* → state, how many */
+	SQL_ARRAY_QUEUED, /* after this id, before that → id: in the queue */
+	SQL_ARRAY_KNOWN,  /* the same → id: in the queue or with attempts */
+	SQL_ARRAYS_NAMED, /* ids → id, task: of those that are the name of an array */
+	SQL_ARRAY_ANY,	  /* after this id, before that → id: of a task in the queue */
+	SQL_QUEUE_JOB,	  /* id → queue's columns */
+	SQL_QUEUE_COUNTS, /* → state, how many */
+	SQL_WORKER_SIGN,  /* id, host, pid, engine, seats, running, state, version, now, lease_ms */
+	SQL_WORKER_GONE,  /* id */
+	SQL_WORKERS, /* → id, owner, host, pid, engine, seats, running, state, version, started_at, seen_at, lease_ms, now (PostgreSQL) */
+	SQL_WORKERS_SILENT,    /* when → 1 if one was not seen since */
+	SQL_WORKERS_FORGET,    /* when: those that were not seen since */
 	SQL_QUEUE_COUNTS_SOME, /* id after which, how many → state, how many of those, the last of their ids */
 	SQL_COUNT,
 };

@@ -66,6 +66,22 @@ int queue_view_load(struct queue_view *v, struct ledger *l, const char *id, stru
 void queue_view_done(struct queue_view *v);
 json_t *queue_view_json(const struct queue_view *v); /* of one that was found */
 
+/* ---- view_workers.c: who runs what is queued ---- */
+
+int view_workers(struct hood *h, json_t **ret, struct error *err);
+int view_workers_table(FILE *to, const struct look *look, struct hood *h, struct error *err);
+
+struct workers_view {
+	unsigned known; /* have ever been heard of, as far as that is remembered */
+	unsigned alive;
+	unsigned takes;	   /* alive, and taking more */
+	int64_t silent_ns; /* of who was heard of last */
+	char host[256];
+};
+int workers_view_load(struct workers_view *v, struct ledger *l, struct error *err);
+/* One line without its end; "": somebody takes what is queued. Newly allocated; NULL: memory is out. */
+char *workers_view_warning(const struct workers_view *v, const struct hood *h);
+
 /* ---- view_show.c: `show`, all that is known of one analysis ---- */
 
 struct subject {

@@ -25,10 +25,10 @@ from ._held import cleanup_analysis_temp_dir, create_analysis_temp_dir, post_pro
 from ._hood import Hood, configure, plan
 from ._ledger import db, doctor, follow, gc, get, load, logs, ls, outputs, show
 from ._model import (DoctorItem, Failure, GcReport, Health, Job, Layer, Limits, Listed, LogLine, Output, Progress,
-                     Receipt, RejectedOutput, Result, Step, Usage)
+                     Receipt, RejectedOutput, Result, Step, Usage, WorkerSeen)
 from ._native import version
 from ._outputs import OutputFile, Outputs
-from ._queue import Worker, cancel, queue, retry, submit, submit_many, wait, wait_async
+from ._queue import Worker, cancel, queue, retry, submit, submit_many, wait, wait_async, workers
 from ._request import Command, Globs, Keep, Request, Shown, Strength, StrPath
 from ._rows import Rows
 from ._run import LogLines, Run, expired, seconds, start_run, with_wall
@@ -42,9 +42,9 @@ __all__ = [
     "LimitExceeded", "Limits", "Listed", "LogLine", "LogLines", "Lost", "MemoryLimitExceeded", "NotFound", "Output",
     "OutputFile", "OutputMissing", "Outputs", "Popen", "PostProcessFailed", "ProcessLimitExceeded", "Progress", "Receipt",
     "Refused", "RejectedOutput", "Request", "Result", "Rows", "Run", "Step", "SystemFailure", "TimedOut", "Usage", "UsageError",
-    "WaitTimeout", "Worker", "cancel", "cleanup_analysis_temp_dir", "configure", "create_analysis_temp_dir", "db", "doctor",
+    "WaitTimeout", "Worker", "WorkerSeen", "cancel", "cleanup_analysis_temp_dir", "configure", "create_analysis_temp_dir", "db", "doctor",
     "follow", "gc", "get", "load", "logs", "ls", "outputs", "plan", "post_process", "queue", "retry", "run", "run_async",
-    "show", "start", "submit", "submit_many", "subprocess", "version", "wait", "wait_async",
+    "show", "start", "submit", "submit_many", "subprocess", "version", "wait", "wait_async", "workers",
 ]
 
 

@@ -322,6 +322,31 @@ class Job:
 
 
 @dataclass(frozen=True)
+class WorkerSeen:
+    """A worker as the ledger knows it. alive: it was heard of within its own lease, by the ledger's clock."""
+
+    id: str
+    host: str
+    pid: int
+    engine: str
+    seats: int
+    running: int
+    state: Literal["working", "draining", "stopping"]
+    alive: bool
+    seen: Optional[datetime] = None
+    silent_ms: int = 0
+    lease_ms: int = 0
+    started: Optional[datetime] = None
+    version: Optional[str] = None
+    owner: Optional[str] = None
+
+    @staticmethod
+    def of(json: Mapping[str, Any]) -> WorkerSeen:
+        worker = _known(WorkerSeen, json)
+        return dataclasses.replace(worker, seen=instant(json.get("seen")), started=instant(json.get("started")))
+
+
+@dataclass(frozen=True)
 class GcReport:
     """What gc() finished, removed, and left alone."""
 

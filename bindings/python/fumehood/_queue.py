@@ -15,7 +15,7 @@ from typing import Any, Dict, List, Mapping, Optional, Sequence, Tuple
 from . import _native
 from ._errors import Busy, LedgerError, NotFound, UsageError, WaitTimeout
 from ._hood import Hood, hood_or_default
-from ._model import Job, Limits, State
+from ._model import Job, Limits, State, WorkerSeen
 from ._request import (Command, Globs, Keep, NativeRequest, Request, Shown, Strength, StrPath, Verdicts, encode, number,
                        wrong)
 from ._run import seconds
@@ -67,6 +67,11 @@ def queue(state: Optional[State] = None, prefix: Optional[str] = None, limit: in
     rows = hood_or_default(hood).json("fh_queue", None if state is None else encode(state, "state"),
                                       None if prefix is None else encode(prefix, "prefix"), number(limit, "limit"))
     return [Job.of(row) for row in rows]
+
+
+def workers(*, hood: Optional[Hood] = None) -> List[WorkerSeen]:
+    """Who is there to run what is queued; who was heard of last comes first. `alive` is who was heard of within its lease."""
+    return [WorkerSeen.of(row) for row in hood_or_default(hood).json("fh_workers")]
 
 
 def _look(hood: Hood, ids: Sequence[str], timeout_ms: int, stop: int) -> Tuple[bool, List[Job]]:
@@ -134,7 +139,7 @@ async def wait_async(*ids: str, hood: Optional[Hood] = None) -> List[Job]:
 
 
 def cancel(id: str, *, hood: Optional[Hood] = None) -> str:
-    """One that waits will not run; of one that runs, its worker is told; one that is pending is given up, its outputs thrown
+    """One that waits will not run; of one that runs, its worker is told, or whoever runs it here; one that is pending is given up, its outputs thrown
     away; one that has ended stays as it is. Returns the state that it was in."""
     state = ctypes.c_char_p()
     _native.call("fh_cancel", hood_or_default(hood).handle, encode(id), ctypes.byref(state))
