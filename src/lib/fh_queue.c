@@ -237,7 +237,7 @@ FH_PUBLIC int fh_cancel(fh_hood *hood, const char *id, const char **ret_state, f
 		return r;
 	r = id_check(id, &c.err);
 	if (r == 0)
-		r = hood_cancel(c.hood, id, &was, &c.err);
+		r = hood_cancel(c.hood, id, &was, NULL, &c.err);
 	r = call_end(&c, r, err);
 	if (r == 0 && ret_state)
 		*ret_state = was;

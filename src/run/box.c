@@ -226,7 +226,7 @@ static int watch(struct box *b, struct error *err)
 		.report_fd = b->sandbox->report_fd,
 		.out_fd = {b->out[STREAM_STDOUT][0], b->out[STREAM_STDERR][0]},
 		.log_fd = {b->log[STREAM_STDOUT], b->log[STREAM_STDERR]},
-		.cancel_fd = o->cancel_fd,
+		.cancel_fd = {o->cancel_fd, o->stop_fd},
 		.stdin_from = o->stdin_fd,
 		.stdin_to = TAKE_FD(b->in[1]), /* supervise's own from here on */
 		.limits = &o->plan->limits,

@@ -30,7 +30,8 @@ struct box_order {
 	const struct cgroup_host *cgroups;
 	struct receipt *receipt; /* gets a line for each wall and limit */
 	const char *log_prefix;	 /* its logs' names in the folder of runs begin with it */
-	int cancel_fd, stdin_fd; /* -1: none */
+	int cancel_fd, stop_fd;	 /* either ends it; -1: none */
+	int stdin_fd;		 /* -1: none */
 	bool merge;		 /* its stderr is its stdout */
 
 	void *arg;

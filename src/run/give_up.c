@@ -122,7 +122,33 @@ static int give_up_here(struct hood *h, const char *id, bool queued, bool *ret_d
 	return r < 0 && queued && (rec.is_elsewhere || err->kind == ERROR_BUSY) ? 0 : r;
 }
 
-int hood_cancel(struct hood *h, const char *id, const char **ret_was, struct error *err)
+/* Nobody here runs it, and the queue does not know it: what is there to be cancelled? */
+static int say_unknown(const char *id, struct error *err)
+{
+	_cleanup_free_ char *why = strdup(err->message);
+
+	return error_set(
+		err, ERROR_NOT_FOUND,
+		"%s, and nothing of that name runs here: what 'run' has started on another host, or as another "
+		"user, is cancelled there",
+		why ? why : id);
+}
+
+/* What the queue has for others to run is theirs to end. */
+static int stop_here(struct hood *h, const char *id, struct run_stop *ret, struct error *err)
+{
+	struct run_stop stop;
+	int r = run_stop_tell(h, id, &stop, err);
+
+	if (r == 1 && ret)
+		*ret = stop;
+	else
+		run_stop_done(&stop);
+	return r;
+}
+
+int hood_cancel(struct hood *h, const char *id, const char **ret_was, struct run_stop *ret_stop,
+		struct error *err)
 {
 	struct error unknown = ERROR_INIT;
 	enum job_state before = JOB_FINISHED;
@@ -130,6 +156,8 @@ int hood_cancel(struct hood *h, const char *id, const char **ret_was, struct err
 	bool done;
 	int queued, r = hood_ledger(h, LEDGER_CREATE, &ledger, err);
 
+	if (ret_stop)
+		ret_stop->fd = -1;
 	if (r < 0)
 		return r;
 	queued = ledger_cancel(ledger, id, &before, &unknown);
@@ -140,9 +168,18 @@ int hood_cancel(struct hood *h, const char *id, const char **ret_was, struct err
 	r = give_up_here(h, id, queued == 0, &done, err);
 	if (r < 0)
 		return r;
+	if (!done && (queued < 0 || before == JOB_FINISHED || before == JOB_CANCELLED)) {
+		r = stop_here(h, id, ret_stop, err);
+		if (r < 0)
+			return r;
+		if (r == 1) {
+			*ret_was = job_state_name(JOB_RUNNING);
+			return 0;
+		}
+	}
 	if (queued < 0 && !done) {
 		*err = unknown;
-		return queued;
+		return say_unknown(id, err);
 	}
 	*ret_was = done ? "pending" : job_state_name(before);
 	return 0;

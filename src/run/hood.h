@@ -104,9 +104,26 @@ int hood_workspace_cleanup(struct hood *h, const char *id, bool discard, struct 
 /* What has run in a held workspace so far, as one attempt with the logs of its steps. 1, 0: nothing. Only looks. */
 int hood_steps(struct hood *h, const char *id, struct attempt *ret, struct error *err);
 
-/* `cancel`: ledger_cancel(), and of one that is pending on this host the result is thrown away: recorded as cancelled, its
- * workspace removed. Pending elsewhere: its worker, or gc there, does that. *ret_was: the state before, a constant. */
-int hood_cancel(struct hood *h, const char *id, const char **ret_was, struct error *err);
+/* A run that is going on here, by this state directory, and is no worker's: a step too. tell: 1, it is told to end as by SIGTERM,
+ * twice: at once; 0: there is none. wait: until all of it is cleaned up, 0 with its verdict, VERDICT_NONE if there is none; 1: stop_fd
+ * (-1: none) is readable. done in any case. */
+struct run_stop {
+	int fd;
+	char id[ID_ROOM];
+	char token[TOKEN_SIZE];
+	int attempt;
+	size_t step; /* 0: it is none */
+};
+int run_stop_tell(struct hood *h, const char *id, struct run_stop *ret, struct error *err);
+int run_stop_wait(struct hood *h, const struct run_stop *s, int stop_fd, enum verdict *ret,
+		  struct error *err);
+void run_stop_done(struct run_stop *s);
+
+/* `cancel`: ledger_cancel(); of one that is pending on this host the result is thrown away: recorded as cancelled, its
+ * workspace removed. Pending elsewhere: its worker, or gc there, does that. What runs here and is no worker's is told to end: *ret_stop
+ * (NULL: nobody waits for it) then has a descriptor, else -1. *ret_was: the state before, a constant. */
+int hood_cancel(struct hood *h, const char *id, const char **ret_was, struct run_stop *ret_stop,
+		struct error *err);
 
 /* `commit ID`: collects from a held workspace (globs as for run, NULL: what its steps have declared, else everything) and
  * commits it as what its steps came to, or, if none has run in it, as an attempt that succeeded, with an optional result, and with rows for the site's tables that a function makes which has seen what was
@@ -155,6 +172,8 @@ struct live {
 	bool queued;  /* a worker's */
 	char *ledger; /* what its result is for, without a password; NULL: not known yet */
 	char *path;
+	char token[TOKEN_SIZE];
+	size_t step;		  /* alive, in a held workspace: which; else 0 */
 	int log_fd[STREAM_COUNT]; /* -1: none */
 };
 void live_done(struct live *l);

@@ -68,6 +68,8 @@ static int live_fill(int run_fd, const struct record *r, struct live *ret, struc
 		.path = strdup(r->path ? r->path : ""),
 	};
 	snprintf(ret->id, sizeof ret->id, "%s", r->id);
+	memcpy(ret->token, r->token, sizeof ret->token);
+	ret->step = record_step(r);
 	for (int i = 0; i < STREAM_COUNT; i++)
 		ret->log_fd[i] = openat(run_fd, run_log_name(record_step(r), i, name),
 					O_RDONLY | O_CLOEXEC | O_NOFOLLOW);

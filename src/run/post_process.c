@@ -80,6 +80,7 @@ static int run_box(struct post *p, struct error *err)
 		.receipt = &p->receipt,
 		.log_prefix = "post-",
 		.cancel_fd = p->job->cancel_fd,
+		.stop_fd = p->job->stop_fd,
 		.stdin_fd = -1,
 		.arg = p,
 		.output = on_output,

@@ -21,7 +21,7 @@ struct post_job {
 	const struct plan *plan;
 	struct place *place;	       /* for its record, its scratch and its folder of runs */
 	const struct attempt *attempt; /* id, number, outputs */
-	int cancel_fd;
+	int cancel_fd, stop_fd;	       /* -1: none */
 	/* Writes an output's content to fd. */
 	int (*fetch)(void *arg, const struct output *o, int fd, struct error *err);
 	/* Its own files that were stored with the submission (for_post), and how they come: likewise. NULL: none. */

@@ -109,6 +109,7 @@ static int run_it(struct repeat *p, int cancel_fd, struct post_result *result, s
 		.place = &p->place,
 		.attempt = p->attempt,
 		.cancel_fd = cancel_fd,
+		.stop_fd = -1,
 		.fetch = ledger_fetch_output,
 		.stored = p->is_stored ? &p->job.inputs : NULL,
 		.fill = ledger_fetch_input,

@@ -80,6 +80,7 @@ static int clean_up(struct story *s, enum ending ending, struct error *err)
 		r = r < 0 ? r : e;
 	}
 	place_release(&s->place);
+	s->stop_fd = fd_close(s->stop_fd); /* who waits for the end sees it */
 	return r;
 }
 
@@ -151,6 +152,7 @@ void story_blank(struct story *s)
 	rights_init(&s->rights);
 	place_init(&s->place, &s->workspace);
 	box_init(&s->box);
+	s->stop_fd = -1;
 }
 
 static void story_init(struct story *s, struct hood *h, const struct request *r,

@@ -26,6 +26,7 @@ struct story {
 	struct place place;
 	uid_t owner; /* whose files are outputs: the place's, or who had it when it ran */
 	struct box box;
+	int stop_fd; /* stopper.h; -1: none */
 	struct passed_on {
 		uint64_t bytes; /* that the caller got as they came */
 		bool in_line;	/* the last was no newline */

@@ -81,6 +81,7 @@ int story_post(struct story *s, struct error *err)
 		.place = &s->place,
 		.attempt = a,
 		.cancel_fd = s->hooks->cancel_fd,
+		.stop_fd = s->stop_fd,
 		.fetch = copy_output,
 		.stored = s->rights.post_is_own ? &s->hooks->job->inputs : NULL,
 		.fill = story_fill_input,

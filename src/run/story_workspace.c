@@ -6,6 +6,7 @@
 #include "collect.h"
 #include "file.h"
 #include "steps.h"
+#include "stopper.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -221,6 +222,9 @@ int story_workspace(struct story *s, struct error *err)
 	s->has_workspace = true;
 	if (workspace_is_adopted(&s->workspace) && s->rights.is_bound) /* held since we have looked */
 		return error_set(err, ERROR_BUSY, "somebody holds the workspace of '%s'", s->plan->id);
+	/* A worker's is cancelled in the queue. */
+	if (!s->hooks->job && (r = s->stop_fd = stopper_make(s->workspace.run_fd, err)) < 0)
+		return r;
 	if ((workspace_is_adopted(&s->workspace) &&
 	     (r = steps_begin(s->ledger, &s->workspace, &s->step, err)) < 0) ||
 	    (r = story_plan_again(s, err)) < 0 ||
@@ -257,6 +261,7 @@ int story_box(struct story *s, struct error *err)
 		.receipt = &s->attempt->receipt,
 		.log_prefix = step_prefix(s->step, s->log_prefix),
 		.cancel_fd = hooks->cancel_fd,
+		.stop_fd = s->stop_fd,
 		.stdin_fd = hooks->stdin_fd,
 		.merge = hooks->merge,
 		.arg = s,

@@ -30,7 +30,7 @@ struct watch {
 	const struct supervise_job *job;
 	struct supervise_result *result;
 	struct loop *loop;
-	struct source *out[STREAM_COUNT], *report, *sampler, *disk, *backstop, *cancel;
+	struct source *out[STREAM_COUNT], *report, *sampler, *disk, *backstop, *cancel[CANCEL_FDS];
 	struct capture capture[STREAM_COUNT];
 	struct command_report last; /* what the command itself used, where there is no cgroup */
 	uint64_t progress_at;
@@ -146,7 +146,9 @@ static int on_cancel(void *arg, int fd, UNUSED uint32_t events, UNUSED struct er
 	if (n < 0)
 		return 0;
 	if (n == 0) { /* whoever could cancel is gone; that is no reason to stop */
-		loop_remove(w->cancel);
+		for (int i = 0; i < CANCEL_FDS; i++)
+			if (w->job->cancel_fd[i] == fd)
+				loop_remove(w->cancel[i]);
 		return 0;
 	}
 	if (w->cancelled) {
@@ -345,10 +347,12 @@ static int watch_everything(struct watch *w, struct error *err)
 		if (job->out_fd[i] >= 0 &&
 		    (r = loop_add_fd(l, job->out_fd[i], EPOLLIN, on_stream[i], w, &w->out[i], err)) < 0)
 			return r;
+	for (int i = 0; i < CANCEL_FDS; i++)
+		if (job->cancel_fd[i] >= 0 &&
+		    (r = loop_add_fd(l, job->cancel_fd[i], EPOLLIN, on_cancel, w, &w->cancel[i], err)) < 0)
+			return r;
 	if ((r = loop_add_fd(l, job->report_fd, EPOLLIN, on_report, w, &w->report, err)) < 0 ||
 	    (r = loop_add_fd(l, job->pidfd, EPOLLIN, on_dead, w, NULL, err)) < 0 ||
-	    (job->cancel_fd >= 0 &&
-	     (r = loop_add_fd(l, job->cancel_fd, EPOLLIN, on_cancel, w, &w->cancel, err)) < 0) ||
 	    (r = loop_add_timer(l, first_sample, on_sample, w, &w->sampler, err)) < 0 ||
 	    (job->measure && (r = loop_add_timer(l, first_look, on_disk, w, &w->disk, err)) < 0))
 		return r;

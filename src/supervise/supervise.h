@@ -24,12 +24,14 @@ enum look {
 	LOOK_GOES_ON, /* not done, to be called again soon */
 };
 
+enum { CANCEL_FDS = 2 };
+
 struct supervise_job {
 	int pidfd;
 	int report_fd;
-	int out_fd[STREAM_COUNT]; /* read ends, non-blocking; -1: none */
-	int log_fd[STREAM_COUNT]; /* where captured bytes go */
-	int cancel_fd;		  /* -1: none */
+	int out_fd[STREAM_COUNT];  /* read ends, non-blocking; -1: none */
+	int log_fd[STREAM_COUNT];  /* where captured bytes go */
+	int cancel_fd[CANCEL_FDS]; /* on any of them a byte with a signal's number; -1: none */
 	int stdin_from,
 		stdin_to; /* what is poured into the command's stdin; -1: nothing. stdin_to becomes ours */
 	const struct limits *limits;

@@ -76,7 +76,7 @@ static int setup(void **state)
 	j->job = (struct supervise_job){
 		.report_fd = j->report[0],
 		.out_fd = {-1, -1},
-		.cancel_fd = j->cancel[0],
+		.cancel_fd = {j->cancel[0], -1},
 		.stdin_from = -1,
 		.stdin_to = -1,
 		.limits = &j->limits,
@@ -289,7 +289,7 @@ static void test_what_we_fail_to_watch_is_ended_and_says_so(void **state)
 	struct job *j = *state;
 	struct error why = ERROR_INIT;
 
-	j->job.cancel_fd = j->job.log_fd[0];
+	j->job.cancel_fd[0] = j->job.log_fd[0];
 	start(j, sleeps);
 	assert_true(supervise(&j->job, &j->result, &why) < 0);
 	assert_true(why.message[0]);
