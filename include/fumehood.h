@@ -272,6 +272,10 @@ int fh_run_drop(fh_run *run, fh_error *err);
  * seconds more than 0, until they are over, whoever lives. The same owner gets the same path again. */
 int fh_workspace_create(fh_hood *hood, const char *id, pid_t owner, int64_t seconds, char **ret_path,
 			fh_error *err);
+/* The same; what lies there may take so much, in each step: disk as "2G", files as a number, or NULL. A step then has a disk of its
+ * own, which the workspace's files are copied to and from. */
+int fh_workspace_create_limited(fh_hood *hood, const char *id, pid_t owner, int64_t seconds, const char *disk,
+				const char *files, char **ret_path, fh_error *err);
 /* A run in it (fh_start() by who holds it) is a step: its files stay for the next one, and what all of them came to is committed
  * by fh_commit(), or here, before it is removed. Doing it twice is fine. */
 int fh_workspace_cleanup(fh_hood *hood, const char *id, fh_error *err);

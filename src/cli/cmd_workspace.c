@@ -12,6 +12,7 @@ static const char help[] =
 	"  dir=$(fumehood workspace create a42)            held while this shell lives\n"
 	"  fumehood workspace create a42 --for 24h         held for a day, whoever lives\n"
 	"  fumehood workspace create a42 --owner 4711      held while process 4711 lives\n"
+	"  fumehood workspace create a42 --disk 2G         each step may fill 2 GiB, all that lies there counted\n"
 	"  fumehood workspace cleanup a42                  removes it; doing it twice is fine\n"
 	"  fumehood workspace cleanup a42 --discard        the same, and what ran in it is not recorded\n"
 	"\n"
@@ -19,12 +20,13 @@ static const char help[] =
 	"held is left alone by gc. Each 'fumehood run a42' in it is a step; files stay between steps, and\n"
 	"'fumehood commit', cleanup or the owner's end commits them all as one attempt.\n"
 	"\n"
-	"--for TIME  --owner PID  --discard  --db URL  --config FILE  --json\n";
+	"--for TIME  --owner PID  --disk SIZE  --files COUNT  --discard  --db URL  --config FILE  --json\n";
 
 struct asked_holding {
 	const char *duration; /* --for, or NULL */
 	int owner;	      /* --owner, or 0: who called us */
 	bool discard;	      /* --discard: what ran is not committed */
+	const char *disk, *files;
 };
 
 /* Either an owner or an instant. */
@@ -52,15 +54,27 @@ static int resolve(const struct asked_holding *h, struct process_id *ret_owner, 
 	return 0;
 }
 
+static int take_limit(enum limit which, const char *text, struct limits *l, struct error *err)
+{
+	if (!text)
+		return 0;
+	l->origin[which] = LIMIT_ASKED;
+	return limit_parse(which, text, &l->value[which], err);
+}
+
 static int create(struct cli *cli, const struct asked_holding *holding, struct error *err)
 {
 	_cleanup_free_ char *path = NULL, *shown = NULL;
 	struct process_id owner = {0};
+	struct limits limits = {0};
 	int64_t until;
 	int r = resolve(holding, &owner, &until, err);
 
+	if (r == 0 && (r = take_limit(LIMIT_DISK, holding->disk, &limits, err)) == 0)
+		r = take_limit(LIMIT_FILES, holding->files, &limits, err);
 	if (r == 0)
-		r = hood_workspace_create(cli->hood, cli->id, until ? NULL : &owner, until, &path, err);
+		r = hood_workspace_create(cli->hood, cli->id, until ? NULL : &owner, until,
+					  holding->disk || holding->files ? &limits : NULL, &path, err);
 	if (r < 0)
 		return r;
 	shown = print_escape(path);
@@ -86,6 +100,9 @@ static int workspace_main(struct cli *cli, struct error *err)
 	const struct option_row own[] = {
 		{"--for", OPTION_TEXT, &holding.duration, "TIME", "held for so long, whoever lives"},
 		{"--owner", OPTION_NUMBER, &holding.owner, "PID", "held while that process lives"},
+		{"--disk", OPTION_TEXT, &holding.disk, "SIZE", "of each step: what may lie in it"},
+		{"--files", OPTION_TEXT, &holding.files, "COUNT",
+		 "of each step: how many files may lie in it"},
 		{"--discard", OPTION_FLAG, &holding.discard, NULL, "what ran in it is not recorded"},
 		{0}};
 	const char *verb;
@@ -98,8 +115,9 @@ static int workspace_main(struct cli *cli, struct error *err)
 	is_create = strcmp(verb, "create") == 0;
 	if (!is_create && strcmp(verb, "cleanup") != 0)
 		return cli_usage_error(cli, err);
-	if (!is_create && (holding.duration || holding.owner))
-		return error_set(err, ERROR_USAGE, "--for and --owner belong to 'workspace create'");
+	if (!is_create && (holding.duration || holding.owner || holding.disk || holding.files))
+		return error_set(err, ERROR_USAGE,
+				 "--for, --owner, --disk and --files belong to 'workspace create'");
 	if (is_create && holding.discard)
 		return error_set(err, ERROR_USAGE, "--discard belongs to 'workspace cleanup'");
 	r = cli_take_id(cli, cli->o.words[1], err);
@@ -112,7 +130,7 @@ static int workspace_main(struct cli *cli, struct error *err)
 
 const struct command command_workspace = {
 	.name = "workspace",
-	.usage = "workspace create|cleanup ID [--for TIME | --owner PID]",
+	.usage = "workspace create|cleanup ID [--for TIME | --owner PID] [--disk SIZE] [--files COUNT]",
 	.summary = "makes or removes a workspace for an analysis that runs elsewhere",
 	.help = help,
 	.main = workspace_main,

@@ -36,7 +36,24 @@ FH_PUBLIC int fh_plan(fh_hood *hood, const fh_request *request, char **ret_json,
 FH_PUBLIC int fh_workspace_create(fh_hood *hood, const char *id, pid_t owner, int64_t seconds,
 				  char **ret_path, fh_error *err)
 {
+	return fh_workspace_create_limited(hood, id, owner, seconds, NULL, NULL, ret_path, err);
+}
+
+/* 1: something is asked for. */
+static int read_limit(enum limit which, const char *text, struct limits *l, struct error *err)
+{
+	int r = text ? limit_parse(which, text, &l->value[which], err) : 0;
+
+	if (r == 0 && text)
+		l->origin[which] = LIMIT_ASKED;
+	return r < 0 ? r : text != NULL;
+}
+
+FH_PUBLIC int fh_workspace_create_limited(fh_hood *hood, const char *id, pid_t owner, int64_t seconds,
+					  const char *disk, const char *files, char **ret_path, fh_error *err)
+{
 	struct process_id process = {0};
+	struct limits limits = {0};
 	int64_t until = 0;
 	struct call c;
 	char *path = NULL;
@@ -53,8 +70,11 @@ FH_PUBLIC int fh_workspace_create(fh_hood *hood, const char *id, pid_t owner, in
 	else if (process_identify(owner ? owner : getpid(), &process) < 0)
 		r = error_set(&c.err, ERROR_REFUSED, "there is no process %d to hold the workspace",
 			      (int)owner);
-	if (r == 0)
-		r = hood_workspace_create(c.hood, id, until ? NULL : &process, until, &path, &c.err);
+	if (r == 0 && (r = read_limit(LIMIT_DISK, disk, &limits, &c.err)) >= 0)
+		r = read_limit(LIMIT_FILES, files, &limits, &c.err);
+	if (r >= 0)
+		r = hood_workspace_create(c.hood, id, until ? NULL : &process, until,
+					  disk || files ? &limits : NULL, &path, &c.err);
 	r = call_end(&c, r, err);
 	if (r == 0)
 		*ret_path = path;

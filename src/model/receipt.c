@@ -77,7 +77,7 @@ int receipt_check(const struct receipt *r, struct error *err)
 	return r->failed ? error_memory(err) : 0;
 }
 
-static struct layer *find_layer(struct receipt *r, const char *name)
+static struct layer *find_layer(const struct receipt *r, const char *name)
 {
 	for (size_t i = 0; i < r->count; i++)
 		if (strcmp(r->layers[i].name, name) == 0)
@@ -93,18 +93,30 @@ static bool has_warning(const struct receipt *r, const char *text)
 	return false;
 }
 
+static void set_not_held(struct receipt *r, struct layer *l, const char *why)
+{
+	r->failed |= text_set(&l->detail, why, NULL) < 0;
+	l->held = false;
+}
+
 void receipt_join(struct receipt *r, const struct receipt *more)
 {
+	static const char only_some[] = "not in every step";
+	size_t before = r->count;
+
+	for (size_t i = 0; i < before; i++)
+		if (r->layers[i].held && !find_layer(more, r->layers[i].name))
+			set_not_held(r, &r->layers[i], only_some);
 	for (size_t i = 0; i < more->count; i++) {
 		const struct layer *l = &more->layers[i];
 		struct layer *known = find_layer(r, l->name);
 
-		if (!known) {
+		if (!known && (before == 0 || !l->held))
 			receipt_add(r, l->name, l->held, "%s", l->detail);
-		} else if (known->held && !l->held) {
-			r->failed |= text_set(&known->detail, l->detail, NULL) < 0;
-			known->held = false;
-		}
+		else if (!known)
+			receipt_add(r, l->name, false, "%s", only_some);
+		else if (known->held && !l->held)
+			set_not_held(r, known, l->detail);
 	}
 	for (char **w = more->warnings; w && *w; w++)
 		if (!has_warning(r, *w))

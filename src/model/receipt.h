@@ -32,7 +32,8 @@ void receipt_add(struct receipt *r, const char *name, bool held, const char *det
 	PRINTF_LIKE(4, 5);
 void receipt_warn(struct receipt *r, const char *format, ...) PRINTF_LIKE(2, 3);
 int receipt_check(const struct receipt *r, struct error *err);
-/* What was in force around both: a layer that one of them did not have is not held, with its reason. */
+/* What was in force around both: a layer that one of them did not have, or not held, is not held, with its reason. An
+ * empty r is none yet. */
 void receipt_join(struct receipt *r, const struct receipt *more);
 json_t *receipt_to_json(const struct receipt *r); /* {"layers":[{"name","held","detail"}], "warnings":[…]} */
 int receipt_from_json(struct receipt *r, const json_t *json, struct error *err);

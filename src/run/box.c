@@ -114,9 +114,11 @@ int box_open(struct box *b, const struct box_order *order, struct error *err)
 	int r;
 
 	b->order = *order;
-	if ((r = open_streams(b, err)) < 0 || (r = box_learn_mounts(b, err)) < 0 ||
-	    (order->plan->own_disk && (r = box_make_disk(b, err)) < 0) || (r = make_cgroup(b, err)) < 0 ||
-	    (r = check_cpu_time(b, err)) < 0 || (r = take_cpus(b, err)) < 0)
+	if ((r = open_streams(b, err)) < 0 || (r = box_learn_mounts(b, err)) < 0)
+		return r;
+	if (order->plan->own_disk)
+		box_make_disk(b);
+	if ((r = make_cgroup(b, err)) < 0 || (r = check_cpu_time(b, err)) < 0 || (r = take_cpus(b, err)) < 0)
 		return r;
 	return receipt_check(order->receipt, err);
 }

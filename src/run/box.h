@@ -92,7 +92,7 @@ bool box_counts_cpu_time(const struct box *b);
 
 /* box_disk.c, for box.c: which inodes and devices the mounts are, now that they exist. */
 int box_learn_mounts(struct box *b, struct error *err);
-int box_make_disk(struct box *b, struct error *err);
+void box_make_disk(struct box *b);
 int box_enter_disk(struct box *b, int fd, struct error *err); /* fd becomes the box's */
 /* supervise's measure; arg is the box. */
 enum look box_measure(void *arg, uint64_t *ret_bytes, uint64_t *ret_files);

@@ -47,7 +47,7 @@ int box_learn_mounts(struct box *b, struct error *err)
 /* ---- a disk of its own ---- */
 
 /* Of exactly the size that was asked for: as root an image on a loop device, else a tmpfs. */
-int box_make_disk(struct box *b, struct error *err)
+void box_make_disk(struct box *b)
 {
 	const struct plan *plan = b->order.plan;
 	const struct workspace *w = b->order.place->workspace;
@@ -55,10 +55,6 @@ int box_make_disk(struct box *b, struct error *err)
 	struct error why = ERROR_INIT;
 	char text[LIMIT_TEXT_SIZE];
 
-	if (workspace_is_adopted(w))
-		return error_set(
-			err, ERROR_REFUSED,
-			"a disk limit cannot be held in a workspace that was held before: leave out --disk and --files");
 	if (geteuid() == 0 && limit[LIMIT_DISK] != LIMIT_NONE)
 		b->disk.loop = image_open(w->site->root_fd, limit[LIMIT_DISK], limit[LIMIT_FILES],
 					  b->loop_path, &why);
@@ -68,7 +64,6 @@ int box_make_disk(struct box *b, struct error *err)
 	receipt_add(b->order.receipt, "limit disk", true, "%s, %s",
 		    limit_format(LIMIT_DISK, limit[LIMIT_DISK], text),
 		    b->disk.loop >= 0 ? "a disk image of its own" : "a tmpfs of its own, charged to memory");
-	return 0;
 }
 
 /* It holds the limit; what is left to see is how full it is, and whether it ever was. */

@@ -15,16 +15,29 @@
 #include <stdio.h>
 #include <string.h>
 
+/* As a run's would be: what the site does not allow is refused now. */
+static int check_held_limits(const struct hood *h, const struct limits *l, struct error *err)
+{
+	struct limits copy = *l;
+
+	return limits_cap(&copy, &h->config.maximum, err);
+}
+
 int hood_workspace_create(struct hood *h, const char *id, const struct process_id *owner, int64_t until,
-			  char **ret_path, struct error *err)
+			  const struct limits *limits, char **ret_path, struct error *err)
 {
 	struct recovery recovery = {.hood = h};
+	_cleanup_free_ char *path = NULL;
 	struct site *site = NULL;
 	int r;
 
-	if ((r = id_check(id, err)) < 0 || (r = hood_site(h, &site, err)) < 0)
+	if ((r = id_check(id, err)) < 0 || (limits && (r = check_held_limits(h, limits, err)) < 0) ||
+	    (r = hood_site(h, &site, err)) < 0 ||
+	    (r = workspace_hold(site, id, owner, until, recover_workspace, &recovery, &path, err)) < 0 ||
+	    (limits && (r = held_limits_save(site, id, limits, err)) < 0))
 		return r;
-	return workspace_hold(site, id, owner, until, recover_workspace, &recovery, ret_path, err);
+	*ret_path = TAKE_PTR(path);
+	return 0;
 }
 
 int hood_workspace_cleanup(struct hood *h, const char *id, bool discard, struct error *err)

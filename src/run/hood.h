@@ -95,9 +95,9 @@ void hood_story_drop(struct story *s);
  * mode; no digests yet), what it needs in memory and cpus too. Limits and the program are the worker's to resolve. */
 int hood_job(struct hood *h, const struct request *r, struct job *ret, struct error *err);
 
-/* workspace create / cleanup. */
+/* workspace create / cleanup. limits: of disk and files, for each step in it; NULL: as they are. */
 int hood_workspace_create(struct hood *h, const char *id, const struct process_id *owner, int64_t until,
-			  char **ret_path, struct error *err);
+			  const struct limits *limits, char **ret_path, struct error *err);
 /* What ran in it is committed first, unless it is to be discarded. */
 int hood_workspace_cleanup(struct hood *h, const char *id, bool discard, struct error *err);
 

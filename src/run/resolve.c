@@ -7,6 +7,7 @@
 #include "program.h"
 #include "rights.h"
 #include "sandbox.h"
+#include "steps.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -35,7 +36,12 @@ static int check_supported(const struct request *r, struct error *err)
 
 int plan_resolve_limits(const struct hood *h, const struct request *r, struct plan *plan, struct error *err)
 {
+	int e;
+
 	plan->limits = r->limits;
+	/* Those of the workspace that is held for it. */
+	if (r->id && (e = held_limits_load(h->state_dir, r->id, &plan->limits, err)) < 0)
+		return e;
 	limits_inherit(&plan->limits, &h->config.defaults.limits);
 	limits_built_in(&plan->limits);
 	return limits_cap(&plan->limits, &h->config.maximum, err);

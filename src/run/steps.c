@@ -1,6 +1,7 @@
 #include "steps.h"
 #include "collect.h"
 #include "file.h"
+#include "holder.h"
 #include "resume.h"
 #include "spool.h"
 #include "story.h"
@@ -266,11 +267,19 @@ static int step_recover(struct recovery *rec, struct workspace *w, const struct 
 
 	attempt_init(&a);
 	if (steps_count(w->run_fd) < step) {
+		bool is_away = remains->pending.holder.pid > 0 && !remains->gone;
+		struct workspace there = *w;
+
+		there.fd = is_away ? remains->fd : w->fd;
 		r = recall_step(rec, w, step, remains, &a, err);
-		if (r < 0 || (r == 1 && ((r = step_collect_made(w, &a, &made, err)) < 0 ||
+		if (r < 0 || (r == 1 && ((r = step_collect_made(&there, &a, &made, err)) < 0 ||
+					 (is_away && (r = step_copy_home(w, there.fd, err)) < 0) ||
 					 (r = step_save(w, step, &a, &made, err)) < 0)))
 			return r;
 	}
+	/* A copy without its step is not complete, or not wanted: it goes with the scratch. */
+	if (steps_count(w->run_fd) >= step && (r = step_bring_home(w, w->fd, err)) < 0)
+		return r;
 	for (size_t i = 0; i < ARRAY_SIZE(leftovers); i++)
 		if ((r = forget(w, leftovers[i], err)) < 0)
 			return r;
@@ -287,7 +296,10 @@ int step_settle(struct recovery *rec, struct workspace *w, struct error *err)
 		pending_say_why(w, &remains, err);
 		return r;
 	}
-	return workspace_give_back(w, err);
+	r = workspace_give_back(w, err);
+	if (r == 0)
+		holder_end(&remains.pending.holder);
+	return r;
 }
 
 int hood_steps(struct hood *h, const char *id, struct attempt *ret, struct error *err)

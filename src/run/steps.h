@@ -41,6 +41,16 @@ int steps_staged(struct workspace *w, struct inputs *ret, struct error *err);
 int step_save(struct workspace *w, size_t step, const struct attempt *a, const struct manifest *made,
 	      struct error *err);
 
+/* step_disk.c. The held workspace's files (host) go onto the disk that w->fd is on. */
+int step_move_in(const struct workspace *w, int host, uid_t uid, gid_t gid, struct error *err);
+/* Before the step is written down: a copy of what lies on its disk, in the scratch. After it: that copy, if there is one, becomes
+ * what lies in the workspace (host). */
+int step_copy_home(const struct workspace *w, int disk, struct error *err);
+int step_bring_home(const struct workspace *w, int host, struct error *err);
+/* The limits that the workspace was made with, of disk and files, for those that are not set. */
+int held_limits_save(const struct site *site, const char *id, const struct limits *l, struct error *err);
+int held_limits_load(const char *state_dir, const char *id, struct limits *l, struct error *err);
+
 /* 1: the ledger has them, as this attempt; 0. */
 int steps_are_committed(struct ledger *l, struct workspace *w, int *ret_number, struct error *err);
 /* All of them as one attempt, with their logs: 1; 0: there are none. last: what the last one was alone, or NULL. */

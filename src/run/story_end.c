@@ -176,9 +176,14 @@ int story_conclude(struct story *s, struct error *err)
 static int save_step(struct story *s, struct error *err)
 {
 	_cleanup_manifest_ struct manifest made = {0};
-	int r = step_collect_made(&s->workspace, s->attempt, &made, err);
+	bool is_away = box_is_away(&s->box);
+	int r;
 
-	return r < 0 ? r : step_save(&s->workspace, s->step, s->attempt, &made, err);
+	if ((r = step_collect_made(&s->workspace, s->attempt, &made, err)) < 0 ||
+	    (is_away && (r = step_copy_home(&s->workspace, s->workspace.fd, err)) < 0) ||
+	    (r = step_save(&s->workspace, s->step, s->attempt, &made, err)) < 0)
+		return r;
+	return is_away ? step_bring_home(&s->workspace, s->box.disk.host_workspace, err) : 0;
 }
 
 int story_commit(struct story *s, struct error *err)
@@ -241,9 +246,10 @@ static int bring_home(struct story *s, struct pending *p, struct error *err)
 {
 	struct error ignored = ERROR_INIT;
 
-	if (s->concluded && save_outputs(s, &ignored) == 0 && story_save(s, true, &ignored) == 0)
+	/* A step's files are for the next one, and before it has ended they are as they were. */
+	if (!s->step && s->concluded && save_outputs(s, &ignored) == 0 && story_save(s, true, &ignored) == 0)
 		return 0;
-	p->copied = copy_out(s, &ignored) == 0;
+	p->copied = !s->step && copy_out(s, &ignored) == 0;
 	return p->copied ? 0 : holder_start(s->workspace.fd, &p->holder, err);
 }
 

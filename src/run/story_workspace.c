@@ -246,9 +246,13 @@ static int note_begin(struct story *s, struct error *err)
 static int on_fill(void *arg, struct error *err)
 {
 	struct story *s = arg;
-	int r = fill_workspace(s, err);
+	int r = s->step ? step_move_in(&s->workspace, s->box.disk.host_workspace, s->place.uid, s->place.gid,
+				       err)
+			: 0;
 
-	return r < 0 ? r : note_begin(s, err);
+	if (r < 0 || (r = fill_workspace(s, err)) < 0)
+		return r;
+	return note_begin(s, err);
 }
 
 int story_box(struct story *s, struct error *err)

@@ -46,6 +46,11 @@ def test_a_step_killed_at_any_call_leaves_the_workspace_to_the_next(sweep):
     sweep('kill-step')
 
 
+@sample(sqlite=(43, 5), postgresql=None)
+def test_a_step_on_a_disk_of_its_own_killed_at_any_call(sweep):
+    sweep('kill-step', '--disk')
+
+
 @sample(sqlite=(17, 2), postgresql=(61, 4))
 def test_a_commit_of_steps_killed_at_any_call_is_there_once(sweep):
     sweep('kill-commit')

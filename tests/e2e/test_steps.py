@@ -329,3 +329,49 @@ def test_a_commit_that_fails_is_pending(hood, held, what):
     database = sqlite3.connect(ledger)
     assert database.execute('SELECT gene FROM scores').fetchall() == [('TP53',)]
     database.close()
+
+
+def test_a_disk_for_all_steps(hood):
+    id = hood.id()
+    hood.succeed('workspace', 'create', id, '--for', '1h', '--disk', '4M', '--files', '64')
+    try:
+        step(hood, id, 'head -c 2000000 /dev/zero > a; mkdir d; echo x > d/x; ln -s d l')
+        assert (hood.workspace(id) / 'd/x').read_text() == 'x\n' and os.readlink(hood.workspace(id) / 'l') == 'd'
+        full = step(hood, id, 'set -e; test -s a; rm -r d; head -c 3000000 /dev/zero > b', status=1)
+        assert full['verdict'] == 'out_of_disk', full
+        assert not (hood.workspace(id) / 'd').exists(), 'what a step removes is gone'
+        step(hood, id, 'rm b; for i in $(seq 200); do : > f$i || exit 7; done', status=2)
+        step(hood, id, 'rm f*; echo 1 > c')
+        done = json.loads(hood.cli('commit', id, '--verdict', 'succeeded', '--json').out)
+        assert sorted(o['path'] for o in done['outputs']) == ['a', 'c'], done
+        assert all(s['verdict'] for s in show(hood, id)['steps']) and len(show(hood, id)['steps']) == 4
+    finally:
+        hood.succeed('workspace', 'cleanup', id)
+
+
+def test_a_step_may_ask_for_a_disk(hood, held):
+    hood.write(hood.workspace(held) / 'mine', 'x' * 1000000)
+    result = hood.run('true', '--disk', '64K', id=held)
+    assert result.status == 125 and 'does not fit its disk' in result.json['error']['message'], result
+    step(hood, held, 'cat mine > b', '--disk', '4M')
+    assert (hood.workspace(held) / 'b').stat().st_size == 1000000
+
+
+@pytest.mark.parametrize('words', [['--disk', 'lots'], ['--files', '-1'], ['--disk', ''], ['--files', '0']])
+def test_limits_of_a_workspace_that_make_no_sense(hood, words):
+    result = hood.cli('workspace', 'create', hood.id(), *words)
+    assert result.status == 125 and words[0][2:] in result.err, result
+    assert 'workspace create' in hood.cli('workspace', 'cleanup', hood.id(), '--disk', '1G').err
+
+
+def test_a_supervisor_killed_in_a_step_with_a_disk_leaves_what_was_there_before(hood):
+    id = hood.id()
+    hood.succeed('workspace', 'create', id, '--for', '1h', '--disk', '4M')
+    step(hood, id, 'echo 1 > a')
+    process, _ = hood.start('rm a; echo 2 > b; echo here; sleep 600', id=id)
+    process.kill()
+    process.wait(60)
+    assert hood.run('cat a', id=id).status == 0
+    done = hood.cli('commit', id, '--json')
+    assert json.loads(done.out)['verdict'] == 'lost' and [o['path'] for o in json.loads(done.out)['outputs']] == ['a'], done
+    hood.succeed('workspace', 'cleanup', id)

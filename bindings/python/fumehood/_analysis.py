@@ -11,7 +11,7 @@ from typing import Any, BinaryIO, Callable, List, Mapping, Optional, Sequence
 
 from . import _native
 from ._errors import FumehoodError, Refused, UsageError, own_failure, verdict_failure
-from ._held import commit_held, present
+from ._held import commit_held, make_held, present
 from ._hood import Hood, hood_or_default
 from ._model import Limits, LogLine, Result, Verdict
 from ._outputs import Handler, Outputs, open_beneath
@@ -66,17 +66,15 @@ class Analysis:
         self._path: Optional[str] = None
         self._holding = False  # the workspace is ours to remove
         self._recorded = False  # what was run is committed
-        self._steps = False  # something has run in the workspace that we hold
+        self._steps = False  # something has run that is not committed yet
+        self._unsaved = False  # and could not be, for reasons of ours: it is not thrown away
 
     # The `with`.
 
     def __enter__(self) -> Analysis:
         self._hood = hood_or_default(self._given_hood)
         self._pid = os.getpid()
-        limits = self._request.limits or Limits()
-        # A disk of its own cannot be put where something lies already.
-        if limits.disk is None and limits.files is None:
-            self._hold()
+        self._hold()
         return self
 
     def __exit__(self, kind: Any, *_: object) -> None:
@@ -100,43 +98,39 @@ class Analysis:
             raise
 
     def _hold(self) -> str:
-        path = os.fsdecode(_native.call_text("fh_workspace_create", self._hood.handle, encode(self.id), 0, 0))
-        self._path, self._holding = path, True
-        return path
+        self._path, self._holding = make_held(self._hood, self.id, 0, self._request.limits or Limits()), True
+        return self._path
 
     def _note_step(self) -> None:
-        """What was run last in the workspace that we hold counts, unless it was refused."""
+        """What was run last counts, unless it was refused."""
         run = self._run
-        if run is None or run.closed or not self._holding or run.running:
+        if run is None or run.closed or run.running:
             return
         try:
             found: Optional[Result] = run.result()
         except FumehoodError as problem:
             found = problem.result
-        if found is not None and found.step is not None and found.verdict not in (None, "refused"):
-            self._steps = True
+        if found is not None and found.step is not None:
+            self._steps = self._steps or found.verdict not in (None, "refused")
+            self._unsaved = self._unsaved or found.pending
 
     def _commit_rest(self) -> None:
-        if self._run is not None and self._holding and self._run.running:
+        if self._run is not None and self._run.running:
             self._run.cancel(signal.SIGKILL)
             self._run.wait()
         self._note_step()
-        if self._steps or (self._run is None and self._holding and self._path and os.listdir(self._path)):
-            self.commit()
-        elif self._run is not None and self._decided(self._run):
+        if self._steps or (self._run is None and self._path and os.listdir(self._path)):
             self.commit()
 
     def _abandon(self) -> None:
         if self._run is not None:
+            self._note_step()
             self._run.close()
             self._run = None
         if self._holding:
             self._holding = False
-            _native.call("fh_workspace_discard", self._hood.handle, encode(self.id))
-
-    def _decided(self, run: Run) -> bool:
-        """It came to a verdict, and the commit is ours to order."""
-        return not self._recorded and run.decided
+            if not self._unsaved:  # else gc() commits it, once we are gone
+                _native.call("fh_workspace_discard", self._hood.handle, encode(self.id))
 
     def _entered(self) -> Hood:
         if not self._pid:
@@ -153,15 +147,14 @@ class Analysis:
 
     def start(self, command: Command, *, follow: bool = False, progress: bool = False) -> Run:
         """Starts it, and returns at once. It is a step: files stay from one to the next, and commit() records all of them as one
-        attempt. (With limits.disk or limits.files each has a disk of its own, and is an attempt: what was run before is committed.)"""
+        attempt. With limits.disk or limits.files all that lies in path counts, in each step."""
         hood = self._entered()
         if self._run is not None:
-            if not self._holding and self._decided(self._run):
-                self.commit()
             self._note_step()
             self._run.close()
-        self._run = Run(dataclasses.replace(self._request, command=command), hood=hood, follow=follow, progress=progress,
-                        defer=not self._holding)
+        if not self._holding:
+            self._hold()
+        self._run = Run(dataclasses.replace(self._request, command=command), hood=hood, follow=follow, progress=progress)
         self._recorded = False
         return self._run
 
@@ -196,7 +189,7 @@ class Analysis:
         """The collected files of what was run, before the commit. They are a stranger's: see docs/PYTHON.md."""
         if self._run is None:
             raise Refused(f"'{self.id}' has not run")
-        return Outputs(self._run.result(), self._open if self._holding else self._run.open_output)
+        return Outputs(self._run.result(), self._open)
 
     def _open(self, path: str) -> BinaryIO:
         directory = os.open(self.path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
@@ -216,16 +209,13 @@ class Analysis:
         if self._recorded:
             raise Refused(f"'{self.id}' is committed already")
         self._note_step()
-        if self._holding or self._run is None:
-            return self._commit_held(hood, rows, result, verdict)
-        if verdict is not None:
-            raise UsageError("verdict= is for steps; this ran on a disk of its own")
         try:
-            found = self._run.commit(rows, result)
-        finally:
-            if not self._run.decided:
-                self._holding, self._recorded = False, True
-        return found
+            return self._commit_held(hood, rows, result, verdict)
+        except (UsageError, Refused):
+            raise  # nothing has happened: others may be given
+        except FumehoodError:
+            self._unsaved = self._steps
+            raise
 
     def _commit_held(self, hood: Hood, rows: Optional[Rows], result: Any, verdict: Optional[Verdict]) -> Result:
         handler: Optional[Handler] = None if rows is None else lambda _outputs: rows or {}
@@ -235,7 +225,7 @@ class Analysis:
             self._recorded = True
             return rows_taken(found, True)
         found = commit_held(hood, self.id, (), handler, result, again, verdict)
-        self._recorded, self._steps = True, False
+        self._recorded, self._steps = True, False  # or pending, which is as good
         self._holding = not found.kept and not found.pending
         failure = own_failure(found)
         if failure is not None:

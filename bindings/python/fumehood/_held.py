@@ -12,19 +12,28 @@ from typing import Any, BinaryIO, List, Optional, Sequence
 from . import _native
 from ._errors import FumehoodError, Refused, UsageError, own_failure, verdict_failure, verdict_number
 from ._hood import Hood, hood_or_default, result_of, take_result, told
-from ._model import Result, Verdict
+from ._model import Amount, Limits, Result, Verdict
 from ._outputs import Handler, Outputs, open_beneath
 from ._request import Command, Globs, encode, number, texts, words
 from ._rows import result_json, rows_lines
 from ._run import seconds
 
 
-def create_analysis_temp_dir(analysis_id: str, *, hold_for: Optional[float] = None, hood: Optional[Hood] = None) -> str:
+def make_held(hood: Hood, id: str, hold: int, limits: Limits) -> str:
+    given = dict(limits.items())
+    disk, files = (None if given.get(name) is None else encode(given[name], f"limits.{name}") for name in ("disk", "files"))
+    return os.fsdecode(_native.call_text("fh_workspace_create_limited", hood.handle, encode(id, "analysis_id"), 0, hold, disk,
+                                         files))
+
+
+def create_analysis_temp_dir(analysis_id: str, *, hold_for: Optional[float] = None, disk: Optional[Amount] = None,
+                             files: Optional[Amount] = None, hood: Optional[Hood] = None) -> str:
     """Makes /tmp/scidex-analysis-{id}, mode 0700, and returns its path. It is held as long as this process lives, or, with
-    hold_for, for so many seconds, whoever lives. The same process gets the same path again."""
+    hold_for, for so many seconds, whoever lives. The same process gets the same path again. disk, files: what may lie in it,
+    in each step."""
     hood = hood_or_default(hood)
     hold = int(seconds(hold_for, "hold_for") or 0)
-    path = os.fsdecode(_native.call_text("fh_workspace_create", hood.handle, encode(analysis_id, "analysis_id"), 0, hold))
+    path = make_held(hood, analysis_id, hold, Limits(disk=disk, files=files))
     with hood.lock:
         hood.held[path] = analysis_id
     return path

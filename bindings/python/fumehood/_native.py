@@ -63,6 +63,7 @@ _FALLIBLE: Dict[str, List[Any]] = {
     "fh_run_drop": [c_void_p],
     "fh_workspace_create": [c_void_p, c_char_p, c_int, c_int64, _OUT],
     "fh_workspace_cleanup": [c_void_p, c_char_p],
+    "fh_workspace_create_limited": [c_void_p, c_char_p, c_int, c_int64, c_char_p, c_char_p, _OUT],
     "fh_workspace_discard": [c_void_p, c_char_p],
     "fh_rows_add": [c_void_p, c_char_p, c_size_t],
     "fh_commit_as": [c_void_p, c_char_p, _STRINGS, c_char_p, ROWS_FN, c_void_p, c_int, c_uint, _OUT],
