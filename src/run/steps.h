@@ -58,7 +58,11 @@ int steps_load(struct workspace *w, struct attempt *ret, struct attempt *last, s
 /* They are committed, or nobody wants them: the next is the first again. */
 int steps_forget(struct workspace *w, struct error *err);
 
-/* hold.c: all of them, and what they have made, as one attempt. *ret_kept: the workspace is kept. */
+/* hold_post.c: what the last one was run with makes the rows of all of them, unless the caller has some. */
+struct spool;
+int steps_post_process(struct hood *h, struct ledger *l, struct workspace *w, const struct attempt *last,
+		       struct attempt *a, bool has_rows, struct spool **ret, struct error *err);
+/* hold_commit.c: all of them, and what they have made, as one attempt. *ret_kept: the workspace is kept. */
 int steps_commit(struct hood *h, struct ledger *l, struct workspace *w, bool *ret_kept, struct error *err);
 
 /* hold_leave.c: their commit has failed, and why. Durable, and pending. */
