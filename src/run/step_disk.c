@@ -80,21 +80,33 @@ static int make_way(const struct workspace *w, int scratch, int host, struct err
 	return r < 0 ? error_system(err, -r, "cannot note that '%s' is empty", w->record.path) : 0;
 }
 
+/* Its holder may have put something there meanwhile: what the step has made counts. */
+static int move_one(int home, int host, const char *name, struct error *err)
+{
+	int r;
+
+	if (renameat(home, name, host, name) == 0)
+		return 0;
+	r = tree_remove(host, name, err);
+	if (r < 0)
+		return r;
+	return renameat(home, name, host, name) < 0
+		       ? error_system(err, errno, "cannot bring '%s' to the workspace", SHOWN(256, name))
+		       : 0;
+}
+
 static int move_all(const struct workspace *w, int home, int host, struct error *err)
 {
 	_cleanup_dir_ DIR *dir = dir_list(home);
 	const struct dirent *e;
+	int r = 0;
 
 	if (!dir)
 		return error_system(err, errno, "cannot list the files of '%s'", w->record.id);
-	while ((e = readdir(dir))) {
-		if (strcmp(e->d_name, ".") == 0 || strcmp(e->d_name, "..") == 0)
-			continue;
-		if (renameat(home, e->d_name, host, e->d_name) < 0)
-			return error_system(err, errno, "cannot bring '%s' to '%s'", SHOWN(256, e->d_name),
-					    w->record.path);
-	}
-	return 0;
+	while (r == 0 && (e = readdir(dir)))
+		if (strcmp(e->d_name, ".") != 0 && strcmp(e->d_name, "..") != 0)
+			r = move_one(home, host, e->d_name, err);
+	return r;
 }
 
 int step_bring_home(const struct workspace *w, int host, struct error *err)

@@ -375,3 +375,13 @@ def test_a_supervisor_killed_in_a_step_with_a_disk_leaves_what_was_there_before(
     done = hood.cli('commit', id, '--json')
     assert json.loads(done.out)['verdict'] == 'lost' and [o['path'] for o in json.loads(done.out)['outputs']] == ['a'], done
     hood.succeed('workspace', 'cleanup', id)
+
+
+def test_what_the_holder_puts_there_while_a_step_runs_gives_way(hood):
+    id = hood.id()
+    hood.succeed('workspace', 'create', id, '--for', '1h', '--disk', '4M')
+    process, _ = hood.start('echo 1 > a; echo here; sleep 1', id=id)
+    hood.write(hood.workspace(id) / 'a/b', 'in the way')
+    assert process.wait(60) == 0
+    assert (hood.workspace(id) / 'a').read_text() == '1\n'
+    hood.succeed('workspace', 'cleanup', id)
