@@ -185,7 +185,7 @@ static int is_wanted_stage(const void *arg, size_t i, const char *as)
 	const struct wanted_stage *w = arg;
 	const struct stage *s = &w->plan->stages[i];
 
-	return strcmp(s->as, as) == 0 && strcmp(s->source, w->source) == 0;
+	return strcmp(s->as, as) == 0 && (!w->source || strcmp(s->source, w->source) == 0);
 }
 
 bool plan_has_stage(const struct plan *p, const char *source, const char *as)

@@ -107,6 +107,7 @@ void plan_note(struct plan *p, const char *format, ...) PRINTF_LIKE(2, 3);
 /* A variable of its environment, in place of one of the same name. */
 void plan_set_env(struct plan *p, const char *name, const char *value);
 int plan_check(const struct plan *p, struct error *err);
+/* Something is staged under that name; source NULL: whatever it is. */
 bool plan_has_stage(const struct plan *p, const char *source, const char *as);
 
 /* Of a plan that was stored, what the end of its story needs: everything but mounts, stages and where limits came from. */

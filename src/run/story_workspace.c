@@ -63,9 +63,8 @@ static bool is_same(const struct output *a, const struct output *b)
 /* Something that is to be staged now has this name. */
 static bool comes_in(const struct story *s, const char *path)
 {
-	for (size_t i = 0; i < s->plan->n_stages; i++)
-		if (strcmp(s->plan->stages[i].as, path) == 0)
-			return true;
+	if (plan_has_stage(s->plan, NULL, path))
+		return true;
 	for (size_t i = 0; i < s->attempt->n_queries; i++)
 		if (strcmp(s->attempt->queries[i].name, path) == 0)
 			return true;
