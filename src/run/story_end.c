@@ -172,16 +172,26 @@ int story_conclude(struct story *s, struct error *err)
 
 /* ---- commit ---- */
 
+/* All that lies there and is no input was collected: it need not be read once more to know what was made. */
+static bool has_collected_all(const struct story *s)
+{
+	const struct manifest *m = &s->attempt->manifest;
+
+	return !s->plan->outputs[0] && !s->plan->optional_outputs[0] && m->n_rejected == 0 &&
+	       m->n_rejected_more == 0;
+}
+
 /* What a step has come to is told, and is committed with the others. */
 static int save_step(struct story *s, struct error *err)
 {
-	_cleanup_manifest_ struct manifest made = {0};
+	_cleanup_manifest_ struct manifest found = {0};
+	const struct manifest *made = has_collected_all(s) ? &s->attempt->manifest : &found;
 	bool is_away = box_is_away(&s->box);
 	int r;
 
-	if ((r = step_collect_made(&s->workspace, s->attempt, &made, err)) < 0 ||
+	if ((made == &found && (r = step_collect_made(&s->workspace, s->attempt, &found, err)) < 0) ||
 	    (is_away && (r = step_copy_home(&s->workspace, s->workspace.fd, err)) < 0) ||
-	    (r = step_save(&s->workspace, s->step, s->attempt, &made, err)) < 0)
+	    (r = step_save(&s->workspace, s->step, s->attempt, made, err)) < 0)
 		return r;
 	return is_away ? step_bring_home(&s->workspace, s->box.disk.host_workspace, err) : 0;
 }
