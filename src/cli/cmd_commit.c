@@ -51,6 +51,7 @@ static int load_result(const char *file, json_t **ret, struct error *err)
 static int print_commit(struct cli *cli, const struct attempt *a, struct error *err)
 {
 	int status = a->committed ? a->status : STATUS_OURS;
+	bool is_held = a->workspace && !a->kept && a->n_steps > 0;
 	char outputs[PRINT_ROOM];
 
 	if (cli->json) {
@@ -67,8 +68,10 @@ static int print_commit(struct cli *cli, const struct attempt *a, struct error *
 				 a->pending ? "; it is pending, and `fumehood gc` commits it" : "");
 	}
 	if (!cli->quiet)
-		printf("%s attempt %d %s, %s committed\n", a->id, a->number, verdict_name(a->verdict),
-		       print_count(a->manifest.n_outputs, "output", outputs));
+		printf("%s attempt %d %s, %s committed%s%s\n", a->id, a->number, verdict_name(a->verdict),
+		       print_count(a->manifest.n_outputs, "output", outputs),
+		       is_held ? "; when the workspace is done with: fumehood workspace cleanup " : "",
+		       is_held ? a->id : "");
 	return status;
 }
 

@@ -3,8 +3,10 @@
  */
 #include "file.h"
 #include "queue.h"
+#include "steps.h"
 #include "story.h"
 
+#include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -17,6 +19,19 @@ static int refuse_queued(void *arg UNUSED, const struct queued *q, struct error 
 	return error_set(err, ERROR_BUSY,
 			 "'%s' was submitted and is %s: `fumehood wait %s`, or `fumehood cancel %s` first",
 			 q->id, job_state_name(q->state), q->id, q->id);
+}
+
+/* A step of it has run already: that has asked for another attempt. */
+static bool has_begun(const struct story *s)
+{
+	struct error ignored = ERROR_INIT;
+	_cleanup_close_ int fd = -1;
+	struct site *site = NULL;
+
+	if (hood_site(s->hood, &site, &ignored) < 0)
+		return false;
+	fd = file_open_beneath(site->runs, s->request->id, O_RDONLY | O_DIRECTORY | O_NOFOLLOW, 0);
+	return fd >= 0 && steps_count(fd) > 0;
 }
 
 /* Asked twice: for the plan, and again when the id is ours alone, since another run of it may have ended in between. */
@@ -33,7 +48,7 @@ static int next_attempt(struct story *s, int *ret, struct error *err)
 		    0 ||
 	    (r = ledger_refuse_array(s->ledger, s->request->id, err)) < 0)
 		return r;
-	if (known.succeeded && !s->request->again)
+	if (known.succeeded && !s->request->again && !has_begun(s))
 		return error_set(
 			err, ERROR_REFUSED,
 			"'%s' has already succeeded: --again makes another attempt, `fumehood show %s` shows the last one",

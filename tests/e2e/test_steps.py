@@ -219,6 +219,17 @@ def test_what_a_step_made_is_not_staged_over(hood, held):
     assert hood.succeed('run', held, '--no-stage', '--', 'cat', 'out.csv').out == 'new\n'
 
 
+def test_again_is_said_once(hood, held):
+    """Of an id that has succeeded: the first step asks for another attempt, the others are of it."""
+    step(hood, held, 'true')
+    hood.succeed('commit', held)
+    assert 'has already succeeded' in hood.cli('run', held, '--', 'true').err
+    assert step(hood, held, 'true', '--again')['step'] == 1
+    assert step(hood, held, 'echo 1 > a')['step'] == 2
+    assert json.loads(hood.succeed('commit', held, '--json').out)['attempt'] == 2
+    assert 'has already succeeded' in hood.cli('run', held, '--', 'true').err
+
+
 def test_a_crash_between_commit_and_its_traces(hood, held):
     """The ledger has it, the step's files are still there: nothing is committed twice."""
     step(hood, held, 'echo 1 > a')
