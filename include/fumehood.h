@@ -338,6 +338,20 @@ int fh_delegate(const char *user, char **ret_done, fh_error *err);
 int fh_post_process(fh_hood *hood, const char *id, int attempt, const char *command, int cancel_fd,
 		    fh_result **ret, int *ret_posted, fh_error *err);
 
+enum fh_remove_flags {
+	FH_DRY_RUN = 1,	     /* only tells what would go */
+	FH_FORCE = 2,	     /* also what others were made from, or are to come after */
+	FH_KEEP_OUTPUTS = 4, /* fh_prune: attempts, outputs and lineage stay, logs and the like go */
+};
+/* As `rm --json`: all that the ledger has of these (ids, names of arrays, patterns; NULL ends the list), or of one attempt of them
+ * (0: all). All of them or none: -FH_BUSY is what has not ended, -FH_REFUSED what others were made from. */
+int fh_remove(fh_hood *hood, const char *const *ids, int attempt, unsigned flags, char **ret_json,
+	      fh_error *err);
+/* As `prune --json`: attempts that were made longer ago than that ("90d"), of these verdicts ("failed,lost"; NULL: all), and what has
+ * ended in the queue since. What has not ended, or others were made from, is left alone and counted. */
+int fh_prune(fh_hood *hood, const char *older, const char *verdicts, unsigned flags, char **ret_json,
+	     fh_error *err);
+
 /* As `db … --json`. fh_db_check: 1 if something is wrong. Only fh_db_upgrade changes the tables of a ledger that is there:
  * an older one is refused by every other call. */
 int fh_db_init(fh_hood *hood, char **ret_json, fh_error *err);

@@ -65,7 +65,7 @@ struct command {
 extern const struct command command_run, command_ls, command_show, command_logs, command_outputs, command_get,
 	command_workspace, command_commit, command_gc, command_doctor, command_db, command_post_process,
 	command_version, command_help, command_submit, command_wait, command_cancel, command_retry,
-	command_worker, command_workers;
+	command_worker, command_workers, command_rm, command_prune;
 /* For shells, not for people: it is in no list. */
 extern const struct command command_complete;
 /* What a later version does: each refuses in one sentence. Ends with a NULL name. */
@@ -102,6 +102,9 @@ int cli_fail(struct cli *cli, struct error *err);
 
 /* cmd_run.c: what would be done, as a page or as JSON. */
 int dry_run(struct cli *cli, const struct request *request, struct error *err);
+
+/* cmd_rm.c: what `rm` and `prune` do, and tell. words NULL: by age. */
+int remove_and_tell(struct cli *cli, char *const *words, const struct remove_order *o, struct error *err);
 
 /* doctor_attack.c: becomes the attack suite, so that it returns only when it cannot: negative. */
 int doctor_attack(const struct cli *cli, struct error *err);

@@ -139,6 +139,7 @@ static int show_logs(struct cli *cli, struct log_reader *v, int number, bool fol
 	json_t *json = NULL;
 	struct live live;
 	bool followed = false, is_live;
+	char pruned[PRINT_ROOM];
 	int r;
 
 	attempt_init(&a);
@@ -162,6 +163,10 @@ static int show_logs(struct cli *cli, struct log_reader *v, int number, bool fol
 	/* A followed one that was not committed has been shown as far as it can be. */
 	if (r < 0)
 		return followed && err->kind == ERROR_NOT_FOUND ? 0 : r;
+	if (a.pruned && !cli->json)
+		fprintf(stderr,
+			"fumehood: the logs of %s (attempt %d) were removed at %s; its outputs were kept\n",
+			cli->id, a.number, print_instant(a.pruned, pruned));
 	return cli->json ? cli_answer(cli, view_logs_load(cli->ledger, &a, v->wanted, v->lines, &json, err),
 				      &json, err)
 			 : log_read_kept(v, cli->ledger, &a, err);

@@ -239,6 +239,45 @@ FH_PUBLIC int fh_post_process(fh_hood *hood, const char *id, int attempt, const 
 	return r;
 }
 
+/* ---- what is no longer wanted ---- */
+
+static int discard(fh_hood *hood, const char *stage, char *const *words, struct remove_order *o,
+		   const char *older, const char *verdicts, char **ret_json, fh_error *err)
+{
+	json_t *json = NULL;
+	struct call c;
+	int r = call_begin(&c, hood, stage, err);
+
+	if (r < 0)
+		return r;
+	if (!words)
+		r = view_remove_age(o, older, verdicts, &c.err);
+	if (r == 0)
+		r = view_remove(c.hood, words, o, &json, &c.err);
+	return call_end_json(&c, r, json, ret_json, err);
+}
+
+FH_PUBLIC int fh_remove(fh_hood *hood, const char *const *ids, int attempt, unsigned flags, char **ret_json,
+			fh_error *err)
+{
+	struct remove_order o = {
+		.attempt = attempt, .dry_run = flags & FH_DRY_RUN, .force = flags & FH_FORCE};
+	int r = flags_check("fh_remove", flags, FH_DRY_RUN | FH_FORCE, err);
+
+	return r < 0 ? r : discard(hood, "rm", (char *const *)ids, &o, NULL, NULL, ret_json, err);
+}
+
+FH_PUBLIC int fh_prune(fh_hood *hood, const char *older, const char *verdicts, unsigned flags,
+		       char **ret_json, fh_error *err)
+{
+	struct remove_order o = {.dry_run = flags & FH_DRY_RUN,
+				 .force = flags & FH_FORCE,
+				 .keeps_outputs = flags & FH_KEEP_OUTPUTS};
+	int r = flags_check("fh_prune", flags, FH_DRY_RUN | FH_FORCE | FH_KEEP_OUTPUTS, err);
+
+	return r < 0 ? r : discard(hood, "prune", NULL, &o, older, verdicts, ret_json, err);
+}
+
 /* ---- the ledger itself ---- */
 
 static int database(fh_hood *hood, unsigned flags,

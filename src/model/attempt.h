@@ -83,6 +83,7 @@ struct attempt {
 	int signal;			 /* 0: null */
 	int status;			 /* exit status of `run` */
 	int64_t created, started, ended; /* UTC ns, 0: null */
+	int64_t pruned;			 /* when all but its outputs was removed, or 0 */
 	char *workspace;		 /* the path, kept or not */
 	bool kept;
 	char *host;

@@ -434,6 +434,7 @@ static int set_details(json_t *o, const struct attempt *a, bool lists)
 		{"queries", shown_queries_to_json(a)},
 		{"timeline", a->timeline ? timeline_to_json(a->timeline) : json_null()},
 		{"events", events_to_json(a)},
+		{"pruned", json_instant(a->pruned)},
 	};
 
 	return json_set_entries(o, entries, ARRAY_SIZE(entries));

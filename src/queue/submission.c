@@ -564,14 +564,21 @@ int submission_retry(struct hood *h, const char *submitter, const char *id, stru
 	_cleanup_attempt_ struct attempt a;
 	struct error why = ERROR_INIT;
 	struct ledger *ledger;
+	int64_t removed = 0;
 
 	attempt_init(&a);
 	if (hood_ledger(h, LEDGER_CREATE, &ledger, err) < 0)
 		return -1;
 	if (ledger_retry(ledger, id, err) == 0)
 		return 0;
-	if (err->kind != ERROR_NOT_FOUND || ledger_load(ledger, id, 0, &a, &why) < 0)
+	if (err->kind != ERROR_NOT_FOUND)
 		return -1;
+	if (ledger_load(ledger, id, 0, &a, &why) < 0) {
+		/* That it was removed says more than that the queue does not know it. */
+		if (ledger_removed(ledger, id, 0, &removed, &why) == 0 && removed)
+			*err = why;
+		return -1;
+	}
 	*err = why;
 	return submit_once_more(h, submitter, &a, err);
 }

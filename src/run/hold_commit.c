@@ -185,7 +185,7 @@ static int next_number(struct holding_commit *c, bool steps, struct error *err)
 	if (known.succeeded && !c->order->again && !steps)
 		return error_set(err, ERROR_REFUSED,
 				 "'%s' has already succeeded: --again makes another attempt", a->id);
-	a->number = known.last_attempt + 1;
+	a->number = known.next_attempt;
 	return 0;
 }
 

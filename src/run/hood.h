@@ -16,6 +16,7 @@
 #include "ledger.h"
 #include "plan.h"
 #include "process.h"
+#include "remove.h"
 #include "request.h"
 
 struct hood;
@@ -160,6 +161,11 @@ int hood_gc(struct hood *h, struct gc_report *ret, struct error *err);
 /* The same without looking at the object store: what a worker begins with. */
 int hood_recover(struct hood *h, struct gc_report *ret, struct error *err);
 
+/* `rm`, `prune`. words: ids, names of arrays, patterns; NULL: what is older. What nobody refers to any more is swept then; if that
+ * could not be done now, the next gc does. o's ids, arg and is_busy are found out here. */
+int hood_remove(struct hood *h, char *const *words, const struct remove_order *o, struct remove_report *ret,
+		struct error *err);
+
 /* A run that is going on, for `ls`, `show` and `logs -f`: from its record. 0, or ERROR_NOT_FOUND. */
 struct live {
 	char id[ID_ROOM];
@@ -167,6 +173,7 @@ struct live {
 	int64_t created;
 	bool alive;   /* its supervisor holds the lock */
 	bool held;    /* a held or kept workspace, not a run */
+	bool kept;    /* only kept: its attempt is over */
 	bool pending; /* its command has ended, and we could not finish it: gc does, or its worker */
 	char *why;    /* pending: the reason, if it is known */
 	bool queued;  /* a worker's */

@@ -63,6 +63,7 @@ static int live_fill(int run_fd, const struct record *r, struct live *ret, struc
 		.created = json_integer_value(json_object_get(r->extra, "created")),
 		.alive = r->owner == OWNER_SUPERVISOR && process_lives(&r->process),
 		.held = r->owner != OWNER_SUPERVISOR,
+		.kept = r->owner == OWNER_KEPT,
 		.queued = json_is_true(json_object_get(r->extra, "queued")),
 		.ledger = r->ledger ? strdup(r->ledger) : NULL,
 		.path = strdup(r->path ? r->path : ""),

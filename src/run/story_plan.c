@@ -53,7 +53,7 @@ static int next_attempt(struct story *s, int *ret, struct error *err)
 			err, ERROR_REFUSED,
 			"'%s' has already succeeded: --again makes another attempt, `fumehood show %s` shows the last one",
 			s->request->id, s->request->id);
-	*ret = known.last_attempt + 1;
+	*ret = known.next_attempt;
 	return 0;
 }
 

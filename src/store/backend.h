@@ -87,6 +87,7 @@ struct backend_ops {
 	int (*rows_begin)(struct backend *b, enum sql_table table, struct error *err);
 	int (*rows_add)(struct backend *b, const struct value *row, struct error *err);
 	int (*rows_end)(struct backend *b, struct error *err);
+	/* Within a transaction: what is there stays until its end, and no sweep takes it after that, either. */
 	int (*blob_states)(struct backend *b, const uint8_t (*sha256)[DIGEST_SIZE], size_t n,
 			   enum blob_state *ret, struct error *err);
 	/* A table of the site's: post_begin, post_add for each row, post_end. ERROR_BAD_ROW: the rows are at fault, err says

@@ -87,7 +87,8 @@ enum column_kind {
 	X(attempt, manifest.missing, missing, PATHS)              \
 	X(attempt, manifest.present, present, PATHS)              \
 	X(attempt, manifest.n_rejected_more, rejected_more, SIZE) \
-	X(attempt, timeline, sample_interval_ms, INTERVAL)
+	X(attempt, timeline, sample_interval_ms, INTERVAL)        \
+	X(attempt, pruned, pruned_at, TIME)
 #define OUTPUT_COLUMNS(X)                 \
 	X(output, path, path, PATH)       \
 	X(output, sha256, sha256, DIGEST) \

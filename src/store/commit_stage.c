@@ -113,20 +113,28 @@ static int staged_any(struct ledger *l, int64_t *ret, struct error *err)
 					    : 0;
 }
 
-int commit_unstage(struct commit *c, struct error *err)
+static int take_marks(struct commit *c, enum sql any_statement, enum sql take, struct error *err)
 {
-	int64_t any;
+	int64_t any = 0;
 
-	if (staged_any(c->l, &any, err) < 0)
+	if (ledger_run(c->l, any_statement, NULL, 0, take_integer, &any, err) < 0)
 		return -1;
 	for (size_t i = 0; any && i < c->n_contents; i++)
-		if (ledger_do(c->l, SQL_STAGED_TAKE, err,
-			      value_bytes(c->contents[i].output->sha256, DIGEST_SIZE)) < 0)
+		if (ledger_do(c->l, take, err, value_bytes(c->contents[i].output->sha256, DIGEST_SIZE)) < 0)
 			return -1;
 	return 0;
 }
 
-/* Not all at once either. */
+int commit_unstage(struct commit *c, struct error *err)
+{
+	/* PostgreSQL did so when it was asked for their states. */
+	if (!c->l->backend->ops->is_writable)
+		return 0;
+	if (take_marks(c, SQL_STAGED_ANY, SQL_STAGED_TAKE, err) < 0)
+		return -1;
+	return take_marks(c, SQL_LOOSE_ANY, SQL_LOOSE_TAKE, err);
+}
+
 struct sweep {
 	int64_t removed, any;
 };

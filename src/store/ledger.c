@@ -267,11 +267,16 @@ int ledger_analysis(struct ledger *l, const char *id, struct analysis_state *ret
 {
 	struct analysis_state state = {.last_verdict = VERDICT_NONE};
 	struct value key = value_text(id);
+	int64_t next = 1;
 	int r = ledger_run(l, SQL_ANALYSIS_STATE, &key, 1, take_state, &state, err);
 
 	if (r == 0)
-		*ret = state;
-	return r;
+		r = ledger_ask(l, SQL_NUMBER_NEXT, &next, err, key);
+	if (r < 0)
+		return r;
+	state.next_attempt = (int)next;
+	*ret = state;
+	return 0;
 }
 
 int ledger_has_token(struct ledger *l, const char *token, int *ret_number, struct error *err)
@@ -361,7 +366,7 @@ int ledger_sweep(struct ledger *l, uint64_t *ret_removed, struct error *err)
 {
 	struct objects_owner owner = ledger_owner(l);
 	enum store_state state = STORE_NEW;
-	uint64_t removed = 0;
+	uint64_t removed = 0, contents = 0, bytes = 0;
 
 	*ret_removed = 0;
 	if (!l->objects_inside && store_examine(l, &state, NULL, err, err) < 0)
@@ -369,7 +374,8 @@ int ledger_sweep(struct ledger *l, uint64_t *ret_removed, struct error *err)
 	if (state == STORE_WRONG)
 		return -1;
 	/* Of a directory that is nobody's yet nothing is ours to remove. */
-	if ((state == STORE_READY && objects_sweep(&l->objects, &owner, &removed, err) < 0) ||
+	if (ledger_sweep_loose(l, &contents, &bytes, err) < 0 ||
+	    (state == STORE_READY && objects_sweep(&l->objects, &owner, &removed, err) < 0) ||
 	    (ledger_has_chunks(l) && !l->backend->only_submits && chunks_sweep(l, &removed, err) < 0) ||
 	    ledger_sweep_staged(l, &removed, err) < 0)
 		return -1;

@@ -56,6 +56,7 @@ int ledger_url_objects(const char *url, char **ret, uint64_t *ret_max, struct er
 struct analysis_state {
 	bool known;
 	int last_attempt; /* 0: none */
+	int next_attempt; /* removed ones keep their numbers */
 	bool succeeded;	  /* some attempt has */
 	enum verdict last_verdict;
 };
@@ -174,6 +175,8 @@ int ledger_copy_output(struct ledger *l, const struct output *o, int fd, struct 
 /* Removes temporary objects of dead writers and unreferenced objects, without racing a commit. Refused where the directory is
  * not this ledger's. */
 int ledger_sweep(struct ledger *l, uint64_t *ret_removed, struct error *err);
+/* Before it: contents that something referred to which was removed (remove.h), and that nothing refers to any more. Adds to both. */
+int ledger_sweep_loose(struct ledger *l, uint64_t *removed, uint64_t *bytes, struct error *err);
 
 /* db status / db check: {"url","version","wanted","analyses","attempts","outputs","blobs","objects","store":{…},"queue":{…}} and
  * {"checked", "problems":[{"kind","object","message"}], "busy"}; kinds: "damaged", "missing", "orphan", "reference",

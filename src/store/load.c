@@ -12,6 +12,7 @@
 #include "array.h"
 #include "output_glob.h"
 #include "queue.h"
+#include "remove.h"
 #include "text.h"
 
 enum { LIST_PAGE = 500 };
@@ -255,7 +256,8 @@ static int not_found(struct ledger *l, const char *id, int number, const struct 
 	_cleanup_buffer_ struct buffer names = {0};
 	enum job_state queued = JOB_STATES;
 	struct error ignored = ERROR_INIT;
-	char shown[160];
+	char shown[160], when[CLOCK_TEXT_SIZE];
+	int64_t removed = 0;
 	int r;
 
 	text_escape_into(shown, sizeof shown, id, strlen(id));
@@ -265,6 +267,16 @@ static int not_found(struct ledger *l, const char *id, int number, const struct 
 		return error_set(err, ERROR_NOT_FOUND,
 				 "'%s' has no attempt in the ledger %s yet: in the queue it is %s", shown,
 				 l->backend->name, job_state_name(queued));
+	if (ledger_removed(l, id, state->last_attempt ? number : 0, &removed, err) < 0)
+		return -1;
+	clock_format(removed, when);
+	if (removed && state->last_attempt)
+		return error_set(err, ERROR_NOT_FOUND,
+				 "attempt %d of '%s' was removed at %s: its latest is %d", number, shown,
+				 when, state->last_attempt);
+	if (removed)
+		return error_set(err, ERROR_NOT_FOUND, "analysis '%s' was removed from the ledger %s at %s",
+				 shown, l->backend->name, when);
 	if (state->last_attempt)
 		return error_set(err, ERROR_NOT_FOUND, "analysis '%s' has no attempt %d: its latest is %d",
 				 shown, number, state->last_attempt);

@@ -376,10 +376,11 @@ static int take_state(void *arg, const struct value *row, struct error *err)
 	return 0;
 }
 
-/* Thousands in one round trip. */
+/* Thousands in one round trip. For a submitter a function does so (roles.sql). */
 static int postgres_blob_states(struct backend *b, const uint8_t (*sha256)[DIGEST_SIZE], size_t n,
 				enum blob_state *ret, struct error *err)
 {
+	bool holds = postgres_of(b)->in_transaction && postgres_of(b)->part != PART_SUBMITTER;
 	_cleanup_buffer_ struct buffer array = {0};
 
 	for (size_t i = 0; i < n; i++)
@@ -392,7 +393,8 @@ static int postgres_blob_states(struct backend *b, const uint8_t (*sha256)[DIGES
 		if (copy_digests(&array, some.sha256, some.n, err) < 0)
 			return -1;
 		param = value_bytes(array.data, array.size);
-		if (postgres_run(b, SQL_BLOB_STATE, &param, 1, take_state, &some, err) < 0)
+		if (postgres_run(b, holds ? SQL_BLOB_HOLD : SQL_BLOB_STATE, &param, 1, take_state, &some,
+				 err) < 0)
 			return -1;
 	}
 	return 0;

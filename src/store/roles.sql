@@ -66,8 +66,13 @@ BEGIN
 	IF octet_length(content) > 16777216 THEN
 		RAISE EXCEPTION USING ERRCODE = 'FH003', MESSAGE = 'an input of a submitter is 16 MiB at most';
 	END IF;
-	INSERT INTO fumehood.blob(sha256, size, content)
-		VALUES (sha256(content), octet_length(content), content) ON CONFLICT DO NOTHING;
+	-- Until it is there, and held: a sweep may be about to take it.
+	LOOP
+		INSERT INTO fumehood.blob(sha256, size, content)
+			VALUES (sha256(content), octet_length(content), content) ON CONFLICT DO NOTHING;
+		PERFORM 1 FROM fumehood.blob_hold(ARRAY[sha256(content)]);
+		EXIT WHEN FOUND;
+	END LOOP;
 	INSERT INTO fumehood.blob_put(owner, sha256) VALUES (session_user, sha256(content)) ON CONFLICT DO NOTHING;
 END $$;
 
@@ -91,6 +96,8 @@ BEGIN
 	IF EXISTS (SELECT 1 FROM jsonb_array_elements(jobs) j WHERE octet_length(j::text) > 67108864) THEN
 		RAISE EXCEPTION USING ERRCODE = 'FH003', MESSAGE = 'a submission is 64 MiB at most, without its contents';
 	END IF;
+	PERFORM 1 FROM fumehood.blob_hold(ARRAY(SELECT decode(p.sha256, 'hex') FROM (SELECT d #>> '{}' AS sha256
+		FROM jsonb_path_query(jobs, '$.**.sha256') d) p WHERE p.sha256 ~ '^([0-9a-f][0-9a-f])*$'));
 	IF EXISTS (SELECT 1 FROM jsonb_path_query(jobs, '$.**.sha256') d
 		WHERE NOT EXISTS (SELECT 1 FROM fumehood.blob_put p
 			WHERE p.owner = me AND p.sha256 = decode(d #>> '{}', 'hex'))) THEN
@@ -198,6 +205,17 @@ BEGIN
 		DELETE FROM fumehood.queue_after WHERE id IN (SELECT g.id FROM gone g);
 END $$;
 
+-- Its own, of what has ended; another's is passed by, as what nobody knows.
+CREATE OR REPLACE FUNCTION fumehood.remove_own(list jsonb, keep boolean) RETURNS void
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+	PERFORM fumehood.remove_attempts(coalesce((SELECT jsonb_agg(e) FROM jsonb_array_elements(list) e
+		WHERE EXISTS (SELECT 1 FROM fumehood.attempt a WHERE a.analysis_id = e->>0 AND a.number = (e->>1)::integer
+			AND a.owner = session_user::text)
+		OR ((e->>1)::integer <= 0 AND EXISTS (SELECT 1 FROM fumehood.queue q WHERE q.id = e->>0
+			AND q.owner = session_user::text))), '[]'), keep);
+END $$;
+
 DO $$
 DECLARE
 	c record;
@@ -259,7 +277,7 @@ CREATE POLICY submitter_locks ON fumehood.queue FOR UPDATE TO fumehood_submitter
 GRANT UPDATE (reason) ON fumehood.queue TO fumehood_submitter;
 GRANT EXECUTE ON FUNCTION fumehood.put_blob(bytea), fumehood.put_queue(jsonb), fumehood.put_queue_after(jsonb),
 	fumehood.queue_cancel(jsonb, text), fumehood.queue_cancelling(text), fumehood.queue_again(text, text),
-	fumehood.queue_forget(jsonb) TO fumehood_submitter;
+	fumehood.queue_forget(jsonb), fumehood.remove_own(jsonb, boolean) TO fumehood_submitter;
 
 -- What is committed is changed only where its rows are posted again. A worker submits under its own name, too. The row of
 -- schema_version is locked where claims take turns.
@@ -270,7 +288,9 @@ GRANT UPDATE (fumehood) ON fumehood.schema_version TO fumehood_worker;
 GRANT UPDATE (id) ON fumehood.analysis TO fumehood_worker;
 -- To lock what it is about to refer to. Only what nobody refers to can be removed, by a function.
 GRANT UPDATE (put_at) ON fumehood.object TO fumehood_worker;
-GRANT EXECUTE ON FUNCTION fumehood.object_sweep(interval) TO fumehood_worker;
+GRANT EXECUTE ON FUNCTION fumehood.object_sweep(interval), fumehood.blob_hold(bytea[]), fumehood.blob_sweep(text, bytea[]),
+	fumehood.remove_attempts(jsonb, boolean) TO fumehood_worker;
+GRANT UPDATE (sweep), DELETE ON fumehood.blob_loose TO fumehood_worker;
 GRANT UPDATE (verdict, status, reason) ON fumehood.attempt TO fumehood_worker;
 GRANT UPDATE (state, tries, due_at, attempt, token, worker, lease_until, lease_ms, cancelling, verdict, status, reason), DELETE
 	ON fumehood.queue TO fumehood_worker;

@@ -5,12 +5,14 @@
  * `log`, "stdout.1" the first one's.
  * input.from_…: the attempt that the content came out of, where it is another analysis's output. A row stays as it is when that
  * attempt is removed.
- * tombstone: an attempt that was removed and that others came from, or that came from others (tombstone_from), so that
- * their lineage stays whole, and its number is not given again. pruned_at: the attempt's outputs were kept, its logs and the like were not.
+ * tombstone: an attempt that was removed. Its number is not given again, its token is not committed again, and what came from it, or
+ * what it came from (tombstone_from), still has a name. pruned_at: the attempt's outputs were kept, its logs and the like were not.
+ * blob_loose: a content that something referred to which was removed; whether anything else does is for the sweep to find out (loose.c).
  * worker: who takes from the queue, and when it was last heard of. queue.live: what an analysis that runs had used by its worker's last heartbeat, as JSON.
  *
  * queue_open has what has not ended, by state: to list it costs nothing, however much has ended.
  */
+#include "schema_removal.h"
 #include "sql.h"
 
 const char sql_version_6_sqlite[] =
@@ -41,6 +43,7 @@ const char sql_version_6_sqlite[] =
 	"	analysis_id TEXT NOT NULL,"
 	"	attempt INTEGER NOT NULL,"
 	"	owner TEXT NOT NULL,"
+	"	token TEXT NOT NULL UNIQUE,"
 	"	verdict TEXT,"
 	"	created_at INTEGER,"
 	"	removed_at INTEGER NOT NULL,"
@@ -52,6 +55,7 @@ const char sql_version_6_sqlite[] =
 	"	from_attempt INTEGER NOT NULL,"
 	"	PRIMARY KEY (analysis_id, attempt, from_analysis, from_attempt)) WITHOUT ROWID;"
 	"CREATE INDEX fumehood_tombstone_from_from ON fumehood_tombstone_from(from_analysis, from_attempt);"
+	"CREATE TABLE fumehood_blob_loose(sha256 BLOB PRIMARY KEY NOT NULL, sweep TEXT) WITHOUT ROWID;"
 
 	"CREATE TABLE fumehood_worker("
 	"	id TEXT PRIMARY KEY NOT NULL,"
@@ -96,6 +100,7 @@ const char sql_version_6_postgres[] =
 	"	analysis_id text COLLATE \"C\" NOT NULL,"
 	"	attempt integer NOT NULL,"
 	"	owner text COLLATE \"C\" NOT NULL,"
+	"	token text NOT NULL UNIQUE,"
 	"	verdict text,"
 	"	created_at timestamptz,"
 	"	removed_at timestamptz NOT NULL,"
@@ -107,6 +112,7 @@ const char sql_version_6_postgres[] =
 	"	from_attempt integer NOT NULL,"
 	"	PRIMARY KEY (analysis_id, attempt, from_analysis, from_attempt));"
 	"CREATE INDEX tombstone_from_from ON fumehood.tombstone_from(from_analysis, from_attempt);"
+	"CREATE TABLE fumehood.blob_loose(sha256 bytea PRIMARY KEY, sweep text);" VERSION_6_REMOVAL_POSTGRES
 
 	"CREATE TABLE fumehood.worker("
 	"	id text COLLATE \"C\" PRIMARY KEY,"

@@ -80,9 +80,13 @@ _Static_assert(sizeof(ATTEMPT_LISTED_COLUMNS(LETTER)) == ATTEMPT_LISTED + 1 &&
 	"(SELECT " GROUP_KEY " FROM (SELECT 1 WHERE f.found IS NULL) o " \
 	"CROSS JOIN LATERAL (SELECT q.* " NEXT_PRIORITY("g") ") q)) u LIMIT 1) x WHERE " GROUPS_ENOUGH ") " \
 	"SELECT g.priority, g.memory_bytes, g.cpus_milli, g.seq FROM g WHERE " FITS("g")
+/* Two looks into an index each; a greatest() would need two names. */
+#define LAST_NUMBER(id) \
+	"(SELECT coalesce(max(m.number), 0) FROM (SELECT max(t.number) AS number FROM @attempt t WHERE t.analysis_id = " id \
+	" UNION ALL SELECT max(d.attempt) FROM @tombstone d WHERE d.analysis_id = " id ") AS m)"
 #define CLAIM_HEAD \
 	"SELECT " QUEUE_ASKED ", " \
-	"1 + coalesce((SELECT max(t.number) FROM @attempt t WHERE t.analysis_id = q.id), 0), NULL, NULL, !, " \
+	"1 + " LAST_NUMBER("q.id") ", NULL, NULL, !, " \
 	"q.seq FROM @queue q WHERE " READY_OF " AND q.priority = $3 AND q.memory_bytes = $4 " \
 	"AND q.cpus_milli = $5 AND q.seq >= $6 ORDER BY q.seq LIMIT 1"
 #define CLAIM_TAKE \
@@ -143,6 +147,12 @@ _Static_assert(sizeof(ATTEMPT_LISTED_COLUMNS(LETTER)) == ATTEMPT_LISTED + 1 &&
 #define OUTPUTS \
 	"SELECT b.content IS NULL" OUTPUT_COLUMNS(NAME_OF_O) " FROM @output o LEFT JOIN @blob b ON b.sha256 = o.sha256 " \
 	"WHERE o.analysis_id = $1 AND o.attempt = $2 ORDER BY o.position"
+#define REMOVE_SUMS(list, id, nr) \
+	"SELECT (SELECT count(*) FROM " list " JOIN @output o ON o.analysis_id = " id " AND o.attempt = " nr "), " \
+	"(SELECT CAST(coalesce(sum(o.size), 0) AS BIGINT) FROM " list " JOIN @output o ON o.analysis_id = " id " AND o.attempt = " nr "), " \
+	"(SELECT CAST(coalesce(sum(length(o.head) + length(o.tail)), 0) AS BIGINT) FROM " list " JOIN @log o ON o.analysis_id = " id " AND o.attempt = " nr ")"
+#define LOOSE_OF(table, join) \
+	"SELECT l.sha256 FROM @" table " o " join " @blob_loose l WHERE l.sha256 = o.sha256 AND l.sweep = $1"
 /* clang-format on */
 #define LOCK_IF_THERE "ON CONFLICT (id) DO UPDATE SET id = excluded.id"
 #define ROWS_OF(columns, table) \
@@ -172,12 +182,16 @@ static const struct {
 		 "EXISTS (SELECT 1 FROM @attempt s WHERE s.analysis_id = $1 AND s.verdict = 'succeeded') "
 		 "FROM @analysis a LEFT JOIN @attempt t ON t.analysis_id = a.id AND t.number = "
 		 "(SELECT max(m.number) FROM @attempt m WHERE m.analysis_id = $1) WHERE a.id = $1"},
-	[SQL_TOKEN] = {"SELECT number FROM @attempt WHERE token = $1"},
-	[SQL_NUMBER_NEXT] = {"SELECT coalesce(max(number), 0) + 1 FROM @attempt WHERE analysis_id = $1"},
-	[SQL_NUMBER_TAKEN] = {"SELECT 1 FROM @attempt WHERE analysis_id = $1 AND number = $2"},
+	/* Of one that was removed, too: it is not committed a second time, and its number is nobody else's. */
+	[SQL_TOKEN] = {"SELECT number FROM @attempt WHERE token = $1 "
+		       "UNION ALL SELECT attempt FROM @tombstone WHERE token = $1"},
+	[SQL_NUMBER_NEXT] = {"SELECT 1 + " LAST_NUMBER("$1")},
+	[SQL_NUMBER_TAKEN] = {"SELECT 1 FROM @attempt WHERE analysis_id = $1 AND number = $2 "
+			      "UNION ALL SELECT 1 FROM @tombstone WHERE analysis_id = $1 AND attempt = $2"},
 	[SQL_BLOB_STATE] = {"SELECT content IS NULL FROM @blob WHERE sha256 = $1",
 			    "SELECT sha256, content IS NULL FROM @blob WHERE sha256 = ANY ($1)",
 			    "SELECT sha256, false FROM @blob_put WHERE sha256 = ANY ($1)"},
+	[SQL_BLOB_HOLD] = {NULL, "SELECT digest, is_object FROM @blob_hold($1)"},
 	[SQL_STAGED_ANY] = {"SELECT 1 FROM @blob_staged LIMIT 1"},
 	[SQL_STAGED_ADD] = {"INSERT INTO @blob_staged(sha256) VALUES ($1) ON CONFLICT DO NOTHING"},
 	[SQL_STAGED_TAKE] = {"DELETE FROM @blob_staged WHERE sha256 = $1"},
@@ -401,6 +415,56 @@ static const struct {
 	[SQL_QUEUE_COUNTS_SOME] =
 		{"SELECT p.state, count(*), max(p.id) FROM (SELECT q.id, q.state FROM @queue q "
 		 "WHERE q.id > $1 ORDER BY q.id LIMIT $2) AS p GROUP BY p.state"},
+	[SQL_TOMBSTONE] = {"SELECT attempt, removed_at FROM @tombstone WHERE analysis_id = $1 "
+			   "AND (attempt = $2 OR 0 = $2) ORDER BY attempt DESC LIMIT 1"},
+	[SQL_REMOVE_OF] = {"SELECT analysis_id, number FROM @attempt WHERE analysis_id # "
+			   "ORDER BY analysis_id, number DESC"},
+	[SQL_REMOVE_PAGE] =
+		{"SELECT a.analysis_id, a.number, a.created_at, a.number = (SELECT max(m.number) FROM @attempt m "
+		 "WHERE m.analysis_id = a.analysis_id) FROM @attempt a WHERE a.created_at <= $3 AND (a.created_at < $3 "
+		 "OR a.analysis_id < $4 OR (a.analysis_id = $4 AND a.number < $5)) "
+		 "AND (CAST($1 AS TEXT) IS NULL OR a.verdict #) AND ($6 = 0 OR a.pruned_at IS NULL) "
+		 "ORDER BY a.created_at DESC, a.analysis_id DESC, a.number DESC LIMIT $2"},
+	[SQL_REMOVE_QUEUED] =
+		{"SELECT q.id FROM @queue q WHERE q.id > $3 AND q.state IN ('finished', 'cancelled') "
+		 "AND q.submitted_at < $2 AND (CAST($1 AS TEXT) IS NULL OR "
+		 "CASE WHEN q.state = 'cancelled' THEN 'cancelled' ELSE q.verdict END #) ORDER BY q.id LIMIT $4"},
+	[SQL_REMOVE_BUILT] =
+		{"SELECT DISTINCT i.from_analysis, i.from_attempt, i.analysis_id, i.attempt FROM @input i "
+		 "WHERE i.from_analysis IS NOT NULL AND i.from_analysis # AND i.analysis_id <> i.from_analysis"},
+	[SQL_REMOVE_AWAITED] = {"SELECT a.after, a.id FROM @queue_after a JOIN @queue q ON q.id = a.id "
+				"WHERE a.after # AND q.state IN ('waiting', 'queued', 'running')"},
+	[SQL_REMOVE_SUMS] = {REMOVE_SUMS("json_each($1) v", "json_extract(v.value, '$$[0]')",
+					 "json_extract(v.value, '$$[1]')"),
+			     REMOVE_SUMS("json_array_elements($1::json) v(value)", "v.value->>0",
+					 "(v.value->>1)::integer")},
+	[SQL_REMOVE_LIST] = {"INSERT INTO temp.fumehood_victim(id, nr) SELECT json_extract(value, '$$[0]'), "
+			     "json_extract(value, '$$[1]') FROM json_each($1)"},
+	[SQL_REMOVE] = {NULL, "SELECT @remove_attempts($1::jsonb, $2::integer <> 0)",
+			"SELECT @remove_own($1::jsonb, $2::integer <> 0)"},
+	[SQL_LOOSE_ANY] = {"SELECT 1 FROM @blob_loose LIMIT 1"},
+	[SQL_LOOSE_TAKE] = {"DELETE FROM @blob_loose WHERE sha256 = $1"},
+	[SQL_LOOSE_PAGE] = {"SELECT sha256 FROM @blob_loose WHERE sha256 > $1 ORDER BY sha256 LIMIT $2"},
+	[SQL_LOOSE_CLAIM] = {"UPDATE @blob_loose SET sweep = $1 WHERE sha256 > $2 AND sha256 <= $3"},
+	/* From what refers to the few that are loose. Inputs are what a retry would be made from. */
+	[SQL_LOOSE_KEPT] =
+		{LOOSE_OF("output", "CROSS JOIN") " UNION " LOOSE_OF("input", "CROSS JOIN") " UNION " LOOSE_OF(
+			 "query",
+			 "CROSS JOIN") " UNION SELECT l.sha256 FROM @queue q CROSS JOIN json_tree(q.inputs) j "
+				       "CROSS JOIN @blob_loose l WHERE q.inputs <> '[]' AND j.key = 'sha256' "
+				       "AND l.sha256 = fumehood_bytes(j.value) AND l.sweep = $1",
+		 LOOSE_OF("output", ",") " UNION " LOOSE_OF("input", ",") " UNION " LOOSE_OF(
+			 "query",
+			 ",") " UNION SELECT l.sha256 FROM @queue q, jsonb_path_query(q.inputs, '$$.**.sha256') j, @blob_loose l "
+			      "WHERE l.sha256 = decode(trim('\"' FROM j::text), 'hex') AND l.sweep = $1"},
+	[SQL_LOOSE_LEFT] = {"SELECT sha256 FROM @blob_loose WHERE sweep = $1 AND sha256 > $2 "
+			    "ORDER BY sha256 LIMIT $3"},
+	[SQL_LOOSE_FORGET] = {"DELETE FROM @blob_loose WHERE sha256 = $1 AND sweep = $2",
+			      "DELETE FROM @blob_loose WHERE sha256 = ANY ($1) AND sweep = $2"},
+	[SQL_LOOSE_SIZE] = {"SELECT b.size FROM @blob b JOIN @blob_loose l ON l.sha256 = b.sha256 "
+			    "WHERE b.sha256 = $1 AND l.sweep = $2"},
+	[SQL_LOOSE_SWEEP] = {"DELETE FROM @blob WHERE sha256 = $1",
+			     "SELECT n, bytes FROM @blob_sweep($1, $2)"},
 };
 
 const struct sql_table_info sql_tables[TABLE_COUNT] = {
@@ -495,6 +559,8 @@ char *sql_expand(enum sql which, enum sql_dialect dialect)
 	for (const char *p = text; *p; p++) {
 		if (*p == '@')
 			buffer_puts(&b, prefixes[dialect]);
+		else if (*p == '$' && p[1] == '$') /* a dollar */
+			buffer_append(&b, p++, 1);
 		else if (*p == '$' && dialect == SQL_SQLITE)
 			buffer_puts(&b, "?");
 		else if (*p == '#')

@@ -34,8 +34,9 @@ enum sql {
 	SQL_STAGED_SWEEP,  /* how many: the contents of the first of them */
 	SQL_STAGED_FORGET, /* how many: that they were there */
 	SQL_CHANGES,	   /* → rows of the last statement that changed any */
-	SQL_BLOB_CONTENT,  /* sha256 → content, size */
-	SQL_BLOB_PAGE,	   /* sha256 after which, how many → sha256, size, content */
+	SQL_BLOB_HOLD, /* sha256[] → sha256, is it …: they stay until the end of the transaction (PostgreSQL) */
+	SQL_BLOB_CONTENT, /* sha256 → content, size */
+	SQL_BLOB_PAGE,	  /* sha256 after which, how many → sha256, size, content */
 	/* Objects in the database (PostgreSQL). */
 	SQL_OBJECT_PATIENTLY, /* until the end of the transaction somebody who puts the same is waited for */
 	SQL_OBJECT_ADD,	      /* sha256[] → those that were not there */
@@ -128,6 +129,25 @@ enum sql {
 	SQL_WORKERS_SILENT,    /* when → 1 if one was not seen since */
 	SQL_WORKERS_FORGET,    /* when: those that were not seen since */
 	SQL_QUEUE_COUNTS_SOME, /* id after which, how many → state, how many of those, the last of their ids */
+	/* What is no longer wanted (remove.c, loose.c). A list is JSON: [[id, number], …]. */
+	SQL_TOMBSTONE,	 /* id, number (0: any) → number, when it was removed: the latest */
+	SQL_REMOVE_OF,	 /* ids → id, number: their attempts, the latest first */
+	SQL_REMOVE_PAGE, /* verdicts as JSON, how many, before: at, id and number, only unpruned? → id, number, at, is it the latest? */
+	SQL_REMOVE_QUEUED, /* verdicts as JSON, submitted before, after which id, how many → id: ended in the queue */
+	SQL_REMOVE_BUILT,   /* ids → id, number, id, number: of another that came from it */
+	SQL_REMOVE_AWAITED, /* ids → id, id: of one in the queue that comes after it */
+	SQL_REMOVE_SUMS,    /* list → outputs, their bytes, bytes of logs */
+	SQL_REMOVE_LIST,    /* list (SQLite: before the script) */
+	SQL_REMOVE,	    /* list, are outputs kept? (PostgreSQL) */
+	SQL_LOOSE_ANY,	    /* → 1 if there is one (SQLite) */
+	SQL_LOOSE_TAKE,	    /* sha256: somebody refers to it (SQLite) */
+	SQL_LOOSE_PAGE,	    /* sha256 after which, how many → sha256 */
+	SQL_LOOSE_CLAIM,    /* sweep, sha256 after which, sha256 up to which */
+	SQL_LOOSE_KEPT,	    /* sweep → sha256: of those that something refers to */
+	SQL_LOOSE_LEFT,	    /* sweep, sha256 after which, how many → sha256 */
+	SQL_LOOSE_FORGET,   /* sha256 (PostgreSQL: sha256[]), sweep */
+	SQL_LOOSE_SIZE,	    /* sha256, sweep → size (SQLite) */
+	SQL_LOOSE_SWEEP,    /* sha256 (SQLite); sweep, sha256[] → how many, their bytes (PostgreSQL) */
 	SQL_COUNT,
 };
 
@@ -162,7 +182,7 @@ extern const struct sql_table_info sql_tables[TABLE_COUNT];
 
 /* Of the columns of an attempt (columns.h), and the time of the commit after them: how many a list has, how many there are. A
  * statement that reads them has the owner first; one that reads a list of the attempt's has the position first. */
-enum { ATTEMPT_NUMBER = 1, ATTEMPT_LISTED = 19, ATTEMPT_COMMITTED = 26, ATTEMPT_COLUMNS = 27 };
+enum { ATTEMPT_NUMBER = 1, ATTEMPT_LISTED = 19, ATTEMPT_COMMITTED = 27, ATTEMPT_COLUMNS = 28 };
 enum { ROW_MAX = ATTEMPT_COLUMNS + 1 }; /* no statement has more columns */
 
 /* The columns of a queued analysis, in the order of every statement that reads one. */
@@ -236,6 +256,8 @@ char *sql_postgres_settings(bool is_local, enum sql_part part, uint64_t lock_ms,
 extern const char sql_postgres_migrate_lock[];
 /* A transaction: one that tells the schema's version and keeps it, one before there is any. */
 char *sql_postgres_begin(const char *settings, bool asks_version);
+/* SQLite: what removes the attempts of SQL_REMOVE_LIST, before it and after it: whole, or but for their outputs. */
+extern const char sql_sqlite_remove_begin[], sql_sqlite_remove[], sql_sqlite_prune[];
 /* Rings the bell of those who listen, when the transaction is committed. */
 /* Whether a row that is referred to may go: between two transactions. */
 extern const char sql_sqlite_trusting[], sql_sqlite_checking[];

@@ -223,6 +223,16 @@ static void give_owner(sqlite3_context *context, int n UNUSED, sqlite3_value **v
 		sqlite3_result_error_nomem(context);
 }
 
+/* Hex as bytes: what SQLite has only since 3.41. Null for what is none. */
+static void give_bytes(sqlite3_context *context, int n UNUSED, sqlite3_value **values)
+{
+	const char *text = (const char *)sqlite3_value_text(values[0]);
+	uint8_t sha256[DIGEST_SIZE];
+
+	if (text && hex_decode(text, sha256, sizeof sha256) == 0)
+		sqlite3_result_blob(context, sha256, sizeof sha256, SQLITE_TRANSIENT);
+}
+
 /* "%owner%" in it is the file's owner, as a default of a column must have him. */
 static int sqlite_script(struct backend *b, const char *text, struct error *err)
 {
@@ -436,7 +446,10 @@ static int configure(struct sqlite *s, struct error *err)
 	    (code = sqlite3_db_config(db, SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1, NULL)) != SQLITE_OK ||
 	    /* Not for the schema's own views and triggers, which are the platform's to write. */
 	    (code = sqlite3_create_function_v2(db, "fumehood_owner", 0, SQLITE_UTF8 | SQLITE_DIRECTONLY, s,
-					       give_owner, NULL, NULL, NULL)) != SQLITE_OK)
+					       give_owner, NULL, NULL, NULL)) != SQLITE_OK ||
+	    (code = sqlite3_create_function_v2(db, "fumehood_bytes", 1,
+					       SQLITE_UTF8 | SQLITE_DIRECTONLY | SQLITE_DETERMINISTIC, s,
+					       give_bytes, NULL, NULL, NULL)) != SQLITE_OK)
 		return sqlite_error(s, code, "open", err);
 	return 0;
 }

@@ -197,6 +197,14 @@ struct gc_row {
 void view_gc_rows(const struct gc_report *g, struct gc_row rows[GC_ROWS]);
 /* `gc`: 1 if something failed, which is in it. */
 int view_gc(struct hood *h, json_t **ret, struct error *err);
+/* `rm`, `prune`: words NULL: by age. Its order is o, but for what hood_remove() fills in. */
+int view_remove(struct hood *h, char *const *words, const struct remove_order *o, json_t **ret,
+		struct error *err);
+/* How old, as `prune --older` takes it, and of which verdicts (NULL: all). ERROR_USAGE. */
+int view_remove_age(struct remove_order *o, const char *older, const char *verdicts, struct error *err);
+json_t *view_removed_json(const struct remove_order *o, const struct remove_report *r);
+/* The same for people; lines ended. NULL: memory is out. */
+char *view_removed(const struct remove_order *o, const struct remove_report *r);
 /* `doctor`: 1 if something that is required is missing. */
 int view_doctor(struct hood *h, json_t **ret, struct error *err);
 /* The same for people; quiet: only what is not there. */

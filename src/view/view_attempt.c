@@ -299,6 +299,8 @@ static void put_attempts(FILE *to, const struct look *look, const json_t *attemp
 int view_attempt(FILE *to, const struct look *look, const struct attempt *a, const json_t *attempts,
 		 struct error *err)
 {
+	char pruned[PRINT_ROOM];
+
 	put_verdict(to, look, a);
 	put_command(to, a);
 	put_limits(to, a);
@@ -309,6 +311,9 @@ int view_attempt(FILE *to, const struct look *look, const struct attempt *a, con
 	if (put_receipt(to, look, a, err) < 0 || put_files(to, look, a, err) < 0)
 		return -1;
 	put_events(to, look, a);
+	if (a->pruned)
+		fprintf(to, "\nIts logs, events and the like were removed at %s; its outputs were kept.\n",
+			print_instant(a->pruned, pruned));
 	put_attempts(to, look, attempts);
 	return 0;
 }

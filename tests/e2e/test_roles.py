@@ -525,3 +525,22 @@ def test_an_old_ledger_is_upgraded_with_roles(hood, server):
         assert hood.succeed('db', 'check', '--json').json['problems'] == []
     finally:
         ledger.close()
+
+
+def test_a_submitter_removes_its_own_and_a_worker_everybodys(site):
+    for who, id in ('ada', 'ada-first'), ('ada', 'ada-second'), ('bob', 'bob-first'):
+        site.do(who, 'submit', id, '--', 'sh', '-c', f'echo {id} > out')
+    site.do('wanda', 'worker', '--drain', '--jobs', '1')
+    # Another's is what nobody knows, in the same words; and what functions do goes no further.
+    of_ada, of_nobody = site.cli('bob', 'rm', 'ada-first', '--force'), site.cli('bob', 'rm', 'nobodys', '--force')
+    assert of_ada.status == of_nobody.status == 125 and of_ada.err.replace('ada-first', 'nobodys') == of_nobody.err
+    assert site.sql('bob', "SELECT fumehood.remove_own('[[\"ada-first\", 1], [\"ada-first\", -1]]', false)")[0]
+    for text in ("SELECT fumehood.remove_attempts('[[\"ada-first\", 1]]', false)", "SELECT * FROM fumehood.blob_sweep('x', '{}')",
+                 "SELECT fumehood.blob_loosen('{}')", 'DELETE FROM fumehood.blob_loose', 'DELETE FROM fumehood.tombstone'):
+        assert not site.sql('bob', text)[0] and not site.sql('rita', text)[0], text
+    assert site.do('ada', 'rm', 'ada-first', '--json').json['attempts'] == 1
+    assert 'was removed' in site.cli('ada', 'show', 'ada-first').err and 'was removed' not in site.cli('bob', 'show', 'ada-first').err
+    assert site.cli('rita', 'rm', 'ada-second').status == 125
+    assert site.do('wanda', 'rm', '*', '--json').json['attempts'] == 2
+    assert site.do('wanda', 'db', 'check', '--json').json['problems'] == []
+    assert site.do('olga', 'gc', '--json').json['failed'] == 0

@@ -5,13 +5,13 @@ import ctypes
 import json
 import os
 import tempfile
-from datetime import datetime, timezone
+from datetime import datetime, timedelta, timezone
 from typing import Any, Dict, List, Literal, Optional, Sequence, Tuple, Union, cast
 
 from . import _native
 from ._errors import UsageError
 from ._hood import Hood, hood_or_default, load_result
-from ._model import DoctorItem, GcReport, Health, Listed, Output, Result, State, Stream, Verdict
+from ._model import DoctorItem, GcReport, Health, Listed, Output, Removed, Result, State, Stream, Verdict
 from ._request import StrPath, encode, number, path_of
 from ._run import LogLines
 
@@ -117,6 +117,30 @@ def follow(id: str, stream: Stream = "stdout", *, attempt: int = 0, hood: Option
 def gc(*, hood: Optional[Hood] = None) -> GcReport:
     """Finishes or removes what dead owners left, expires what was kept. What failed is in the report."""
     return GcReport.of(hood_or_default(hood).json("fh_gc"))
+
+
+def remove(*ids: str, attempt: int = 0, dry_run: bool = False, force: bool = False, hood: Optional[Hood] = None) -> Removed:
+    """Removes all that the ledger has of these analyses (ids, names of arrays, patterns such as "try-*"), or one attempt of them: all or
+    none. What has not ended is Busy, what others were made from is Refused, unless force=True. dry_run=True only tells."""
+    if not ids:
+        raise UsageError("remove() needs an id: which analyses are to go?")
+    flags = (_native.DRY_RUN if dry_run else 0) | (_native.FORCE if force else 0)
+    return Removed.of(hood_or_default(hood).json("fh_remove", _native.strings([encode(id) for id in ids]),
+                                                 number(attempt, "attempt"), flags))
+
+
+def prune(older: Union[timedelta, str], verdict: Union[Verdict, Sequence[Verdict], None] = None, *, keep_outputs: bool = False,
+          dry_run: bool = False, force: bool = False, hood: Optional[Hood] = None) -> Removed:
+    """Removes attempts that were made longer ago than that (a timedelta, or "90d"), of one or several verdicts, and what has ended in the
+    queue since. keep_outputs=True leaves attempts, outputs and lineage, and removes logs and the like. What has not ended, or
+    others were made from, is left alone and counted."""
+    if isinstance(older, timedelta):
+        older = f"{int(older.total_seconds())}s"
+    if verdict is not None and not isinstance(verdict, str):
+        verdict = cast(Verdict, ",".join(verdict))
+    flags = ((_native.DRY_RUN if dry_run else 0) | (_native.FORCE if force else 0)
+             | (_native.KEEP_OUTPUTS if keep_outputs else 0))
+    return Removed.of(hood_or_default(hood).json("fh_prune", encode(older, "older"), _optional(verdict, "verdict"), flags))
 
 
 def doctor(*, hood: Optional[Hood] = None) -> Health:

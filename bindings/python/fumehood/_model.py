@@ -369,6 +369,28 @@ class GcReport:
 
 
 @dataclass(frozen=True)
+class Removed:
+    """What remove() or prune() took away, or (dry_run) would take. busy and built_on: attempts that prune() left alone. first: the first ids.
+    contents_freed and bytes_freed: what nothing refers to any more; None for a dry run."""
+
+    dry_run: bool = False
+    analyses: int = 0
+    attempts: int = 0
+    outputs: int = 0
+    bytes: int = 0
+    queue_rows: int = 0
+    busy: int = 0
+    built_on: int = 0
+    first: Tuple[str, ...] = ()
+    contents_freed: Optional[int] = None
+    bytes_freed: Optional[int] = None
+
+    @staticmethod
+    def of(json: Mapping[str, Any]) -> Removed:
+        return dataclasses.replace(_known(Removed, json), first=tuple(json["first"]))
+
+
+@dataclass(frozen=True)
 class DoctorItem:
     """One thing that this host can do or not; what to do about it is in remedy."""
 

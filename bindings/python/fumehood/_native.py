@@ -23,6 +23,7 @@ DEFER, FOLLOW, PROGRESS, WHOLE, MERGE = 1, 2, 4, 8, 16
 RUNNING, DECIDED, ENDED = 0, 1, 2
 AGAIN = 1
 IF_ABSENT = 1
+DRY_RUN, FORCE, KEEP_OUTPUTS = 1, 2, 4
 
 
 class Error(ctypes.Structure):
@@ -77,6 +78,8 @@ _FALLIBLE: Dict[str, List[Any]] = {
     "fh_get": [c_void_p, c_char_p, c_int, c_char_p, c_int],
     "fh_gc": [c_void_p, _OUT],
     "fh_doctor": [c_void_p, _OUT],
+    "fh_remove": [c_void_p, _STRINGS, c_int, c_uint, _OUT],
+    "fh_prune": [c_void_p, c_char_p, c_char_p, c_uint, _OUT],
     "fh_post_process": [c_void_p, c_char_p, c_int, c_char_p, c_int, _OUT, POINTER(c_int)],
     "fh_db_init": [c_void_p, _OUT],
     "fh_db_upgrade": [c_void_p, _OUT],
