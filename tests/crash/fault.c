@@ -145,8 +145,7 @@ const struct mode mode_fault = {"fault", "1s", fault_work, fault_summary};
 
 /* ---- the same for gc ---- */
 
-/* It did all, or says in one sentence what it could not. */
-static void gc_judge(const struct tracee *t, struct problems *p)
+void sentence_judge(const struct tracee *t, const char *what, struct problems *p)
 {
 	_cleanup_buffer_ struct buffer out = {0}, err = {0};
 	const char *message;
@@ -157,11 +156,12 @@ static void gc_judge(const struct tracee *t, struct problems *p)
 	json = out.data ? json_loadb(out.data, out.size, 0, NULL) : NULL;
 	message = json ? text_of(json_object_get(json, "error"), "message") : err.data ? err.data : "";
 	if (t->hung)
-		problem(p, "gc hangs");
+		problem(p, "%s hangs", what);
 	else if (!WIFEXITED(t->status) || (WEXITSTATUS(t->status) != 0 && WEXITSTATUS(t->status) != 125))
-		problem(p, "gc ended with status %#x: %s", (unsigned)t->status, err.data ? err.data : "");
+		problem(p, "%s ended with status %#x: %s", what, (unsigned)t->status,
+			err.data ? err.data : "");
 	else if (WEXITSTATUS(t->status) == 125 && !is_sentence(message))
-		problem(p, "gc failed without one clear sentence: '%s', '%s'", message,
+		problem(p, "%s failed without one clear sentence: '%s', '%s'", what, message,
 			err.data ? err.data : "");
 	else
 		count(WEXITSTATUS(t->status) == 0 ? &totals->succeeded : &totals->refused, 1);
@@ -193,7 +193,7 @@ static bool fault_gc_step(struct ground *g, const struct options *o, const struc
 	tracee_finish(&t);
 	if (n >= k) {
 		count(&totals->steps, 1);
-		gc_judge(&t, &p);
+		sentence_judge(&t, "gc", &p);
 	}
 	dead_check(g, &dead, &p);
 	step_report(&p, "%s: %s at the %d. call of gc that can: %s", dead.finished, f->name, k, call);

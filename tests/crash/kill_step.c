@@ -20,14 +20,14 @@ static bool say(const struct ground *g, const char *const *argv, struct problems
 	return o.status == 0;
 }
 
-static void hold(const struct ground *g, const char *id, struct problems *p)
+void held_make(const struct ground *g, const char *id, struct problems *p)
 {
 	const char *argv[] = {g->binary, "workspace", "create", id, "--for", "1h", NULL};
 
 	say(g, argv, p);
 }
 
-static void step(const struct ground *g, const char *id, struct problems *p)
+void held_step(const struct ground *g, const char *id, struct problems *p)
 {
 	const char *argv[GROUND_ARGS_MAX];
 
@@ -35,7 +35,7 @@ static void step(const struct ground *g, const char *id, struct problems *p)
 	say(g, argv, p);
 }
 
-static void clean_up(const struct ground *g, const char *id, struct problems *p)
+void held_remove(const struct ground *g, const char *id, struct problems *p)
 {
 	const char *argv[] = {g->binary, "workspace", "cleanup", id, NULL};
 
@@ -43,7 +43,7 @@ static void clean_up(const struct ground *g, const char *id, struct problems *p)
 }
 
 /* It may have been committed already, and is told so. */
-static void commit(const struct ground *g, const char *id)
+void held_commit(const struct ground *g, const char *id)
 {
 	const char *argv[] = {g->binary, "commit", id, NULL};
 
@@ -89,8 +89,8 @@ static bool kill_step_step(struct ground *g, const struct options *o, int k)
 
 	ground_reset_ledger(g, o->fresh);
 	snprintf(id, sizeof id, "%s-%d", g->tag, k);
-	hold(g, id, &p);
-	step(g, id, &p);
+	held_make(g, id, &p);
+	held_step(g, id, &p);
 	ground_run_argv(g, id, false, argv);
 	there = kill_at(&t, g, argv, k);
 	expected = there ? step_expects(g, id, &t) : EXPECT_SUCCEEDED;
@@ -101,10 +101,10 @@ static bool kill_step_step(struct ground *g, const struct options *o, int k)
 	}
 	if (k % 2)
 		recover(g, &p);
-	step(g, id, &p); /* the workspace is the next one's */
+	held_step(g, id, &p); /* the workspace is the next one's */
 	if (k % 3)
-		commit(g, id);
-	clean_up(g, id, &p);
+		held_commit(g, id);
+	held_remove(g, id, &p);
 	ledger_check(g, id, expected, 0, &p);
 	recover(g, &p);
 	remains_check(g, true, &p);
@@ -144,9 +144,9 @@ static bool kill_commit_step(struct ground *g, const struct options *o, int k)
 
 	ground_reset_ledger(g, o->fresh);
 	snprintf(id, sizeof id, "%s-%d", g->tag, k);
-	hold(g, id, &p);
-	step(g, id, &p);
-	step(g, id, &p);
+	held_make(g, id, &p);
+	held_step(g, id, &p);
+	held_step(g, id, &p);
 	ground_block(g);
 	there = kill_at(&t, g, argv, k);
 	call_describe(&t, call, sizeof call);
@@ -158,8 +158,8 @@ static bool kill_commit_step(struct ground *g, const struct options *o, int k)
 	if (k % 2)
 		recover(g, &p);
 	if (k % 3)
-		commit(g, id);
-	clean_up(g, id, &p);
+		held_commit(g, id);
+	held_remove(g, id, &p);
 	ledger_check(g, id, EXPECT_SUCCEEDED, 0, &p);
 	recover(g, &p);
 	remains_check(g, true, &p);

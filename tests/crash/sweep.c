@@ -24,6 +24,7 @@ static const char usage[] =
 	"  kill-commit  the same of the commit of two steps\n"
 	"  fault     the first, second, third … call that can fails with ENOSPC, EIO, EINTR, ENOMEM\n"
 	"  fault-gc  the same of gc itself, over what dead runs left\n"
+	"  fault-step, fault-commit  the same of a step, and of the commit of two\n"
 	"  storm     many runs at once, all killed at once\n"
 	"  server    something is done to the database server at the first, second … call of a commit\n"
 	"kill:   --by-run         the next run of the same id recovers, not gc\n"
@@ -40,8 +41,9 @@ static const char usage[] =
 	"        --post           there is a post-process, and its rows go with the outputs\n"
 	"        --db URL  --user UID  --workers N  --verbose\n";
 
-static const struct mode *const modes[] = {&mode_kill,	&mode_kill_gc, &mode_fault,	&mode_fault_gc,
-					   &mode_storm, &mode_server,  &mode_kill_step, &mode_kill_commit};
+static const struct mode *const modes[] = {
+	&mode_kill,   &mode_kill_gc,   &mode_fault,	  &mode_fault_gc,   &mode_storm,
+	&mode_server, &mode_kill_step, &mode_kill_commit, &mode_fault_step, &mode_fault_commit};
 
 struct totals *totals;
 static pid_t workers[WORKERS_MAX];

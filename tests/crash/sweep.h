@@ -45,6 +45,15 @@ void dead_leave(struct ground *g, const char *label, struct dead *ret);
 /* Another gc finishes them, whatever became of the first. */
 void dead_check(struct ground *g, const struct dead *d, struct problems *p);
 
+/* A held workspace: made, one step in it, committed (which may have been done already), and removed. */
+void held_make(const struct ground *g, const char *id, struct problems *p);
+void held_step(const struct ground *g, const char *id, struct problems *p);
+void held_commit(const struct ground *g, const char *id);
+void held_remove(const struct ground *g, const char *id, struct problems *p);
+
+/* A command with a fault in it did all, or says in one sentence what it could not. */
+void sentence_judge(const struct tracee *t, const char *what, struct problems *p);
+
 struct mode {
 	const char *name;
 	const char *busy; /* see struct wish */
@@ -53,6 +62,6 @@ struct mode {
 	void (*summary)(const struct options *o);
 };
 extern const struct mode mode_kill, mode_kill_gc, mode_fault, mode_fault_gc, mode_storm, mode_server,
-	mode_kill_step, mode_kill_commit;
+	mode_kill_step, mode_kill_commit, mode_fault_step, mode_fault_commit;
 
 #endif

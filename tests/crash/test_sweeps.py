@@ -66,6 +66,16 @@ def test_a_commit_of_steps_that_ends_pending_killed_at_any_call(sweep):
     sweep('kill-commit', '--pending')
 
 
+@sample(sqlite=(97, 11), postgresql=None)
+def test_a_call_of_a_step_that_fails_leaves_the_workspace_to_the_next(sweep):
+    sweep('fault-step')
+
+
+@sample(sqlite=(41, 8), postgresql=None)
+def test_a_call_of_a_commit_of_steps_that_fails_loses_nothing(sweep):
+    sweep('fault-commit')
+
+
 @sample(sqlite=(43, 2), postgresql=None)
 def test_gc_killed_at_any_call_can_be_repeated(sweep):
     sweep('kill-gc')
