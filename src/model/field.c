@@ -32,6 +32,10 @@ const struct field field_table[] = {
 	 .help = "words are taken as they stand, bare numbers and true too; a text is split at blanks, with '…', \"…\" "
 		 "and \\ as quotes, and nothing is expanded"},
 	{"directory", NULL, FIELD_TEXT, FIELD_IN_STORE, AT(directory), .help = "where relative paths start"},
+	{"shown", NULL, FIELD_LIST, FIELD_IN_STORE, AT(shown),
+	 .help = "environments and packages of who submitted it, shown where he may read them"},
+	{"shown_env", NULL, FIELD_LIST, FIELD_IN_STORE, AT(shown_env),
+	 .help = "the variables that name them"},
 	{"data", "--data", FIELD_TEXT, IN_ALL, AT(data), .group = GROUP_INPUTS, .value = "DIR",
 	 .help = "a directory, shown read-only at its own path and as data/; else the configuration's, else ./data where "
 		 "it exists and is no link out of the directory"},

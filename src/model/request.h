@@ -36,7 +36,9 @@ struct request {
 	bool no_stage;
 	char **outputs;
 	char **optional_outputs;
-	char **env; /* "NAME=VALUE", or "NAME": the caller's value when it is planned */
+	char **env;	  /* "NAME=VALUE", or "NAME": the caller's value when it is planned */
+	char **shown;	  /* what its caller works in: canonical paths, see run/caller.h */
+	char **shown_env; /* "NAME=VALUE" that goes with it */
 	bool stdin_open;
 	struct limits limits;
 	bool allow_unlimited;

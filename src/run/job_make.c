@@ -3,6 +3,8 @@
  * in, the files to stage listed. What is the worker's to decide (limits of its site, where its programs lie) is left.
  */
 #include "private.h"
+#include "caller.h"
+#include "field.h"
 #include "file.h"
 #include "program.h"
 #include "text.h"
@@ -176,6 +178,8 @@ static void resolve_needs(const struct plan *plan, struct job *job)
 
 static int job_fill(struct hood *h, struct request *r, struct job *job, struct error *err)
 {
+	/* Tried again: its files are in the ledger, its caller was looked at. */
+	bool is_stored = field_is_set(field_by_key("shown", FIELD_IN_STORE), r);
 	_cleanup_plan_ struct plan plan;
 	char made[ID_ROOM];
 	int e;
@@ -192,6 +196,8 @@ static int job_fill(struct hood *h, struct request *r, struct job *job, struct e
 			"a queued analysis has no standard input, its submitter may be gone: put it into a file, and name that");
 	if ((e = resolve_paths(h, r, err)) < 0 || (e = sketch_plan(h, r, &plan, err)) < 0 ||
 	    (e = plan_add_stages(h, r, &plan, err)) < 0 ||
+	    (!is_stored && (e = plan_add_hints(r, &plan, err)) < 0) ||
+	    (e = caller_look(h, r, &plan, err)) < 0 ||
 	    (e = list_inputs(&plan, false, &job->inputs, err)) < 0 ||
 	    (e = list_post_inputs(h, r, &job->inputs, err)) < 0 ||
 	    (!r->id && ((e = id_make(made, err)) < 0 || (e = text_set(&r->id, made, err)) < 0)))

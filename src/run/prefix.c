@@ -19,7 +19,7 @@ static bool has(const char *directory, const char *name)
 	return path && access(path, F_OK) == 0;
 }
 
-static bool is_environment(const char *prefix)
+bool prefix_is_environment(const char *prefix)
 {
 	return has(prefix, "pyvenv.cfg") || has(prefix, "conda-meta");
 }
@@ -45,7 +45,7 @@ bool prefix_has_language(const char *prefix)
 	for (size_t i = 0; i < ARRAY_SIZE(marks); i++)
 		if (has(prefix, marks[i]))
 			return true;
-	return is_environment(prefix) || is_python(prefix);
+	return prefix_is_environment(prefix) || is_python(prefix);
 }
 
 static int refuse_home(const char *prefix, const char *home, struct error *err)
@@ -66,7 +66,7 @@ static int check_home(const char *prefix, const char *home, bool own, struct err
 	n = strlen(real);
 	if (!path_is_below(prefix, real) || prefix[n + 1] != '.')
 		return 0;
-	if (own && (is_environment(prefix) || is_python(prefix)))
+	if (own && (prefix_is_environment(prefix) || is_python(prefix)))
 		return 0;
 	return error_set(err, ERROR_REFUSED, "'%s' lies in a dot-directory of the home '%s'", prefix, real);
 }
@@ -91,9 +91,14 @@ static int check_homes(const char *prefix, struct error *err)
 	return r;
 }
 
+int prefix_check_as(const struct hood *h, const char *path, const char *what, struct error *err)
+{
+	int r = input_check(h, path, what, err);
+
+	return r < 0 ? r : check_homes(path, err);
+}
+
 int prefix_check(const struct hood *h, const char *prefix, struct error *err)
 {
-	int r = input_check(h, prefix, "the interpreter's directory", err);
-
-	return r < 0 ? r : check_homes(prefix, err);
+	return prefix_check_as(h, prefix, "the interpreter's directory", err);
 }

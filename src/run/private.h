@@ -55,6 +55,10 @@ void request_forget_inputs(struct request *r);
 /* staging.c: which files of the submitter are copied in. */
 int plan_add_stages(const struct hood *h, const struct request *r, struct plan *plan, struct error *err);
 
+/* hints.c: a note for each word that names a file which the analysis will not see. Without mounts (a sketch) absolute paths
+ * are not judged. */
+int plan_add_hints(const struct request *r, struct plan *plan, struct error *err);
+
 /* resolve_inputs.c: data and docs, the request's own (own_*), else the site's, else what lies in the current directory: which
  * is not the worker's to look into. */
 int resolve_inputs(struct hood *h, struct request *r, const struct rights *rights, bool own_data,

@@ -268,6 +268,30 @@ static int follow_shebang(struct program *p, const char *path, const char *direc
 	return p->relative ? note_interpreter(p, found, err) : prefixes_for(p, found, err);
 }
 
+int program_find_language(const struct hood *h, const char *name, const char *directory, const char *search,
+			  struct program *ret, struct error *err)
+{
+	_cleanup_free_ char *prefix = NULL;
+	char real[PATH_MAX];
+	int r;
+
+	ret->hood = h;
+	ret->path = search_path(name, search, directory);
+	if (!ret->path || !(prefix = prefix_of(ret->path)))
+		return 0;
+	if ((r = prefix_add(ret, prefix, err)) < 0 || !realpath(ret->path, real))
+		return r;
+	free(prefix);
+	prefix = prefix_of(real);
+	return prefix ? prefix_add(ret, prefix, err) : 0;
+}
+
+int program_find_prefix(const struct hood *h, const char *prefix, struct program *ret, struct error *err)
+{
+	ret->hood = h;
+	return prefix_add(ret, prefix, err);
+}
+
 /* "venv/bin/python": given by a relative path, and yet an interpreter with a prefix of its own, not a file to stage. */
 static int claim_by_prefix(struct program *p, const char *path, struct error *err)
 {

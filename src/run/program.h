@@ -29,11 +29,22 @@ void program_done(struct program *p);
 int program_find(const struct hood *h, const char *command, const char *directory, const char *search,
 		 struct program *ret, struct error *err);
 
+/* The same for a name of which only the prefixes are of interest: what is the system's, a shim of nothing, or not there has
+ * none. */
+int program_find_language(const struct hood *h, const char *name, const char *directory, const char *search,
+			  struct program *ret, struct error *err);
+/* The prefix itself, canonical, and its base. */
+int program_find_prefix(const struct hood *h, const char *prefix, struct program *ret, struct error *err);
+
 /* prefix.c: is there a language's own library? */
 bool prefix_has_language(const char *prefix);
 /* 0, or why it is not shown unasked: as --ro, and no home, nor what lies in a dot-directory of one, unless that is the
  * caller's own and this is a virtual environment, conda's, or a whole Python. */
 int prefix_check(const struct hood *h, const char *prefix, struct error *err);
+/* The same of what the caller's environment names otherwise. */
+int prefix_check_as(const struct hood *h, const char *path, const char *what, struct error *err);
+/* A virtual environment, or conda's. */
+bool prefix_is_environment(const char *prefix);
 
 /* True for what every analysis sees without asking: /usr and its friends. */
 bool path_is_system(const char *path);

@@ -2,6 +2,7 @@
  * Request → plan: every default resolved against configuration and host. Looks, touches nothing.
  */
 #include "private.h"
+#include "caller.h"
 #include "file.h"
 #include "post_scene.h"
 #include "program.h"
@@ -175,11 +176,12 @@ static int program_copy(const struct program *from, struct program *to, struct e
 /* What is executed, as a path inside. What is not found is left to the exec: 127 is the analysis's own failure. granted: as
  * its user finds it; then we do not look ourselves, since even whether it is there is not for everybody to know. */
 static int resolve_program(const struct hood *h, const struct request *r,
-			   const struct granted_program *granted, struct plan *plan, struct error *err)
+			   const struct granted_program *granted, const char *search, struct plan *plan,
+			   struct error *err)
 {
 	_cleanup_program_ struct program p = {0};
 	int e = granted ? program_copy(&granted->found, &p, err)
-			: program_find(h, r->command[0], r->directory, program_search(), &p, err);
+			: program_find(h, r->command[0], r->directory, search, &p, err);
 
 	if (e < 0)
 		return e;
@@ -243,7 +245,8 @@ int plan_resolve(struct hood *h, const struct request *asked, struct rights *rig
 		 struct error *err)
 {
 	bool own_data = asked->data, own_docs = asked->docs, own_ro = asked->n_ro > 0;
-	bool granted = rights && rights->is_bound;
+	bool granted = rights && rights->is_bound, queued = rights && rights->is_queued;
+	_cleanup_free_ char *search = NULL;
 	_cleanup_request_ struct request r;
 	int e;
 
@@ -255,8 +258,15 @@ int plan_resolve(struct hood *h, const struct request *asked, struct rights *rig
 	    (e = request_check(&r, err)) < 0 || (e = check_supported(&r, err)) < 0 ||
 	    (e = resolve_identity(h, &r, plan, err)) < 0 || (e = plan_resolve_limits(h, &r, plan, err)) < 0 ||
 	    (e = resolve_inputs(h, &r, rights, own_data, own_docs, own_ro, plan, err)) < 0 ||
-	    (e = resolve_program(h, &r, granted ? &rights->program : NULL, plan, err)) < 0 ||
-	    (e = resolve_env(&r, plan, err)) < 0 || (e = plan_add_stages(h, &r, plan, err)) < 0)
+	    (!queued && (e = caller_look(h, &r, plan, err)) < 0))
+		return e;
+	/* Here the caller's own PATH says which comes first; elsewhere what he had does. */
+	search = queued ? caller_search(&r) : strdup(program_search());
+	if (!search)
+		return error_memory(err);
+	if ((e = resolve_program(h, &r, granted ? &rights->program : NULL, search, plan, err)) < 0 ||
+	    (e = caller_show(h, &r, rights, plan, err)) < 0 || (e = resolve_env(&r, plan, err)) < 0 ||
+	    (e = plan_add_stages(h, &r, plan, err)) < 0)
 		return e;
 	plan->use_userns_first = geteuid() != 0;
 	plan->own_disk = wants_disk(&plan->limits);
@@ -275,7 +285,8 @@ int plan_resolve(struct hood *h, const struct request *asked, struct rights *rig
 	if (!plan->outputs || !plan->optional_outputs || (r.into && !plan->into) || !plan->ledger ||
 	    !plan->submitter_directory)
 		return error_memory(err);
-	return plan_add_scene(h, &r, rights, plan, err);
+	e = plan_add_scene(h, &r, rights, plan, err);
+	return e < 0 || queued ? e : plan_add_hints(&r, plan, err);
 }
 
 /* Words without a shell. */
@@ -332,7 +343,8 @@ int plan_resolve_post(struct hood *h, const struct post_order *o, struct plan *p
 	    (e = text_set(&plan->scratch, o->scratch, err)) < 0 ||
 	    (e = text_set(&plan->submitter_directory, o->directory, err)) < 0 ||
 	    (e = plan_resolve_limits(h, &r, plan, err)) < 0 || (e = resolve_ro(h, &r, err)) < 0 ||
-	    (e = resolve_program(h, &r, o->rights ? &o->rights->post : NULL, plan, err)) < 0 ||
+	    (e = resolve_program(h, &r, o->rights ? &o->rights->post : NULL, program_search(), plan, err)) <
+		    0 ||
 	    (e = resolve_env(&r, plan, err)) < 0 || (e = plan_add_stages(h, &r, plan, err)) < 0)
 		return e;
 	return plan_add_scene(h, &r, o->rights, plan, err);

@@ -12,7 +12,7 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { SHOWN_SIZE = 256 };
+enum { SHOWN_SIZE = 256, SHOWN_PLACES_MAX = 64 };
 
 void rights_init(struct rights *r)
 {
@@ -31,6 +31,7 @@ void rights_done(struct rights *r)
 		free(r->places[i].asked);
 		free(r->places[i].path);
 		free(r->places[i].rest);
+		free(r->places[i].why);
 		fd_close(r->places[i].fd);
 		fd_close(r->places[i].listed);
 	}
@@ -329,6 +330,11 @@ static int ask_places(struct hood *h, struct rights *rights, const struct reques
 		return e;
 	for (size_t i = 0; e == 0 && i < r->n_ro; i++)
 		e = ask_place(h, rights, "--ro", "ro", r->directory, r->ro[i].from, err);
+	for (size_t i = 0; e == 0 && r->shown && r->shown[i] && i < SHOWN_PLACES_MAX; i++) {
+		e = ask_place(h, rights, "the environment", "ro", "/", r->shown[i], err);
+		if (e == 0)
+			rights->places[rights->n_places - 1].optional = true;
+	}
 	return e;
 }
 

@@ -28,6 +28,8 @@ struct granted_place {
 	gid_t gid;    /* by_user: as which of the user's groups */
 	int listed;   /* O_PATH: what the configuration lists and it lies in; -1 */
 	char *rest;   /* its path from there */
+	bool optional; /* of the submitter's environment: not granted, it is not shown, and why says the reason */
+	char *why;
 };
 
 /* A program as its user finds it. */

@@ -3,6 +3,7 @@
  * Each answer is a descriptor of what that user could open, or the reason why not.
  */
 #include "rights.h"
+#include "caller.h"
 #include "clock.h"
 #include "file.h"
 #include "private.h"
@@ -141,10 +142,11 @@ static int answer_program(const struct child_task *t, const char *command, size_
 {
 	_cleanup_program_ struct program p = {0};
 	struct child_answer a = {.kind = ANSWER_PROGRAM, .index = which};
+	_cleanup_free_ char *search = caller_search(t->request);
 	struct error why = ERROR_INIT;
 	int r;
 
-	if (program_find(t->hood, command, t->request->directory, program_search(), &p, &why) < 0)
+	if (!search || program_find(t->hood, command, t->request->directory, search, &p, &why) < 0)
 		return -EIO;
 	if (put(a.path, sizeof a.path, p.path) < 0 || put(a.relative, sizeof a.relative, p.relative) < 0 ||
 	    put(a.user_base, sizeof a.user_base, p.user_base) < 0)
@@ -201,8 +203,8 @@ static void child_main(void *arg, int socket)
 
 /* ---- in the parent ---- */
 
-static int take_place(struct hood *h, struct rights *rights, struct granted_place *p,
-		      const struct child_answer *a, int fd, struct error *err)
+static int grant_place(struct hood *h, struct rights *rights, struct granted_place *p,
+		       const struct child_answer *a, int fd, struct error *err)
 {
 	char reason[128];
 	struct stat st;
@@ -228,6 +230,25 @@ static int take_place(struct hood *h, struct rights *rights, struct granted_plac
 	if (p->fd < 0)
 		return error_system(err, errno, "cannot keep '%s' open", p->path);
 	return input_check(h, p->path, p->option, err);
+}
+
+/* What nobody named is not worth a refusal. */
+static int take_place(struct hood *h, struct rights *rights, struct granted_place *p,
+		      const struct child_answer *a, int fd, struct error *err)
+{
+	struct error why = ERROR_INIT;
+	int r = grant_place(h, rights, p, a, fd, p->optional ? &why : err);
+
+	if (r == 0 || !p->optional)
+		return r;
+	if (why.kind != ERROR_REFUSED) {
+		*err = why;
+		return r;
+	}
+	free(p->path);
+	p->path = NULL;
+	p->fd = fd_close(p->fd);
+	return text_set(&p->why, why.message, err);
 }
 
 static int take_program(struct granted_program *p, const struct child_answer *a, struct error *err)
@@ -382,7 +403,7 @@ int rights_resolve(struct hood *h, struct rights *rights, const struct request *
 	int r = 0;
 
 	for (size_t i = 0; i < rights->n_places; i++)
-		if (!rights->has_user && rights->places[i].listed < 0)
+		if (!rights->has_user && rights->places[i].listed < 0 && !rights->places[i].optional)
 			return rights_refuse(rights, rights->places[i].option, rights->places[i].asked,
 					     rights->places[i].key, NULL, err);
 	if (rights->post_is_own) {

@@ -29,7 +29,7 @@ bool staging_is_shown(const struct staging *s, const char *real)
 }
 
 /* "./a//b" → "a/b" in place; false if it climbs with "..". */
-static bool clean_relative(const char *path, char *out, size_t room)
+bool path_clean_relative(const char *path, char *out, size_t room)
 {
 	size_t n = 0;
 
@@ -112,13 +112,13 @@ static int name_input(const struct pair *input, char *as, size_t room, struct er
 	const char *wanted = input->to ? input->to : input->from;
 	char last[NAME_MAX + 1];
 
-	if (wanted[0] != '/' && clean_relative(wanted, as, room))
+	if (wanted[0] != '/' && path_clean_relative(wanted, as, room))
 		return 0;
 	if (wanted[0] != '/' && wanted[strspn(wanted, "./")] == 0 && !path_has_dot_dot(wanted)) {
 		*as = 0;
 		return 0;
 	}
-	if (!input->to && last_part(input->from, last) == 0 && clean_relative(last, as, room))
+	if (!input->to && last_part(input->from, last) == 0 && path_clean_relative(last, as, room))
 		return 0;
 	return error_set(
 		err, ERROR_USAGE,
@@ -168,7 +168,7 @@ static int add_argument(struct staging *s, const char *word, struct error *err)
 	struct stat st;
 
 	if (!*word || *word == '/' || *word == '-' || strlen(word) >= PATH_MAX ||
-	    !clean_relative(word, as, sizeof as))
+	    !path_clean_relative(word, as, sizeof as))
 		return 0;
 	path = path_join(r->directory, as);
 	if (!path)

@@ -21,6 +21,8 @@ struct staging {
 
 int staging_add(struct staging *s, const char *source, const char *as, const struct stat *st,
 		struct error *err);
+/* "./a//b" is "a/b"; false if it climbs with "..", or nothing is left. */
+bool path_clean_relative(const char *path, char *out, size_t room);
 /* data, docs and --ro: the analysis sees it anyway. real is canonical. */
 bool staging_is_shown(const struct staging *s, const char *real);
 

@@ -308,6 +308,19 @@ def the_prefix_of_a_program_of_bobs(site, id):
 
 
 @attempt
+def an_environment_of_roots(site, id):
+    site.alice.submit(id, command=read(site.root / 'venv/key'))
+    site.alice.rewrite(id, dict(shown=[f'{site.root}/venv'], shown_env=[f'VIRTUAL_ENV={site.root}/venv']))
+
+
+@attempt
+def packages_of_bobs(site, id):
+    place = f'{site.bob.home}/private/venv'
+    site.alice.submit(id, command=read(f'{place}/key'))
+    site.alice.rewrite(id, dict(shown=[place], shown_env=[f'PYTHONPATH={place}']))
+
+
+@attempt
 def a_prefix_with_dots_in_its_path(site, id):
     site.alice.submit(id, command=[f'/usr/bin/../..{site.root}/venv/bin/python', '-c', f'cat {site.root}/venv/key'])
 
@@ -563,6 +576,27 @@ def test_what_its_user_may_read_and_write_a_submission_may(site, ask):
     assert (place / 'd/small').read_text() == 'x\n' and (place / 'large').stat().st_size == 20000000
     for path in (place, place / 'd', place / 'd/small', place / 'large'):
         assert path.stat().st_uid == ALICE
+
+
+def test_the_environment_of_a_submitter_is_shown_as_far_as_he_may_read_it(site, ask):
+    hers, listed = site.alice.home / 'env', site.listed / 'packages'
+    site.alice.write('env/pyvenv.cfg', 'home = /usr/bin\n', 0o644)
+    site.alice.write('env/bin/tool', '#!/bin/sh\necho hers\n', 0o755)
+    site.hood.write(listed / 'm.py', 'x = 1\n')
+    for path in (site.alice.home / 'env', site.alice.home / 'env/bin'):
+        path.chmod(0o700)  # hers alone
+    site.alice.env.update(VIRTUAL_ENV=str(hers), PYTHONPATH=str(listed))
+    try:
+        command = ['sh', '-c', 'tool 2>/dev/null; echo "$VIRTUAL_ENV"; python3 -c "import m; print(m.x)"; true']
+        done = ask('user', command=command)
+        assert done.verdict == 'succeeded' and done.log.splitlines()[-3:] == ['hers', str(hers), '1'], done
+        assert ask('user', command=['tool']).log == 'hers\n'
+        done = ask('nobody', command=command)  # what is listed is for everybody
+        assert done.verdict == 'succeeded' and done.log.splitlines()[-2:] == ['', '1'], done
+        assert any(str(hers) in text and 'no user of this host' in text for text in done.receipt['warnings']), done
+        assert f"'{hers}' of the submitter's environment is not shown" in done.said, done
+    finally:
+        del site.alice.env['VIRTUAL_ENV'], site.alice.env['PYTHONPATH']
 
 
 def test_what_is_listed_is_for_everybody(site, ask):

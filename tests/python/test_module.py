@@ -367,6 +367,10 @@ def test_a_directory_comes_along_whole(program, hood):
     project = hood.directory('project')
     for name, text in [('pkg/__init__.py', 'answer = 42'), ('main.py', 'import pkg; print(pkg.answer)'), ('.git/config', 'not this')]:
         hood.write(project / name, text)
+    [hint] = program('''
+say([w for w in fumehood.run(["ls", "-d", ".", "pkg"], id=ID(0)).result.receipt.warnings if "exists here" in w])
+''', cwd=project)
+    assert hint == "pkg exists here but is not shown to the analysis; add inputs=['pkg']", hint
     said = program('''
 fumehood.run(["python3", "main.py"], id=ID(1), inputs=["."])
 say(sorted(i["path"] for i in fumehood.show(ID(1))["inputs"]))

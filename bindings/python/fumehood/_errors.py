@@ -182,6 +182,8 @@ _SAID: List[Tuple[Pattern[str], Union[str, Callable[[Match[str]], str]]]] = [
     (re.compile(r"`fumehood (show|logs|gc|doctor)(?: ([\w.-]+))?`"),
      lambda found: f"fumehood.{found[1]}({'' if found[2] is None else repr(found[2])})"),
     (re.compile(r"--input (\S+):NAME"), r"inputs=[(\1, NAME)]"),
+    (re.compile(r"add --(input|ro) ([^\s,;]+)"), lambda found: f"add {'inputs' if found[1] == 'input' else 'ro'}=[{found[2]!r}]"),
+    (re.compile(r"--ro (\S+) shows it on purpose"), r"ro=['\1'] shows it on purpose"),
     (re.compile(r"--post-process CMD"), "post_process="),
     (re.compile(rf"(?<![\w-])--({'|'.join([*_OPTIONS, *_NAMES])})(?![\w-])(?: (?=['/]))?"),  # --docs '/d': docs='/d'
      lambda found: _OPTIONS.get(found[1], found[1].replace("-", "_") + "=")),

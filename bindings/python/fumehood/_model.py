@@ -229,6 +229,7 @@ class Result:
 
     @staticmethod
     def of(json: Mapping[str, Any], status: int, stdout: str = "", stderr: str = "") -> Result:
+        from ._errors import in_python  # which knows of Result
         receipt = json.get("receipt") or {}
         error = json.get("error")
         return Result(
@@ -242,7 +243,7 @@ class Result:
             missing_outputs=tuple(_text(o) for o in json["missing_outputs"]),
             receipt=Receipt(
                 tuple(Layer(_text(r["name"]), r["held"], _text(r["detail"])) for r in receipt.get("layers", ())),
-                tuple(_text(w) for w in receipt.get("warnings", ()))),
+                tuple(in_python(_text(w)) for w in receipt.get("warnings", ()))),
             error=None if error is None else Failure(error["stage"], error["code"], error["message"]),
             stdout=stdout, stderr=stderr)
 
