@@ -221,6 +221,13 @@ int story_workspace(struct story *s, struct error *err)
 	s->has_workspace = true;
 	if (workspace_is_adopted(&s->workspace) && s->rights.is_bound) /* held since we have looked */
 		return error_set(err, ERROR_BUSY, "somebody holds the workspace of '%s'", s->plan->id);
+	/* A run there is a step, which is not committed by itself; of the queue's each is. */
+	if (workspace_is_adopted(&s->workspace) && s->hooks->job)
+		return error_set(
+			err, ERROR_REFUSED,
+			"'%s' is held as a workspace on this host: `fumehood run %s` runs in it, `fumehood workspace cleanup %s` "
+			"ends it, and a queued analysis has one of its own",
+			s->plan->id, s->plan->id, s->plan->id);
 	/* A worker's is cancelled in the queue. */
 	if (!s->hooks->job && (r = s->stop_fd = stopper_make(s->workspace.run_fd, err)) < 0)
 		return r;

@@ -682,6 +682,16 @@ def test_a_workspace_that_is_somebody_elses_is_waited_for(hood, ledger):
     stop(process)
 
 
+def test_what_is_held_on_the_workers_host_is_refused_once_and_stays_held(hood, ledger):
+    """A run in it would be a step, which nobody commits: the worker would run it again and again."""
+    id = submit(hood, 'echo ran')
+    hood.succeed('workspace', 'create', id, '--for', '1h')
+    drain(hood)
+    assert attempts(hood, id) == ['refused'] and f'fumehood run {id}' in shown(hood, id)['reason'], shown(hood, id)
+    assert hood.workspace(id).is_dir()
+    hood.succeed('workspace', 'cleanup', id)
+
+
 @pytest.mark.only('root')
 def test_a_full_disk_is_waited_for(hood, ledger):
     place = hood.base / 'small'

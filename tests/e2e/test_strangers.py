@@ -425,6 +425,10 @@ def room_on_the_workers_disk(site, id):
 def a_workspace_that_root_holds(site, id):
     path = site.hood.succeed('workspace', 'create', id, '--for', '1h').out.strip()
     site.hood.write(Path(path) / 'key', SECRET)
+    if id.endswith('control'):  # root's own, but not by the queue: what runs there is a step
+        site.hood.succeed('run', id, '--', *read('key'))
+        site.hood.succeed('commit', id)
+        return
     site.alice.submit(id, command=read('key'))
 
 
