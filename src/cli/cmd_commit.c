@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "bar.h"
 #include "cli.h"
 #include "file.h"
 
@@ -85,6 +86,18 @@ static int take_verdict(const char *word, enum verdict *ret, struct error *err)
 				 SHOWN(64, word));
 }
 
+static int commit_watched(struct cli *cli, const struct commit_order *order, struct attempt *ret,
+			  struct error *err)
+{
+	struct bar bar;
+	int r;
+
+	hood_watch(cli->hood, bar_open(&bar, cli));
+	r = hood_commit(cli->hood, cli->id, order, ret, err);
+	bar_clear(&bar);
+	return r;
+}
+
 static int commit_main(struct cli *cli, struct error *err)
 {
 	_cleanup_attempt_ struct attempt a;
@@ -112,11 +125,12 @@ static int commit_main(struct cli *cli, struct error *err)
 		r = load_result(file, &result, err);
 	if (r == 0)
 		r = cli_open(cli, CLI_HOOD, err);
-	if (r == 0)
-		r = hood_commit(cli->hood, cli->id,
-				&(struct commit_order){
-					.outputs = globs, .result = result, .verdict = said, .again = again},
-				&a, err);
+	if (r < 0)
+		return r;
+	r = commit_watched(
+		cli,
+		&(struct commit_order){.outputs = globs, .result = result, .verdict = said, .again = again},
+		&a, err);
 	return r < 0 ? r : print_commit(cli, &a, err);
 }
 

@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "bar.h"
 #include "cli.h"
 
 static const char help[] =
@@ -63,9 +64,14 @@ static void print_problem(const json_t *problem)
 static int print_check(struct cli *cli, struct ledger *ledger, struct error *err)
 {
 	json_t *check, *problems, *problem;
+	struct bar bar;
 	size_t i, n;
-	int r = ledger_check(ledger, &check, err);
+	int r;
 
+	ledger_watch(ledger, bar_open(&bar, cli));
+	r = ledger_check(ledger, &check, err);
+	bar_clear(&bar);
+	ledger_watch(ledger, NULL);
 	if (r < 0)
 		return r;
 	problems = json_object_get(check, "problems");

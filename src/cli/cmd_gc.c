@@ -3,6 +3,7 @@
  */
 #include <stdio.h>
 
+#include "bar.h"
 #include "cli.h"
 
 static const char help[] =
@@ -32,6 +33,7 @@ static int gc_main(struct cli *cli, struct error *err)
 {
 	struct gc_report g = {0};
 	json_t *json = NULL;
+	struct bar bar;
 	int r = cli_begin(cli, NULL, err);
 
 	if (r < 0)
@@ -40,7 +42,9 @@ static int gc_main(struct cli *cli, struct error *err)
 		r = cli_answer(cli, view_gc(cli->hood, &json, err), &json, err);
 		return r > 0 ? STATUS_OURS : r;
 	}
+	hood_watch(cli->hood, bar_open(&bar, cli));
 	r = hood_gc(cli->hood, &g, err);
+	bar_clear(&bar);
 	if (r < 0 && g.failed == 0)
 		return r;
 	if (!cli->quiet)

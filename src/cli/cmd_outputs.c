@@ -7,6 +7,7 @@
 #include <sys/mman.h>
 
 #include "array.h"
+#include "bar.h"
 #include "cli.h"
 #include "extract.h"
 #include "output_glob.h"
@@ -147,7 +148,7 @@ static void say_left_out(const struct cli *cli, const struct choice *c, const st
 /* ---- taking them ---- */
 
 /* A terminal gets what is safe to show, anything else the bytes. */
-static int copy_to_stdout(struct cli *cli, const struct output *output, struct error *err)
+static int copy_to_stdout(struct cli *cli, const struct output *output, struct bar *bar, struct error *err)
 {
 	struct screen screen = {.fd = STDOUT_FILENO, .is_terminal = true};
 	_cleanup_close_ int fd = -1;
@@ -161,6 +162,7 @@ static int copy_to_stdout(struct cli *cli, const struct output *output, struct e
 	if (fd < 0)
 		return error_system(err, errno, "cannot make room for an output");
 	r = ledger_copy_output(cli->ledger, output, fd, err);
+	bar_clear(bar);
 	for (off_t at = 0; r == 0 && (n = pread(fd, data, sizeof data, at)) > 0; at += n)
 		if (screen_output(&screen, 0, data, (size_t)n) < 0)
 			return error_system(err, EIO, "cannot write to the terminal");
@@ -194,14 +196,15 @@ static void say(const struct cli *cli, const struct output *output, const char *
 }
 
 static int take(struct cli *cli, struct extract *x, const struct output *output, json_t *files,
-		struct error *err)
+		struct bar *bar, struct error *err)
 {
 	_cleanup_free_ char *file = NULL;
 	int r;
 
 	if (extract_is_stdout(x))
-		return copy_to_stdout(cli, output, err);
+		return copy_to_stdout(cli, output, bar, err);
 	r = extract_output(x, cli->ledger, output, &file, err);
+	bar_clear(bar);
 	if (r < 0)
 		return r;
 	say(cli, output, file);
@@ -212,6 +215,8 @@ static int take_all(struct cli *cli, struct extract *x, const struct attempt *a,
 		    struct error *err)
 {
 	_cleanup_(choice_done) struct choice c = {0};
+	uint64_t bytes = 0;
+	struct bar bar;
 	int r = choose_all(&c, x, a, cli->o.words + 1, cli->o.n_words - 1, err);
 
 	if (r == 0)
@@ -220,7 +225,13 @@ static int take_all(struct cli *cli, struct extract *x, const struct attempt *a,
 	for (size_t i = 0; r == 0 && c.n > 1 && i < c.n; i++)
 		r = extract_look(x, c.list[i], err);
 	for (size_t i = 0; r == 0 && i < c.n; i++)
-		r = take(cli, x, c.list[i], files, err);
+		bytes += c.list[i]->size;
+	ledger_watch(cli->ledger, bar_open(&bar, cli));
+	work_begin(ledger_work(cli->ledger), "getting", bytes);
+	for (size_t i = 0; r == 0 && i < c.n; i++)
+		r = take(cli, x, c.list[i], files, &bar, err);
+	bar_clear(&bar);
+	ledger_watch(cli->ledger, NULL);
 	if (r == 0)
 		say_left_out(cli, &c, a);
 	return r;

@@ -1,4 +1,5 @@
 #include "console.h"
+#include "bar.h"
 
 #include <string.h>
 #include <sys/stat.h>
@@ -55,22 +56,11 @@ static void add(char *out, size_t room, const char *label, const char *value)
 	snprintf(out + used, room - used, ", %s%s", label, value);
 }
 
-static void add_of(char *out, size_t room, const char *total)
-{
-	size_t used = strlen(out);
-
-	snprintf(out + used, room - used, " of %s", total);
-}
-
 const char *progress_format(const struct progress *p, char *out, size_t room)
 {
 	char text[PRINT_ROOM];
 
 	snprintf(out, room, "%s %s", p->stage ? p->stage : "running", print_duration(p->elapsed_ms, text));
-	if (p->bytes_total) {
-		add(out, room, "", print_size((int64_t)p->bytes, text));
-		add_of(out, room, print_size((int64_t)p->bytes_total, text));
-	}
 	if (p->cpu_ms >= 0)
 		add(out, room, "cpu ", print_duration(p->cpu_ms, text));
 	if (p->memory_bytes >= 0)
@@ -88,7 +78,14 @@ void console_progress(void *console, const struct progress *p)
 
 	if (!c->streams[STREAM_STDERR] || p->elapsed_ms < PROGRESS_AFTER_MS)
 		return;
-	progress_format(p, line, sizeof line);
+	if (p->bytes_total)
+		bar_format(&(struct bar_state){.what = p->stage,
+					       .done = p->bytes,
+					       .total = p->bytes_total,
+					       .elapsed_ms = p->elapsed_ms},
+			   width, line, sizeof line);
+	else
+		progress_format(p, line, sizeof line);
 	/* A line that wraps could not be erased. */
 	if (width < PROGRESS_ROOM)
 		line[width > 0 ? width - 1 : 0] = 0;

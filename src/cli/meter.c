@@ -1,4 +1,5 @@
 #include "meter.h"
+#include "bar.h"
 
 #include <stdarg.h>
 #include <stdio.h>
@@ -78,13 +79,12 @@ void meter_show(struct meter *m, const struct wait_counts *c)
 
 void meter_bytes(struct meter *m, const char *what, uint64_t done, uint64_t total)
 {
-	char line[160], some[PRINT_ROOM], all[PRINT_ROOM];
+	char line[BAR_ROOM];
 
 	if (m->cli->quiet || m->cli->json || !m->cli->err.is_tty)
 		return;
-	snprintf(line, sizeof line, "%s %s of %s", what, print_size((int64_t)done, some),
-		 print_size((int64_t)total, all));
-	draw(m, line);
+	draw(m, bar_format(&(struct bar_state){.what = what, .done = done, .total = total},
+			   terminal_width(&m->cli->err), line, sizeof line));
 }
 
 void meter_say(struct meter *m, const char *format, ...)

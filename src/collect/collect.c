@@ -40,11 +40,15 @@ struct collector {
 	struct level levels[DEPTH_MAX];
 	size_t depth;
 	struct buffer path; /* of the entry in hand */
+	bool measures;	    /* only adds up what there is to read */
+	uint64_t measured;
 	struct error *err;
 };
 
 static void collector_free(struct collector *c)
 {
+	if (!c)
+		return;
 	while (c->depth > 0) {
 		fd_close(c->levels[--c->depth].fd);
 		listing_done(&c->levels[c->depth].listing);
@@ -67,6 +71,8 @@ static int fail(struct collector *c, int errnum)
 
 static int reject(struct collector *c, const char *reason)
 {
+	if (c->measures)
+		return 0;
 	if (c->manifest.n_rejected >= REJECTED_MAX) {
 		c->manifest.n_rejected_more++;
 		return 0;
@@ -101,7 +107,8 @@ static bool is_wanted(const struct collector *c)
 /* A few names for the message, should a declared output be missing. */
 static int note_present(struct collector *c)
 {
-	if (!c->declared || c->n_present >= PRESENT_MAX || skip_by_default(c->path.data, false) ||
+	if (c->measures || !c->declared || c->n_present >= PRESENT_MAX ||
+	    skip_by_default(c->path.data, false) ||
 	    (c->rules->inputs && inputs_find(c->rules->inputs, c->path.data)))
 		return 0;
 	c->n_present++;
@@ -114,7 +121,7 @@ static int hash(struct collector *c, int fd, const struct stat *st, uint8_t ret[
 
 	if (!c->hash_room && !(c->hash_room = malloc(HASH_SIZE)))
 		return error_memory(c->err);
-	r = content_hash(fd, st, c->hash_room, HASH_SIZE, ret);
+	r = content_hash(fd, st, c->hash_room, HASH_SIZE, c->rules->work, ret);
 	return r < 0 ? fail(c, -r) : r;
 }
 
@@ -270,6 +277,21 @@ static int collect_directory(struct collector *c, int dirfd, const char *name)
 	}
 }
 
+/* As over_limit() will have it: what is not read does not count. */
+static int measure_file(struct collector *c, int dirfd, const char *name)
+{
+	struct stat st;
+
+	if (fstatat(dirfd, name, &st, AT_SYMLINK_NOFOLLOW | AT_NO_AUTOMOUNT) < 0 || st.st_nlink != 1 ||
+	    over_limit(c, &st))
+		return 0;
+	c->measured += (uint64_t)st.st_size;
+	c->files_left--;
+	c->bytes_left -= (uint64_t)st.st_size + c->path.size;
+	c->names_left -= c->path.size + 1;
+	return 0;
+}
+
 static int collect_entry(struct collector *c, struct level *l, size_t i)
 {
 	const char *name = listing_name(&l->listing, i), *reason;
@@ -293,6 +315,8 @@ static int collect_entry(struct collector *c, struct level *l, size_t i)
 	if (!is_wanted(c))
 		return 0;
 	reason = content_type_reason(type);
+	if (c->measures)
+		return reason ? 0 : measure_file(c, l->fd, name);
 	return reason ? reject(c, reason) : collect_file(c, l->fd, name);
 }
 
@@ -332,18 +356,14 @@ static int name_missing(struct collector *c)
 	return 0;
 }
 
-int collect(int workspace_fd, const struct collect_rules *rules, collect_put_fn put, void *arg,
-	    struct manifest *ret, struct error *err)
+static struct collector *collector_new(const struct collect_rules *rules, struct error *err)
 {
 	_cleanup_(collector_freep) struct collector *c = calloc(1, sizeof *c);
 	size_t n_outputs = strv_length(rules->outputs);
-	int r;
 
 	if (!c)
-		return error_memory(err);
+		return NULL;
 	c->rules = rules;
-	c->put = put;
-	c->arg = arg;
 	c->err = err;
 	c->bytes_left = rules->max_bytes;
 	c->files_left = rules->max_files < COLLECT_OUTPUTS_MAX ? rules->max_files : COLLECT_OUTPUTS_MAX;
@@ -351,8 +371,33 @@ int collect(int workspace_fd, const struct collect_rules *rules, collect_put_fn 
 	c->listed_left = LISTED_MAX;
 	c->declared = n_outputs + strv_length(rules->optional_outputs) > 0;
 	c->matched = calloc(n_outputs + 1, sizeof *c->matched);
-	if (!c->matched)
+	return c->matched ? TAKE_PTR(c) : NULL;
+}
+
+/* Somebody watches: the same walk before, which reads nothing. If it fails, so will the other one, and say why. */
+static uint64_t measure(int workspace_fd, const struct collect_rules *rules)
+{
+	struct error ignored = ERROR_INIT;
+	_cleanup_(collector_freep) struct collector *c = collector_new(rules, &ignored);
+
+	if (!c)
+		return 0;
+	c->measures = true;
+	return walk(c, workspace_fd) < 0 ? 0 : c->measured;
+}
+
+int collect(int workspace_fd, const struct collect_rules *rules, collect_put_fn put, void *arg,
+	    struct manifest *ret, struct error *err)
+{
+	_cleanup_(collector_freep) struct collector *c = collector_new(rules, err);
+	int r;
+
+	if (!c)
 		return error_memory(err);
+	c->put = put;
+	c->arg = arg;
+	if (rules->work)
+		work_begin(rules->work, "collecting", measure(workspace_fd, rules));
 	r = walk(c, workspace_fd);
 	if (r == 0)
 		r = name_missing(c);

@@ -8,6 +8,7 @@
 
 #include "output_glob.h"
 #include "manifest.h"
+#include "work.h"
 
 struct collect_rules {
 	char *const *outputs;	       /* declared globs; "**" works; a directory means all below it */
@@ -19,6 +20,7 @@ struct collect_rules {
 	uint64_t max_files;
 	uint64_t object_min;  /* files larger than this go to `put` while they are hashed */
 	uint64_t content_max; /* what the ledger takes of one file: larger ones are rejected */
+	struct work *work;    /* told how far it is, or NULL */
 	uid_t owner;	      /* files of another owner are rejected; (uid_t)-1: any */
 };
 

@@ -106,7 +106,8 @@ int content_compare(int fd, const struct stat *st)
 	       now.st_mtim.tv_nsec != st->st_mtim.tv_nsec;
 }
 
-int content_hash(int fd, const struct stat *st, char *buffer, size_t room, uint8_t ret[DIGEST_SIZE])
+int content_hash(int fd, const struct stat *st, char *buffer, size_t room, struct work *work,
+		 uint8_t ret[DIGEST_SIZE])
 {
 	uint64_t left = (uint64_t)st->st_size;
 	struct digest digest;
@@ -124,6 +125,7 @@ int content_hash(int fd, const struct stat *st, char *buffer, size_t room, uint8
 			return 1;
 		digest_update(&digest, buffer, (size_t)n);
 		left -= (uint64_t)n;
+		work_add(work, (uint64_t)n);
 	}
 	digest_final(&digest, ret);
 	return content_compare(fd, st);

@@ -11,6 +11,7 @@
 #include <sys/types.h>
 
 #include "digest.h"
+#include "work.h"
 
 /* Why something of this type cannot be an output; NULL for a regular file. */
 const char *content_type_reason(mode_t mode);
@@ -20,7 +21,8 @@ const char *content_type_reason(mode_t mode);
 int content_open(int dirfd, const char *name, uid_t owner, struct stat *st, const char **ret_reason);
 
 /* Hashes exactly st's size through buffer. 0; 1 if it is not what st says any more; -errno. */
-int content_hash(int fd, const struct stat *st, char *buffer, size_t room, uint8_t ret[DIGEST_SIZE]);
+int content_hash(int fd, const struct stat *st, char *buffer, size_t room, struct work *work,
+		 uint8_t ret[DIGEST_SIZE]);
 /* 0; 1 if it is not what st says any more; -errno. */
 int content_compare(int fd, const struct stat *st);
 

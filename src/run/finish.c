@@ -54,6 +54,16 @@ static int rows_refused(struct attempt *a, struct error *err)
 	return 0;
 }
 
+/* What is an object lies in the store already. */
+static uint64_t bytes_to_commit(const struct attempt *a)
+{
+	uint64_t sum = 0;
+
+	for (size_t i = 0; i < a->manifest.n_outputs; i++)
+		sum += a->manifest.outputs[i].is_object ? 0 : a->manifest.outputs[i].size;
+	return sum;
+}
+
 int attempt_commit(struct ledger *l, struct attempt *a, int workspace_fd, struct spool *rows,
 		   struct error *err)
 {
@@ -62,6 +72,7 @@ int attempt_commit(struct ledger *l, struct attempt *a, int workspace_fd, struct
 
 	if (rows)
 		row_source = spool_source(rows);
+	work_begin(ledger_work(l), "committing", bytes_to_commit(a));
 	r = ledger_commit_rows(l, a, open_content, &workspace_fd, rows ? &row_source : NULL, &number, err);
 	/* Nothing was committed. Without its rows, in a transaction of its own, the attempt is. */
 	if (r < 0 && err->kind == ERROR_BAD_ROW) {

@@ -113,6 +113,7 @@ static int gather(struct holding_commit *c, int fd, bool steps, struct error *er
 		.max_files = steps ? c->plan.limits.value[LIMIT_FILES] : limit_table[LIMIT_FILES].built_in,
 		.object_min = c->ledger ? ledger_object_min(c->ledger) : UINT64_MAX,
 		.content_max = c->ledger ? ledger_content_max(c->ledger) : UINT64_MAX,
+		.work = c->ledger ? ledger_work(c->ledger) : NULL,
 		.owner = (uid_t)-1,
 	};
 	struct manifest *m = &c->attempt->manifest;

@@ -147,9 +147,17 @@ int hood_ledger(struct hood *h, unsigned flags, struct ledger **ret, struct erro
 		if (r < 0)
 			return r;
 		h->ledger_flags = flags;
+		ledger_watch(h->ledger, h->work);
 	}
 	*ret = h->ledger;
 	return 0;
+}
+
+void hood_watch(struct hood *h, struct work *w)
+{
+	h->work = w;
+	if (h->ledger)
+		ledger_watch(h->ledger, w);
 }
 
 int hood_site(struct hood *h, struct site **ret, struct error *err)

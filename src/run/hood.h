@@ -37,6 +37,10 @@ const char *hood_state_dir(const struct hood *h); /* it may not be there yet */
 /* Opens (first use: makes) the ledger and keeps it open with the hood. flags as ledger_open. */
 int hood_ledger(struct hood *h, unsigned flags, struct ledger **ret, struct error *err);
 
+/* What `gc` and `commit` do, and what is done with the ledger, is counted by w from now on (work.h); NULL: by nobody. A run
+ * tells its hooks. */
+void hood_watch(struct hood *h, struct work *w);
+
 /* What the caller wants to see while it runs. All optional. */
 struct progress {
 	int64_t elapsed_ms;

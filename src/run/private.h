@@ -16,6 +16,7 @@ struct hood {
 	struct site site;
 	bool site_is_open;
 	struct ledger *ledger;
+	struct work *work; /* hood_watch() */
 	unsigned ledger_flags;
 	struct cgroup_host cgroups;
 	bool cgroups_probed;

@@ -355,6 +355,7 @@ int recover_workspace(void *arg, struct workspace *w, struct error *err)
 	    (!kept && (r = workspace_remove(w, settled == 1 ? NULL : err)) < 0))
 		return r;
 	rec->report.removed += !kept;
+	work_begin(rec->hood->work, "looking at what was left", 0);
 	return settled == 1 ? -EIO : 0;
 }
 
@@ -365,6 +366,7 @@ int hood_recover(struct hood *h, struct gc_report *ret, struct error *err)
 	struct site *site = NULL;
 	int r;
 
+	work_begin(h->work, "looking at what was left", 0);
 	if ((r = hood_site(h, &site, err)) < 0 ||
 	    (r = workspace_each_dead(site, recover_workspace, &rec, &counts, err)) < 0)
 		return r;

@@ -27,6 +27,27 @@ void story_tell(const struct story *s, const char *stage)
 		s->hooks->progress(s->hooks->arg, &p);
 }
 
+static void on_work(void *arg, const struct work *w)
+{
+	const struct story *s = arg;
+	struct progress p = {.elapsed_ms = (int64_t)((w->told - w->began) / NSEC_PER_MSEC),
+			     .cpu_ms = -1,
+			     .memory_bytes = -1,
+			     .pids = -1,
+			     .disk_files = -1,
+			     .bytes = w->done,
+			     .bytes_total = w->total,
+			     .stage = w->what};
+
+	s->hooks->progress(s->hooks->arg, &p);
+}
+
+bool story_counts(struct story *s)
+{
+	s->work = (struct work){.tell = on_work, .arg = s};
+	return s->hooks->progress && s->hooks->progress_interval_ms;
+}
+
 /* ---- clean up ---- */
 
 /* What stays of a story whose processes are dead. */

@@ -35,11 +35,8 @@ struct story {
 	struct evidence evidence;
 	struct disk_use disk;
 	struct attempt *attempt; /* what it all ends in */
-	struct staged {
-		uint64_t began, said; /* clock_now() */
-		uint64_t bytes, total;
-	} staged;    /* how far the copying in is */
-	size_t step; /* in a held workspace: which it is (steps.h); else 0 */
+	struct work work;	 /* how far staging, collecting and committing are */
+	size_t step;		 /* in a held workspace: which it is (steps.h); else 0 */
 	char log_prefix[32];
 	bool has_ended; /* and that is on disk */
 	bool concluded; /* the verdict is decided */
@@ -49,6 +46,8 @@ void story_free(struct story *s); /* the memory only */
 
 /* Tells the caller's progress hook which stage begins. */
 void story_tell(const struct story *s, const char *stage);
+/* Has it such a hook? Then s->work tells it how far a stage is. */
+bool story_counts(struct story *s);
 
 /* story_plan.c: what was asked for, resolved; what cannot be run, or not be post-processed, is refused. */
 int story_plan(struct story *s, struct error *err);

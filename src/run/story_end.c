@@ -15,9 +15,24 @@
 #include <string.h>
 #include <sys/stat.h>
 
+/* ---- how far it is ---- */
+
+/* Its ledger is the hood's, and outlives it: nobody may be told of a story that is over. */
+static void count_begin(struct story *s)
+{
+	if (story_counts(s))
+		ledger_watch(s->ledger, &s->work);
+}
+
+static void count_end(struct story *s)
+{
+	if (ledger_work(s->ledger) == &s->work)
+		ledger_watch(s->ledger, NULL);
+}
+
 /* ---- collect ---- */
 
-static int stage_collect(struct story *s, struct error *err)
+static int collect_outputs(struct story *s, struct error *err)
 {
 	const char *ours[3] = {0};
 	int n_ours = 0;
@@ -30,6 +45,7 @@ static int stage_collect(struct story *s, struct error *err)
 		.max_files = s->plan->limits.value[LIMIT_FILES],
 		.object_min = ledger_object_min(s->ledger),
 		.content_max = ledger_content_max(s->ledger),
+		.work = ledger_work(s->ledger),
 		.owner = s->owner,
 	};
 	int r;
@@ -55,6 +71,16 @@ static int stage_collect(struct story *s, struct error *err)
 		r = collect(s->workspace.fd, &rules, NULL, NULL, &s->attempt->manifest, &without);
 	}
 	s->evidence.output_missing = s->attempt->manifest.missing && s->attempt->manifest.missing[0];
+	return r;
+}
+
+static int stage_collect(struct story *s, struct error *err)
+{
+	int r;
+
+	count_begin(s);
+	r = collect_outputs(s, err);
+	count_end(s);
 	return r;
 }
 
@@ -204,7 +230,9 @@ int story_commit(struct story *s, struct error *err)
 	if (s->step)
 		return save_step(s, err);
 	story_tell(s, "committing");
+	count_begin(s);
 	r = attempt_commit(s->ledger, s->attempt, s->workspace.fd, s->post.rows, err);
+	count_end(s);
 	if (r < 0 || !s->plan->into || s->attempt->verdict != VERDICT_SUCCEEDED)
 		return r;
 	/* Committed it is; but who finds 0 looks for his files. */

@@ -2,7 +2,6 @@
  * The story's workspace: made or adopted, filled with what is staged; and the box in it.
  */
 #include "story.h"
-#include "clock.h"
 #include "collect.h"
 #include "file.h"
 #include "steps.h"
@@ -133,35 +132,22 @@ static int stage_job(struct story *s, uint64_t max, struct error *err)
 	return r;
 }
 
-/* Whoever waits for more than a second sees how far it is. */
 static void on_copied(void *arg, uint64_t bytes)
 {
-	struct story *s = arg;
-	struct staged *so_far = &s->staged;
-	uint64_t now = clock_now();
-	struct progress p = {
-		.cpu_ms = -1, .memory_bytes = -1, .pids = -1, .disk_files = -1, .stage = "staging"};
-
-	so_far->bytes += bytes;
-	if (now - so_far->began < NSEC_PER_SEC ||
-	    now - so_far->said < (uint64_t)s->hooks->progress_interval_ms * NSEC_PER_MSEC)
-		return;
-	so_far->said = now;
-	p.elapsed_ms = (int64_t)((now - so_far->began) / NSEC_PER_MSEC);
-	p.bytes = so_far->bytes;
-	p.bytes_total = so_far->total > so_far->bytes ? so_far->total : so_far->bytes;
-	s->hooks->progress(s->hooks->arg, &p);
+	work_add(arg, bytes);
 }
 
 static void watch_staging(struct story *s)
 {
-	s->staged = (struct staged){.began = clock_now()};
+	uint64_t total = 0;
+
 	for (size_t i = 0; i < s->plan->n_stages; i++)
-		s->staged.total += s->plan->stages[i].size;
-	if (!s->hooks->progress || !s->hooks->progress_interval_ms)
+		total += s->plan->stages[i].size;
+	if (!story_counts(s))
 		return;
+	work_begin(&s->work, "staging", total);
 	s->workspace.copied = on_copied;
-	s->workspace.copied_arg = s;
+	s->workspace.copied_arg = &s->work;
 }
 
 static int fill_workspace(struct story *s, struct error *err)

@@ -120,6 +120,7 @@ struct backend {
 	uint64_t failed_row;
 	bool is_pooled;	     /* there is no session of our own */
 	unsigned connection; /* another number after every reconnection */
+	struct work *work;   /* ledger_watch(): for what takes long in one call */
 	bool only_submits;   /* whoever is connected has the rights of a submitter, at most */
 };
 

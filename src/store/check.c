@@ -113,6 +113,7 @@ static int check_blob(void *arg, const struct value *row, struct error *err)
 		return 0;
 	}
 	digest_bytes(row[2].data, row[2].size, found);
+	work_add(c->l->objects.work, row[2].size);
 	if (row[2].size == size && memcmp(found, c->last, DIGEST_SIZE) == 0)
 		return 0;
 	return problem(c, "damaged", c->last, err,
@@ -135,7 +136,11 @@ static int check_contents(struct check *c, struct error *err)
 {
 	/* Before the smallest digest comes the empty one. */
 	size_t last_size = 0;
+	int64_t bytes = 0;
 
+	if (c->l->objects.work && ledger_run(c->l, SQL_CONTENT_BYTES, NULL, 0, take_integer, &bytes, err) < 0)
+		return -1;
+	work_begin(c->l->objects.work, "checking contents", (uint64_t)bytes);
 	do {
 		struct value params[] = {value_bytes(c->last, last_size), value_integer(PAGE_SIZE_ROWS)};
 
@@ -218,6 +223,7 @@ static int check_all(struct check *c, bool *ret_busy, struct error *err)
 	struct error why = ERROR_INIT;
 	int orphans;
 
+	work_begin(c->l->objects.work, "checking the database", 0);
 	if ((b->ops->verify && check_part(c, b->ops->verify(b, check_database, c, &why), &why, err) < 0) ||
 	    check_store(c, err) < 0 || check_part(c, check_contents(c, &why), &why, err) < 0 ||
 	    check_part(c, ledger_run(c->l, SQL_DANGLING, NULL, 0, check_reference, c, &why), &why, err) < 0)

@@ -104,6 +104,7 @@ static int put_content(struct ledger *l, const struct group *g, const struct chu
 		at += (uint64_t)n;
 		if (ledger_rows_add(l, row, err) < 0)
 			return -1;
+		work_add(l->objects.work, (uint64_t)n);
 	}
 	digest_final(&d, sha256);
 	if (at != c->size || memcmp(sha256, c->sha256, DIGEST_SIZE) != 0)
@@ -243,6 +244,7 @@ static int copy_pages(struct ledger *l, const uint8_t *sha256, uint64_t size, in
 		if (p->next == 0 && !p->is_odd)
 			return 0;
 		at += p->bytes.size;
+		work_add(l->objects.work, p->bytes.size);
 		if (p->is_odd || at > size)
 			return damaged(l, sha256, "its chunks are not those that were put", err);
 		digest_update(&d, p->bytes.data, p->bytes.size);

@@ -79,6 +79,7 @@ int commit_blob_add(struct commit *c, const struct content *content, struct erro
 		if (read_content(c, o, err) < 0)
 			return -1;
 		row[2] = value_bytes(c->scratch.data, o->size);
+		work_add(c->l->objects.work, o->size);
 	}
 	return ledger_rows_add(c->l, row, err);
 }

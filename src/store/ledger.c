@@ -362,6 +362,16 @@ struct objects_owner ledger_owner(struct ledger *l)
 	return (struct objects_owner){.arg = l, .referred = referred, .committed = committed};
 }
 
+void ledger_watch(struct ledger *l, struct work *w)
+{
+	l->objects.work = l->backend->work = w;
+}
+
+struct work *ledger_work(const struct ledger *l)
+{
+	return l->objects.work;
+}
+
 int ledger_sweep(struct ledger *l, uint64_t *ret_removed, struct error *err)
 {
 	struct objects_owner owner = ledger_owner(l);

@@ -15,6 +15,7 @@
 #include "attempt.h"
 #include "error.h"
 #include "row.h"
+#include "work.h"
 
 struct ledger;
 
@@ -35,6 +36,11 @@ int ledger_open(const char *url, unsigned flags, struct ledger **ret, struct err
 struct ledger *ledger_close(struct ledger *l); /* NULL is fine; returns NULL */
 DEFINE_CLEANUP(struct ledger *, ledger_close);
 #define _cleanup_ledger_ _cleanup_(ledger_closep)
+
+/* As contents are read, stored, copied and checked, w counts their bytes, until somebody else does; NULL: nobody. Who begins a
+ * piece of work that the ledger only has a part in (a commit, a copy) calls work_begin() himself. */
+void ledger_watch(struct ledger *l, struct work *w);
+struct work *ledger_work(const struct ledger *l); /* or NULL */
 
 /* Least-privilege roles for readers, submitters, workers and owners (roles.sql), in PostgreSQL; refused for SQLite. As often
  * as one likes. An upgrade keeps those that there are. */

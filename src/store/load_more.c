@@ -145,6 +145,8 @@ static int copy_output(struct ledger *l, const struct output *o, int fd, struct 
 	if (!copy.found)
 		return error_set(err, ERROR_LEDGER, "its content is missing from the ledger %s",
 				 l->backend->name);
+	if (!copy.is_object)
+		work_add(l->objects.work, o->size);
 	return copy.is_object ? copy_object(l, o, fd, err) : 0;
 }
 

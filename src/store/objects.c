@@ -353,6 +353,7 @@ static int copy_hashing(struct objects *o, int from, int to, uint64_t size, uint
 			return error_system(err, -r, "cannot write a content of %llu bytes",
 					    (unsigned long long)size);
 		at += (uint64_t)n;
+		work_add(o->work, (uint64_t)n);
 		if (at > size)
 			break;
 		/* The disk begins to write while we hash on, so that the fsync at the end is short. */

@@ -21,6 +21,7 @@
 #include "digest.h"
 #include "error.h"
 #include "id.h"
+#include "work.h"
 
 struct objects {
 	char *path;
@@ -29,10 +30,11 @@ struct objects {
 	int (*join)(void *arg, struct error *err);
 	void *join_arg;
 	bool joined;
-	int dir;       /* -1: not opened yet */
-	int lock;      /* -1: not opened yet */
-	bool holding;  /* the lock, shared */
-	char *scratch; /* the copy buffer; NULL: not allocated yet */
+	int dir;	   /* -1: not opened yet */
+	int lock;	   /* -1: not opened yet */
+	bool holding;	   /* the lock, shared */
+	char *scratch;	   /* the copy buffer; NULL: not allocated yet */
+	struct work *work; /* ledger_watch() */
 };
 
 #define NO_GROUP ((gid_t)-1)

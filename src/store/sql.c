@@ -248,6 +248,7 @@ static const struct {
 	[SQL_STEPS] = {ROWS_OF("position" STEP_COLUMNS(NAME), "step")},
 	[SQL_LOG] =
 		{"SELECT head, tail, omitted FROM @log WHERE analysis_id = $1 AND attempt = $2 AND stream = $3"},
+	[SQL_CONTENT_BYTES] = {"SELECT CAST(coalesce(sum(size), 0) AS BIGINT) FROM @blob"},
 	[SQL_COUNTS] = {"SELECT (SELECT count(*) FROM @analysis), (SELECT count(*) FROM @attempt), "
 			"(SELECT count(*) FROM @output), (SELECT count(*) FROM @blob), "
 			"(SELECT count(*) FROM @blob WHERE content IS NULL)"},

@@ -61,6 +61,7 @@ enum sql {
 	SQL_STORE_LOCK,	    /* the same; locks it */
 	SQL_STORE_SET,	    /* store_id, at, host, path */
 	SQL_STORE_CONTENTS, /* → sha256, size: of the contents that lie outside */
+	SQL_CONTENT_BYTES,  /* → how large all contents are together */
 	SQL_COUNTS,	    /* → analyses, attempts, outputs, blobs, objects */
 	SQL_POST_COLUMNS, /* table's name → column, class (see backend.h), its letter for a binary COPY, its type in words */
 	SQL_POST_SUM,	 /* id, number → rows posted, null: none */

@@ -20,7 +20,8 @@ enum {
 	LOG_PAGES_KEPT = 100,
 	LOG_PAGES_MOST = 1000,
 	LOG_BYTES_KEPT = 4 << 20,
-	LOG_BYTES_MOST = 8 * LOG_BYTES_KEPT
+	LOG_BYTES_MOST = 8 * LOG_BYTES_KEPT,
+	PROGRESS_STEPS = 100000, /* of its machine, between two looks at the clock */
 };
 
 int sqlite_error(struct sqlite *s, int code, const char *doing, struct error *err)
@@ -318,6 +319,13 @@ static int sqlite_blob_states(struct backend *b, const uint8_t (*sha256)[DIGEST_
 	return 0;
 }
 
+/* Now and then while one statement takes long. */
+static int on_progress(void *work)
+{
+	work_add(work, 0);
+	return 0;
+}
+
 static int sqlite_verify(struct backend *b, row_fn fn, void *arg, struct error *err)
 {
 	struct sqlite *s = sqlite_of(b);
@@ -330,7 +338,9 @@ static int sqlite_verify(struct backend *b, row_fn fn, void *arg, struct error *
 
 	if (code != SQLITE_OK)
 		return sqlite_error(s, code, "read", err);
+	sqlite3_progress_handler(s->db, PROGRESS_STEPS, b->work ? on_progress : NULL, b->work);
 	r = step_rows(s, statement, fn, arg, err);
+	sqlite3_progress_handler(s->db, 0, NULL, NULL);
 	sqlite3_finalize(statement);
 	return r;
 }

@@ -16,6 +16,8 @@
 #include "id.h"
 #include "text.h"
 
+enum { FANS = 256 };
+
 /* Digests in a growing list; sorted before they are looked for. */
 struct digests {
 	uint8_t (*list)[DIGEST_SIZE];
@@ -197,12 +199,14 @@ static int locked_orphans(struct objects *o, struct pins *pins, entry_fn fn, voi
 		return -1;
 	if (pins->digests.count)
 		qsort(pins->digests.list, pins->digests.count, DIGEST_SIZE, digest_compare);
-	for (unsigned i = 0; i < 256; i++) {
+	work_begin_parts(o->work, "looking through the objects", FANS);
+	for (unsigned i = 0; i < FANS; i++) {
 		char name[3];
 
 		snprintf(name, sizeof name, "%02x", i);
 		if (fan_orphans(o, name, pins, fn, arg, err) < 0)
 			return -1;
+		work_add(o->work, 1);
 	}
 	return 0;
 }
