@@ -191,7 +191,7 @@ static void say(const struct cli *cli, const struct output *output, const char *
 	char size[PRINT_ROOM];
 
 	if (!cli->quiet && !cli->json)
-		fprintf(stderr, "fumehood: %s, %s, is now %s\n", path,
+		fprintf(stderr, "fumehood: %s, %s, written to %s\n", path,
 			print_size((int64_t)output->size, size), shown);
 }
 

@@ -69,7 +69,7 @@ static void print_array(const struct cli *cli, const struct array_view *v)
 		const struct array_failure *f = &v->failures[i];
 		_cleanup_free_ char *reason = f->reason ? text_safe(f->reason) : NULL;
 
-		printf("%-12s%s %s%s%s\n", i ? "" : "not well", f->id, verdict_name(f->verdict),
+		printf("%-12s%s %s%s%s\n", i ? "" : "failed", f->id, verdict_name(f->verdict),
 		       reason ? ": " : "", reason ? reason : "");
 	}
 	if (v->wrong > v->n_failures)

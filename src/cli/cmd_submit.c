@@ -32,7 +32,7 @@ static const struct help_group groups[] = {
 	 "--array 1-9 (or 1,3,5, or 1-99:2; {task} is the number, ids are ID.1 …)  --lines FILE (JSON Lines; - is stdin)  "
 	 "-f FILE (.jsonl: the same)"},
 	{"the rest", GROUP_NONE,
-	 "--if-absent (a known id is no mistake)  --wait  --dry-run  --db URL  --config FILE  --json  --quiet"},
+	 "--if-absent (an id that is there already is left as it is)  --wait  --dry-run  --db URL  --config FILE  --json  --quiet"},
 	{0},
 };
 

@@ -29,7 +29,7 @@ static int list_where(struct hood *h, const char *const *words, json_t **ret, st
 		char *sign = strchr(copies[i], '=');
 
 		if (!sign)
-			return error_set(err, ERROR_USAGE, "'%s' chooses nothing: write NAME=VALUE",
+			return error_set(err, ERROR_USAGE, "'%s' is not a filter: write NAME=VALUE",
 					 SHOWN(64, copies[i]));
 		*sign = 0;
 		r = view_filter_set(&f, copies[i], sign + 1, err);

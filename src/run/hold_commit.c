@@ -229,9 +229,10 @@ static int commit_all(struct holding_commit *c, struct workspace *w, struct erro
 	int fd = w ? w->fd : -1, steps = w ? recall_steps(c, w, err) : 0, r;
 
 	if (steps == 0 && c->order->verdict != VERDICT_NONE)
-		return error_set(err, ERROR_USAGE,
-				 "nothing has run in the workspace of '%s': a verdict is said of steps",
-				 a->id);
+		return error_set(
+			err, ERROR_USAGE,
+			"no step has run in the workspace of '%s', so there is no verdict to replace: leave it out",
+			a->id);
 	if (steps == 0 && !c->ledger) {
 		*err = c->why;
 		return -EIO;

@@ -237,7 +237,8 @@ static int open_directory(const char *path, struct error *err)
 	if (!copy)
 		return error_memory(err);
 	if (!path[strspn(path, "/")])
-		return error_set(err, ERROR_USAGE, "it is no directory for outputs");
+		return error_set(err, ERROR_USAGE,
+				 "the top directory takes no outputs: name a directory below it");
 	found = make_directory(copy);
 	if (found == -ELOOP)
 		return error_set(err, ERROR_REFUSED, "a link of another user's lies on the way");

@@ -184,8 +184,10 @@ static void layer_note(const struct report *r, struct receipt *receipt)
 	const char *name = r->text, *detail = r->text + strlen(r->text) + 1;
 
 	if (strcmp(name, "idmap") == 0)
-		receipt_warn(receipt, "'%s' is read as \"other\": its file system cannot be idmapped",
-			     detail);
+		receipt_warn(
+			receipt,
+			"'%s' is shown only as far as everybody may read it: its file system cannot be idmapped",
+			detail);
 	else
 		receipt_add(receipt, name, r->value == 1, "%s", detail);
 }
@@ -196,7 +198,7 @@ static int start_failed(const struct report *r, struct error *err)
 	int e;
 
 	text_escape_into(shown, sizeof shown, r->text, strlen(r->text));
-	e = error_set(err, ERROR_REFUSED, "the hood cannot be closed: %s: %s", shown, strerror(r->errnum));
+	e = error_set(err, ERROR_REFUSED, "the walls cannot be raised: %s: %s", shown, strerror(r->errnum));
 	/* What is shown read-only stays so: that is no matter of time. */
 	return errno_is_passing(r->errnum) && r->errnum != EROFS ? error_here(err, e) : e;
 }

@@ -145,7 +145,7 @@ int view_filter_set(struct view_filter *f, const char *name, const char *value, 
 		return 0;
 	return error_set(
 		err, ERROR_USAGE,
-		"'%s=%s' chooses nothing: there are id, state, since, until, verdict, submitter, sort and limit",
+		"'%s=%s' is not a filter: there are id, state, since, until, verdict, submitter, sort and limit",
 		SHOWN(64, name), SHOWN(64, value));
 }
 

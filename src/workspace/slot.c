@@ -87,7 +87,8 @@ int slot_take_in(int dirfd, unsigned count, struct slot *ret, struct error *err)
 	if (r < 0)
 		return error_system(err, -r, "cannot take a slot in '%s'", SLOT_DIRECTORY);
 	if (r == 0)
-		return error_set(err, ERROR_BUSY, "all %u slots are taken: wait until an analysis has ended",
+		return error_set(err, ERROR_BUSY,
+				 "all %u user ids for analyses are in use: wait until an analysis has ended",
 				 count);
 	return 0;
 }

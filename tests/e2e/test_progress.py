@@ -82,7 +82,7 @@ def test_getting_checking_and_committing_by_hand(hood):
     status, text = run_slowly(hood, 'get', id, '-o', 'here')
     rises(shares(text, 'getting'))
     assert status == 0 and (hood.dir / 'here/big').stat().st_size == 40 * MIB
-    assert last_lines(text)[-2].startswith('fumehood: big, 40 MiB')
+    assert last_lines(text)[-2].startswith('fumehood: big, 40 MiB, written to here/big')
     status, text = run_slowly(hood, 'db', 'check')
     rises(shares(text, 'checking contents'))
     assert status == 0 and last_lines(text)[-2] == '1 checked, 0 wrong'
