@@ -23,7 +23,8 @@ int stopper_make(int run_fd, struct error *err)
 
 	/* One is left of an earlier step here, or of a dead supervisor: what was written to it was not for us. */
 	if ((unlinkat(run_fd, STOPPER_NAME, 0) < 0 && errno != ENOENT) ||
-	    mkfifoat(run_fd, STOPPER_NAME, 0600) < 0)
+	    mkfifoat(run_fd, STOPPER_NAME, 0600) < 0 ||
+	    fchmodat(run_fd, STOPPER_NAME, 0600, 0) < 0 /* the umask */)
 		return error_system(err, errno, "cannot make a FIFO in the state directory");
 	/* For writing as well: it is never at its end, whoever comes and goes. */
 	fd = openat(run_fd, STOPPER_NAME, O_RDWR | O_NONBLOCK | O_CLOEXEC | O_NOFOLLOW);
