@@ -112,7 +112,7 @@ def on_a_terminal(hood, *arguments):
     """Runs the command with a terminal as its stdout and stderr; returns (status, what the terminal got)."""
     master, slave = pty.openpty()
     os.fchmod(slave, 0o666)
-    process = hood.popen(*arguments, stdout=slave, stderr=slave)
+    process = hood.popen(*arguments, stdout=slave, stderr=slave, env={'PAGER': 'cat'})  # less would wait for a key
     os.close(slave)
     seen = b''
     while True:
