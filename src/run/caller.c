@@ -12,7 +12,7 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { SHOWN_MAX = 64, MINOR_MAX = 40 };
+enum { SHOWN_MAX = 64 };
 
 /* Lists of directories, and single ones. */
 static const char *const list_names[] = {"PYTHONPATH", "R_LIBS", "R_LIBS_USER"};
@@ -140,23 +140,28 @@ static int look_at_packages(const struct looking *l, const char *real, const cha
 
 static int look_for_user_site(const struct looking *l, struct error *err)
 {
-	_cleanup_free_ char *base = NULL;
+	_cleanup_free_ char *base = NULL, *lib = NULL;
+	_cleanup_dir_ DIR *versions = NULL;
+	const struct dirent *e;
 	const char *home = getenv("HOME");
-	char real_home[PATH_MAX];
+	char real[PATH_MAX];
 	bool found = false;
+	int r;
 
-	if (!home || getenv("PYTHONNOUSERSITE") || !realpath(home, real_home))
+	if (!home || getenv("PYTHONNOUSERSITE") || !realpath(home, real))
 		return 0;
-	base = path_join(real_home, ".local");
-	if (!base)
+	base = path_join(real, ".local");
+	lib = base ? path_join(base, "lib") : NULL;
+	if (!lib)
 		return error_memory(err);
-	for (int minor = 0; minor < MINOR_MAX; minor++) {
-		char packages[PATH_MAX + 64], real[PATH_MAX];
-		int r;
+	versions = opendir(lib);
+	while (versions && (e = readdir(versions))) {
+		_cleanup_free_ char *packages = NULL;
 
-		snprintf(packages, sizeof packages, "%s/lib/python3.%d/site-packages", base, minor);
+		if ((r = text_print(&packages, err, "%s/%s/site-packages", lib, e->d_name)) < 0)
+			return r;
 		/* Where a link leads is not what pip made. */
-		if (!realpath(packages, real) || strcmp(real, packages) != 0)
+		if (!is_user_site(packages) || !realpath(packages, real) || strcmp(real, packages) != 0)
 			continue;
 		r = look_at_packages(l, real, "the user's site-packages", err);
 		if (r < 0)
