@@ -360,6 +360,10 @@ int fh_db_upgrade(fh_hood *hood, char **ret_json, fh_error *err);
 int fh_db_roles(fh_hood *hood, char **ret_json, fh_error *err);
 int fh_db_status(fh_hood *hood, char **ret_json, fh_error *err);
 int fh_db_check(fh_hood *hood, char **ret_json, fh_error *err);
+/* As `db backup DIR --json` and `db restore DIR --json`: all of the ledger, database and objects, as it was at one moment, to a directory
+ * that is new or empty; and back, into an empty ledger, or with FH_FORCE over what is there. */
+int fh_backup(fh_hood *hood, const char *directory, char **ret_json, fh_error *err);
+int fh_restore(fh_hood *hood, const char *directory, unsigned flags, char **ret_json, fh_error *err);
 
 /* ---- The queue --------------------------------------------------------------------------------------------------- */
 

@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "backup.h"
 #include "bar.h"
 #include "cli.h"
 
@@ -13,6 +14,8 @@ static const char help[] =
 	"  fumehood db status                  where it is, what is in it\n"
 	"  fumehood db check                   reads everything, compares every digest\n"
 	"  fumehood db upgrade                 brings it to this version's schema\n"
+	"  fumehood db backup DIR              all of it, database and objects, while others go on\n"
+	"  fumehood db restore DIR             into an empty ledger; --force: over what is there\n"
 	"\n"
 	"Exit status of check: 0, or 1 when something is wrong.\n"
 	"\n"
@@ -89,15 +92,61 @@ static int print_check(struct cli *cli, struct ledger *ledger, struct error *err
 	return n > 0;
 }
 
+static int print_copy(struct cli *cli, const char *verb, json_t *json, struct error *err)
+{
+	char size[PRINT_ROOM];
+
+	if (cli->json)
+		return cli_print_json(cli, json, err);
+	if (!cli->quiet)
+		printf("%s: %lld attempts of %lld analyses, %lld objects, %s\n", verb,
+		       (long long)json_integer_value(json_object_get(json, "attempts")),
+		       (long long)json_integer_value(json_object_get(json, "analyses")),
+		       (long long)json_integer_value(json_object_get(json, "objects")),
+		       print_size(json_integer_value(json_object_get(json, "bytes")), size));
+	json_decref(json);
+	return 0;
+}
+
+static int backup(struct cli *cli, struct ledger *ledger, struct error *err)
+{
+	json_t *json = NULL;
+	int r = ledger_backup(ledger, cli->o.words[1], &json, err);
+
+	return r < 0 ? r : print_copy(cli, "backed up", json, err);
+}
+
+static int restore(struct cli *cli, struct ledger *ledger, bool force, struct error *err)
+{
+	json_t *json = NULL;
+	int r = ledger_restore(ledger, cli->o.words[1], force, &json, err);
+
+	return r < 0 ? r : print_copy(cli, "restored", json, err);
+}
+
+static int restore_empty(struct cli *cli, struct ledger *ledger, struct error *err)
+{
+	return restore(cli, ledger, false, err);
+}
+
+static int restore_over(struct cli *cli, struct ledger *ledger, struct error *err)
+{
+	return restore(cli, ledger, true, err);
+}
+
 static const struct verb {
 	const char *name;
 	unsigned flags;
 	int (*answer)(struct cli *cli, struct ledger *ledger, struct error *err);
+	int (*forced)(struct cli *cli, struct ledger *ledger, struct error *err); /* with --force */
+	int words;
 } verbs[] = {
-	{"init", LEDGER_CREATE, print_status},
-	{"status", LEDGER_READ_ONLY, print_status},
-	{"check", LEDGER_READ_ONLY, print_check},
-	{"upgrade", LEDGER_UPGRADE, print_status},
+	{"init", LEDGER_CREATE, print_status, NULL, 1},
+	{"status", LEDGER_READ_ONLY, print_status, NULL, 1},
+	{"check", LEDGER_READ_ONLY, print_check, NULL, 1},
+	{"upgrade", LEDGER_UPGRADE, print_status, NULL, 1},
+	{"backup", LEDGER_READ_ONLY, backup, NULL, 2},
+	{"restore", LEDGER_CREATE, restore_empty, restore_over, 2},
 };
 
 /* After it was made or upgraded. */
@@ -118,10 +167,12 @@ static const struct verb *find_verb(const char *name)
 
 static int db_main(struct cli *cli, struct error *err)
 {
-	bool roles = false;
-	const struct option_row own[] = {{"--roles", OPTION_FLAG, &roles, NULL,
-					  "PostgreSQL: roles for readers, submitters, workers and owners"},
-					 {0}};
+	bool roles = false, force = false;
+	const struct option_row own[] = {
+		{"--roles", OPTION_FLAG, &roles, NULL,
+		 "PostgreSQL: roles for readers, submitters, workers and owners"},
+		{"--force", OPTION_FLAG, &force, NULL, "restore: over what is in the ledger"},
+		{0}};
 	const struct verb *verb;
 	struct ledger *ledger;
 	int r = cli_begin(cli, own, err);
@@ -129,8 +180,10 @@ static int db_main(struct cli *cli, struct error *err)
 	if (r < 0)
 		return r;
 	verb = find_verb(cli->o.words[0]);
-	if (!verb)
+	if (!verb || cli->o.n_words != verb->words)
 		return cli_usage_error(cli, err);
+	if (force && !verb->forced)
+		return error_set(err, ERROR_USAGE, "--force belongs to 'db restore'");
 	r = cli_open(cli, CLI_HOOD, err);
 	if (r == 0)
 		r = hood_ledger(cli->hood, verb->flags, &ledger, err);
@@ -140,15 +193,15 @@ static int db_main(struct cli *cli, struct error *err)
 		return r;
 	if (!cli->json && !cli->quiet && ledger_store_adopted(ledger))
 		fprintf(stderr, "fumehood: %s\n", ledger_store_adopted(ledger));
-	return verb->answer(cli, ledger, err);
+	return (force ? verb->forced : verb->answer)(cli, ledger, err);
 }
 
 const struct command command_db = {
 	.name = "db",
-	.usage = "db init|status|check|upgrade [--roles]",
+	.usage = "db init|status|check|upgrade|backup|restore [DIR] [--roles] [--force]",
 	.summary = "the ledger itself",
 	.help = help,
 	.main = db_main,
 	.words_min = 1,
-	.words_max = 1,
+	.words_max = 2,
 };

@@ -2,6 +2,7 @@
  * Workspaces of analyses that run inside the host, and the house: gc, doctor, post-process, the ledger itself.
  */
 #include "lib.h"
+#include "backup.h"
 #include "view.h"
 
 #include <errno.h>
@@ -329,4 +330,35 @@ FH_PUBLIC int fh_db_check(fh_hood *hood, char **ret_json, fh_error *err)
 FH_PUBLIC int fh_db_upgrade(fh_hood *hood, char **ret_json, fh_error *err)
 {
 	return database(hood, LEDGER_UPGRADE, ledger_status, ret_json, err);
+}
+
+/* ---- a copy of it ---- */
+
+static int copy_ledger(fh_hood *hood, bool restores, const char *directory, bool force, char **ret_json,
+		       fh_error *err)
+{
+	json_t *json = NULL;
+	struct ledger *ledger;
+	struct call c;
+	int r = call_begin(&c, hood, "db", err);
+
+	if (r < 0)
+		return r;
+	r = hood_ledger(c.hood, restores ? LEDGER_CREATE : LEDGER_READ_ONLY, &ledger, &c.err);
+	if (r == 0)
+		r = restores ? ledger_restore(ledger, directory, force, &json, &c.err)
+			     : ledger_backup(ledger, directory, &json, &c.err);
+	return call_end_json(&c, r, json, ret_json, err);
+}
+
+FH_PUBLIC int fh_backup(fh_hood *hood, const char *directory, char **ret_json, fh_error *err)
+{
+	return copy_ledger(hood, false, directory, false, ret_json, err);
+}
+
+FH_PUBLIC int fh_restore(fh_hood *hood, const char *directory, unsigned flags, char **ret_json, fh_error *err)
+{
+	int r = flags_check("fh_restore", flags, FH_FORCE, err);
+
+	return r < 0 ? r : copy_ledger(hood, true, directory, flags & FH_FORCE, ret_json, err);
 }

@@ -62,6 +62,7 @@ const char *value_words(const struct value *v);
 enum blob_state { BLOB_UNKNOWN, BLOB_IN_DATABASE, BLOB_OBJECT };
 
 struct backend;
+struct backup_files;
 struct ledger_query;
 typedef int (*query_line_fn)(void *arg, const char *line, size_t size, struct error *err);
 
@@ -110,6 +111,14 @@ struct backend_ops {
 	bool (*is_writable)(struct backend *b);
 	/* Silence of so long is noticed from now on. NULL: there is no peer that could be silent. */
 	void (*hurry)(struct backend *b, uint64_t silence_ms);
+	/* A backup (backup.h): a snapshot, in which statements can be run until rollback(); the files of it; what was put there as one
+	 * transaction, in place of all that is there; is anything? */
+	int (*dump_begin)(struct backend *b, struct error *err);
+	int (*dump)(struct backend *b, int dir, const char *path, struct backup_files *files,
+		    struct error *err);
+	int (*load)(struct backend *b, int dir, const char *path, const struct backup_files *files,
+		    struct error *err);
+	int (*is_empty)(struct backend *b, bool *ret, struct error *err);
 	/* The database's own check of itself: fn gets one text per problem. NULL: has none. */
 	int (*verify)(struct backend *b, row_fn fn, void *arg, struct error *err);
 };

@@ -446,6 +446,10 @@ static const struct backend_ops postgres_ops = {
 	.bell = postgres_bell,
 	.bell_read = postgres_bell_read,
 	.bell_end = postgres_bell_end,
+	.dump_begin = postgres_dump_begin,
+	.dump = postgres_dump,
+	.load = postgres_load,
+	.is_empty = postgres_is_empty,
 };
 
 /* 'URL', as it may be shown. */

@@ -61,4 +61,11 @@ int postgres_login(struct postgres *p, struct pq *q, const struct ledger_query *
 int postgres_query(struct backend *b, const struct ledger_query *q, query_line_fn fn, void *arg,
 		   struct error *err);
 
+int postgres_dump_begin(struct backend *b, struct error *err);
+int postgres_dump(struct backend *b, int dir, const char *path, struct backup_files *files,
+		  struct error *err);
+int postgres_load(struct backend *b, int dir, const char *path, const struct backup_files *files,
+		  struct error *err);
+int postgres_is_empty(struct backend *b, bool *ret, struct error *err);
+
 #endif

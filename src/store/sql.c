@@ -202,6 +202,7 @@ static const struct {
 	[SQL_CHANGES] = {"SELECT changes()"},
 	[SQL_BLOB_CONTENT] = {"SELECT content, size FROM @blob WHERE sha256 = $1"},
 	[SQL_STORE] = {STORE_ROW},
+	[SQL_STORE_WHOLE] = {"SELECT ledger_id, store_id, joined_at, host, path FROM @store"},
 	[SQL_STORE_LOCK] = {STORE_ROW "^"},
 	[SQL_STORE_SET] = {"UPDATE @store SET store_id = $1, joined_at = $2, host = $3, path = $4"},
 	[SQL_STORE_CONTENTS] = {"SELECT sha256, size FROM @blob WHERE content IS NULL",

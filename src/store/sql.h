@@ -58,6 +58,7 @@ enum sql {
 	SQL_STEPS,	    /* id, number → verdict, … */
 	SQL_LOG,	    /* id, number, stream → head, tail, omitted */
 	SQL_STORE,	    /* → ledger_id, store_id, host, path */
+	SQL_STORE_WHOLE,    /* → ledger_id, store_id, joined_at, host, path */
 	SQL_STORE_LOCK,	    /* the same; locks it */
 	SQL_STORE_SET,	    /* store_id, at, host, path */
 	SQL_STORE_CONTENTS, /* → sha256, size: of the contents that lie outside */

@@ -435,6 +435,10 @@ static const struct backend_ops sqlite_ops = {
 	.bell_read = sqlite_bell_read,
 	.bell_end = sqlite_bell_end,
 	.verify = sqlite_verify,
+	.dump_begin = sqlite_dump_begin,
+	.dump = sqlite_dump,
+	.load = sqlite_load,
+	.is_empty = sqlite_is_empty,
 	.is_writable = sqlite_is_writable,
 };
 

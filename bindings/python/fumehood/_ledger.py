@@ -159,3 +159,17 @@ def db(what: Literal["init", "upgrade", "roles", "status", "check"], *, hood: Op
     _native.call(f"fh_db_{what}", hood_or_default(hood).handle, ctypes.byref(text))
     found: Dict[str, Any] = json.loads(_native.take(text))
     return found
+
+
+def backup(directory: StrPath, *, hood: Optional[Hood] = None) -> Dict[str, Any]:
+    """All of the ledger, database and objects, as it is at one moment, to a directory that is new or empty; others go on meanwhile. As
+    `fumehood db backup --json`."""
+    found: Dict[str, Any] = hood_or_default(hood).json("fh_backup", os.fsencode(path_of(directory, "directory")))
+    return found
+
+
+def restore(directory: StrPath, *, force: bool = False, hood: Optional[Hood] = None) -> Dict[str, Any]:
+    """A backup back into an empty ledger, or with force=True over what is there. As `fumehood db restore --json`."""
+    found: Dict[str, Any] = hood_or_default(hood).json("fh_restore", os.fsencode(path_of(directory, "directory")),
+                                                       _native.FORCE if force else 0)
+    return found

@@ -86,6 +86,8 @@ _FALLIBLE: Dict[str, List[Any]] = {
     "fh_db_roles": [c_void_p, _OUT],
     "fh_db_status": [c_void_p, _OUT],
     "fh_db_check": [c_void_p, _OUT],
+    "fh_backup": [c_void_p, c_char_p, _OUT],
+    "fh_restore": [c_void_p, c_char_p, c_uint, _OUT],
     "fh_submit": [c_void_p, _OUT, c_size_t, c_uint, _OUT],
     "fh_queue": [c_void_p, c_char_p, c_char_p, c_int, _OUT],
     "fh_wait": [c_void_p, _STRINGS, c_int, c_int, _OUT],
