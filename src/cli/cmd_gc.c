@@ -10,8 +10,10 @@ static const char help[] =
 	"  fumehood gc                         from a timer, after a crash, whenever\n"
 	"\n"
 	"Finishes what is pending, records what was lost, removes workspaces whose owner is gone or\n"
-	"whose time is over, sweeps the object store. What is running or held is left alone.\n"
+	"whose time is over, removes what the configuration's `retain` no longer wants, sweeps the object store.\n"
+	"What is running or held is left alone.\n"
 	"\n"
+	"--dry-run          only tells what `retain` would remove\n"
 	"--db URL  --config FILE  --json  --quiet\n";
 
 static void print_report(const struct gc_report *g)
@@ -29,15 +31,34 @@ static void print_report(const struct gc_report *g)
 		printf("nothing to do\n");
 }
 
-static int gc_main(struct cli *cli, struct error *err)
+static int tell_retained(struct cli *cli, struct error *err)
 {
 	struct gc_report g = {0};
-	json_t *json = NULL;
-	struct bar bar;
-	int r = cli_begin(cli, NULL, err);
+	int r = hood_retain(cli->hood, true, &g, err);
 
 	if (r < 0)
 		return r;
+	if (cli->json)
+		return cli_print_json(
+			cli, json_pack("{s:b, s:I}", "dry_run", true, "pruned", (json_int_t)g.pruned), err);
+	printf("%6llu  no longer retained, would be removed from the ledger\n", (unsigned long long)g.pruned);
+	return 0;
+}
+
+static int gc_main(struct cli *cli, struct error *err)
+{
+	struct gc_report g = {0};
+	bool dry = false;
+	json_t *json = NULL;
+	struct bar bar;
+	const struct option_row own[] = {
+		{"--dry-run", OPTION_FLAG, &dry, NULL, "only tells what `retain` would remove"}, {0}};
+	int r = cli_begin(cli, own, err);
+
+	if (r < 0)
+		return r;
+	if (dry)
+		return tell_retained(cli, err);
 	if (cli->json) {
 		r = cli_answer(cli, view_gc(cli->hood, &json, err), &json, err);
 		return r > 0 ? STATUS_OURS : r;
@@ -54,7 +75,7 @@ static int gc_main(struct cli *cli, struct error *err)
 
 const struct command command_gc = {
 	.name = "gc",
-	.usage = "gc",
+	.usage = "gc [--dry-run]",
 	.summary = "finishes or removes what dead owners left",
 	.help = help,
 	.main = gc_main,

@@ -32,6 +32,7 @@ void config_done(struct config *c)
 	free(c->post_process_directory);
 	json_decref(c->query);
 	json_decref(c->slurm);
+	free(c->retain);
 	json_decref(c->queue_users);
 	json_decref(c->queue_allow);
 	free(c->queue_allow_directory);
@@ -248,6 +249,7 @@ static const struct node_key sections[] = {
 	{"post_process", read_post_process, 0},
 	{"query", read_query, AT(query)},
 	{"queue", read_queue, 0},
+	{"retain", config_read_retain, 0},
 	{"slurm", read_slurm, AT(slurm)},
 	{0},
 };
@@ -337,6 +339,10 @@ static int config_merge(struct config *to, struct config *from, bool is_site, st
 	merge_rights(to, from, is_site);
 	merge_queue(to, from);
 	merge_keep(to, from);
+	if (!to->retain) {
+		to->retain = TAKE_PTR(from->retain);
+		to->n_retain = from->n_retain;
+	}
 	if ((r = request_inherit(&to->defaults, &from->defaults, err)) < 0 ||
 	    (r = merge_json(&to->post_process, from->post_process, "tables", is_site, err)) < 0 ||
 	    (r = merge_json(&to->query, from->query, "role", is_site, err)) < 0)

@@ -13,6 +13,13 @@
 #define QUEUE_LEASE_MIN_NS (NSEC_PER_SEC)
 #define QUEUE_LEASE_MAX_NS (3600 * NSEC_PER_SEC)
 
+/* What is made longer ago than that goes from the ledger, of any of these verdicts (0: of all), or but for its outputs. */
+struct retain_rule {
+	uint64_t older_ns;
+	unsigned verdicts; /* 1 << VERDICT_… */
+	bool keeps_outputs;
+};
+
 struct config {
 	char *ledger; /* URL */
 	char *state_dir;
@@ -22,6 +29,8 @@ struct config {
 	struct limits maximum;
 	uint64_t keep_max_bytes; /* LIMIT_NONE: no bound */
 	uint64_t keep_for_ns;
+	struct retain_rule *retain; /* in their order */
+	size_t n_retain;
 	json_t *post_process;	      /* checked for shape, used by a later stage; NULL if not set */
 	char *post_process_directory; /* of the file that names its command; relative as that file was */
 	struct limits post_process_limits;

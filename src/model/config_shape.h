@@ -21,4 +21,8 @@ int shape_amount(const struct node *n, const char *file, const char *name,
 /* A number from 1 on, or "none" (0): an int. */
 int shape_count(const struct node *n, const char *file, const char *name, void *ret, struct error *err);
 
+/* config_retain.c: a section that is read into a struct config. */
+int config_read_retain(const struct node *n, const char *file, const char *key, void *config,
+		       struct error *err);
+
 #endif

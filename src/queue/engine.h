@@ -39,7 +39,7 @@ struct engine;
 struct engine_ops {
 	int (*start)(struct engine *e, struct job *job, struct error *err);
 	void (*cancel)(struct engine *e, const char *token, enum engine_cancel how);
-	int (*recover)(struct engine *e, struct error *err);
+	int (*recover)(struct engine *e, bool keeps_house, struct error *err);
 	int (*reap)(struct engine *e, struct engine_end *ret);
 	void (*close)(struct engine *e);
 };
@@ -63,9 +63,10 @@ static inline void engine_cancel(struct engine *e, const char *token, enum engin
 }
 
 /* Finishes or removes what dead workers left on this host. It takes its time; its end is told as all others. */
-static inline int engine_recover(struct engine *e, struct error *err)
+/* keeps_house: also what the configuration's `retain` says, which may take minutes. */
+static inline int engine_recover(struct engine *e, bool keeps_house, struct error *err)
 {
-	return e->ops->recover(e, err);
+	return e->ops->recover(e, keeps_house, err);
 }
 
 /* 1 with the next end, to be engine_end_done(); 0: no more. */

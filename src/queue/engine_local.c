@@ -16,6 +16,7 @@
 struct task {
 	struct task *next;
 	bool is_recovery;
+	bool keeps_house; /* what is no longer retained goes, too */
 	struct job job;
 	int cancel[2]; /* a pipe: hood_run reads the signal's number from it */
 	struct engine_end end;
@@ -162,6 +163,8 @@ static void work(struct seat *seat, struct task *t)
 		end->outcome = OUTCOME_RECOVERED;
 		if (hood_recover(seat->hood, &end->recovered, &end->why) < 0 && end->recovered.failed == 0)
 			end->recovered.failed = 1;
+		if (t->keeps_house && hood_retain(seat->hood, false, &end->recovered, &end->why) < 0)
+			end->recovered.failed++;
 		return;
 	}
 	memcpy(end->id, t->job.id, sizeof end->id);
@@ -230,13 +233,14 @@ static int local_start(struct engine *e, struct job *job, struct error *err)
 	return 0;
 }
 
-static int local_recover(struct engine *e, struct error *err)
+static int local_recover(struct engine *e, bool keeps_house, struct error *err)
 {
 	struct task *t = task_new(err);
 
 	if (!t)
 		return -ENOMEM;
 	t->is_recovery = true;
+	t->keeps_house = keeps_house;
 	give(local_of(e), t);
 	return 0;
 }

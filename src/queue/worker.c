@@ -17,6 +17,7 @@
 
 /* Polling makes it sure: nothing waits longer than this for a bell that did not ring. */
 static const uint64_t poll_ns = 5 * NSEC_PER_SEC;
+static const uint64_t house_ns = 3600 * NSEC_PER_SEC;
 /* Where there is no bell, looking is all there is. */
 static const uint64_t poll_deaf_ns = NSEC_PER_SEC;
 /* A crowd of bells is one bell. */
@@ -159,8 +160,20 @@ static void recover(struct worker *w)
 {
 	struct error err = ERROR_INIT;
 
-	if (!w->recovering && engine_recover(w->engine, &err) == 0)
+	if (!w->recovering && engine_recover(w->engine, false, &err) == 0)
 		w->recovering = true;
+}
+
+/* Once an hour, in a thread of its own, so that nobody waits for it: claims go on. */
+static void keep_house(struct worker *w, uint64_t now)
+{
+	struct error err = ERROR_INIT;
+
+	if (w->keeps_house && w->is_recovered && !w->recovering && !w->stopping && !w->options->drain &&
+	    now >= w->house_at && engine_recover(w->engine, true, &err) == 0) {
+		w->recovering = true;
+		w->house_at = now + house_ns;
+	}
 }
 
 static bool can_claim(const struct worker *w)
@@ -182,6 +195,7 @@ static int look_around(struct worker *w, uint64_t now, struct error *err)
 
 	if (r < 0)
 		return r;
+	keep_house(w, now);
 	if (expired > 0)
 		recover(w); /* a worker of this host may have died */
 	w->wants_claim = true;
@@ -358,6 +372,9 @@ static void on_recovered(struct worker *w, const struct engine_end *end)
 	if (g->committed || g->lost || g->removed)
 		worker_say(w, "recovered: %u committed, %u lost, %u workspaces removed", g->committed,
 			   g->lost, g->removed);
+	if (g->pruned)
+		worker_say(w, "%llu attempts that are no longer retained were removed from the ledger",
+			   (unsigned long long)g->pruned);
 	if (g->given_up)
 		worker_say(w, "%u that were pending were cancelled, and are given up", g->given_up);
 	if (g->failed)
@@ -466,6 +483,7 @@ static int worker_open(struct worker *w, const struct worker_options *o, struct 
 	    ledger_store_ready(w->ledger, err) < 0 || name_make(w, err) < 0)
 		return -1;
 	c = hood_config(w->hood);
+	w->keeps_house = c->n_retain > 0;
 	w->cap = c->queue_cap;
 	w->lease_ns = o->lease_ns ? o->lease_ns : c->queue_lease_ns;
 	ledger_hurry(w->ledger, w->lease_ns);
@@ -498,7 +516,7 @@ static void worker_close(struct worker *w)
 
 static int work(struct worker *w, struct error *err)
 {
-	if (worker_open(w, w->options, err) < 0 || engine_recover(w->engine, err) < 0)
+	if (worker_open(w, w->options, err) < 0 || engine_recover(w->engine, false, err) < 0)
 		return -1;
 	w->recovering = true;
 	tick_soon(w);

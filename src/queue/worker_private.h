@@ -52,6 +52,7 @@ struct worker {
 	char name[256], host[65];
 	uint64_t lease_ns, memory_total, cpus_total;
 	int cap;
+	bool keeps_house; /* the configuration has a `retain` */
 	struct held *held;
 	struct obstacle *obstacles;
 
@@ -63,8 +64,8 @@ struct worker {
 	bool has_rung;	   /* since the last tick */
 	bool wants_claim;  /* something has changed since the last claim that found nothing */
 	bool is_full;	   /* the next one waits for room */
-	uint64_t heartbeat_at, looked_at, expire_at, recover_at, metrics_at; /* clock_now() */
-	struct lease_watch watch;					     /* those of others */
+	uint64_t heartbeat_at, looked_at, expire_at, recover_at, metrics_at, house_at; /* clock_now() */
+	struct lease_watch watch;						       /* those of others */
 	int64_t next_due; /* as ledger_expire said; 0: nothing is due any more */
 
 	char pending_said[1024]; /* why some are pending: said once */

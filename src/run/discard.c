@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "array.h"
+#include "clock.h"
 #include "output_glob.h"
 #include "text.h"
 
@@ -158,5 +158,27 @@ int hood_remove(struct hood *h, char *const *words, const struct remove_order *o
 	/* What cannot be swept now is swept by the next gc, which says why. */
 	if (ledger_sweep_loose(ledger, &ret->contents, &ret->freed, &later) == 0)
 		(void)ledger_sweep(ledger, &objects, &later);
+	return 0;
+}
+
+/* One rule after the other: what one has removed, the next does not find. */
+int hood_retain(struct hood *h, bool dry_run, struct gc_report *ret, struct error *err)
+{
+	for (size_t i = 0; i < h->config.n_retain; i++) {
+		const struct retain_rule *rule = &h->config.retain[i];
+		const struct remove_order order = {.before = clock_utc() - (int64_t)rule->older_ns,
+						   .verdicts = rule->verdicts,
+						   .keeps_outputs = rule->keeps_outputs,
+						   .dry_run = dry_run};
+		struct remove_report report;
+		int r;
+
+		if (order.before <= 0)
+			continue;
+		r = hood_remove(h, NULL, &order, &report, err);
+		if (r < 0)
+			return error_prefix(err, r, "cannot do what 'retain' says");
+		ret->pruned += report.attempts;
+	}
 	return 0;
 }

@@ -160,7 +160,10 @@ struct gc_report {
 	unsigned foreign;
 	unsigned failed;  /* err has the first reason */
 	uint64_t objects; /* removed from the object store */
+	uint64_t pruned;  /* attempts that `retain` has no longer wanted */
 };
+/* What the configuration's `retain` says is removed from the ledger: adds to ret->pruned. Where whoever is connected may not, nothing. */
+int hood_retain(struct hood *h, bool dry_run, struct gc_report *ret, struct error *err);
 int hood_gc(struct hood *h, struct gc_report *ret, struct error *err);
 /* The same without looking at the object store: what a worker begins with. */
 int hood_recover(struct hood *h, struct gc_report *ret, struct error *err);

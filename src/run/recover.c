@@ -385,6 +385,11 @@ int hood_gc(struct hood *h, struct gc_report *ret, struct error *err)
 
 	if (r < 0)
 		return r;
+	if (hood_retain(h, false, ret, &object_error) < 0) {
+		if (!ret->failed)
+			*err = object_error;
+		ret->failed++;
+	}
 	if (hood_ledger(h, LEDGER_CREATE, &ledger, &object_error) < 0 ||
 	    ledger_workers_sweep(ledger, &object_error) < 0 ||
 	    ledger_sweep(ledger, &ret->objects, &object_error) < 0) {

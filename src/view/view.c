@@ -174,6 +174,7 @@ void view_gc_rows(const struct gc_report *g, struct gc_row rows[GC_ROWS])
 		{"lost", g->lost, "recorded as lost"},
 		{"given_up", g->given_up, "pending, cancelled, and given up"},
 		{"removed", g->removed, "removed"},
+		{"pruned", g->pruned, "no longer retained, and removed from the ledger"},
 		{"objects", g->objects, "unused objects removed"},
 		{"alive", g->alive, "alive, left alone"},
 		{"foreign", g->foreign, "not ours, left alone"},

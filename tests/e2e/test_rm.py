@@ -230,3 +230,30 @@ def test_a_removed_attempt_is_not_committed_again(hood, ledger):
     number = ledger.sql(f"SELECT number FROM {ledger.table('attempt')} WHERE token = '{token}' "
                         f"UNION ALL SELECT attempt FROM {ledger.table('tombstone')} WHERE token = '{token}'")
     assert number == ['1']
+
+
+def test_retain_is_what_gc_and_a_worker_remove(hood, ledger):
+    for name in 'old', 'bad', 'new':
+        hood.cli('run', f'{hood.tag}-{name}', '--quiet', '--', 'sh', '-c', f'echo {name} > out; test {name} != bad')
+    age(ledger, hood.tag + '-old')
+    age(ledger, hood.tag + '-bad', 10)
+    config = hood.home / 'config/fumehood/config.yaml'
+    users = config.read_text() if config.exists() else ''
+    hood.write(config, users + 'retain: [{older: 7d, verdict: [failed, lost]}, {older: 30d, keep_outputs: true}]\n')
+    assert hood.succeed('gc', '--dry-run', '--json').json == {'dry_run': True, 'pruned': 2}
+    assert 'no longer retained' in hood.succeed('gc', '--dry-run').out
+    assert hood.succeed('gc', '--json').json['pruned'] == 2
+    assert sorted(row['id'] for row in hood.succeed('ls', '--json').json) == names(hood, ['new', 'old'])
+    assert hood.succeed('show', hood.tag + '-old', '--json').json['pruned']
+    assert hood.succeed('gc', '--json').json['pruned'] == 0
+    age(ledger, hood.tag + '-new', 400)
+    hood.write(config, users + 'retain: [{older: 1d}]\n')
+    with hood.popen('worker', '--jobs', '1') as worker:
+        until(lambda: hood.succeed('ls', '--json').json == [], 60)
+        worker.terminate()
+    whole(hood)
+    for text in '{older: 1d}', '[{older: 90}]', '[{verdict: failed}]', '[{older: 1d, verdict: bad}]', '[{older: 1d, keep: true}]', '[1]':
+        hood.write(config, users + f'retain: {text}\n')
+        result = hood.cli('gc')
+        assert result.status == 125 and 'config.yaml:' in result.err and result.err.count('\n') == 1, result
+    config.unlink()

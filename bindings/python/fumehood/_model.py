@@ -359,6 +359,7 @@ class GcReport:
     foreign: int = 0
     failed: int = 0
     objects: int = 0
+    pruned: int = 0
     error: Optional[Failure] = None
 
     @staticmethod
