@@ -197,8 +197,11 @@ int file_write_at(int fd, const void *data, size_t size, off_t at)
 ssize_t file_read_small(int dirfd, const char *path, char *out, size_t room)
 {
 	_cleanup_close_ int fd = openat(dirfd, path, O_RDONLY | O_CLOEXEC);
-	ssize_t n = fd < 0 ? -1 : read(fd, out, room - 1);
+	ssize_t n;
 
+	do
+		n = fd < 0 ? -1 : read(fd, out, room - 1);
+	while (n < 0 && fd >= 0 && errno == EINTR);
 	if (n < 0)
 		return -errno;
 	out[n] = 0;

@@ -79,16 +79,18 @@ void boot_id(char out[BOOT_ID_SIZE])
 	out[strcspn(out, "\n")] = 0;
 }
 
-void machine_id(char out[MACHINE_ID_SIZE])
+int machine_id(char out[MACHINE_ID_SIZE])
 {
 	uint8_t hash[DIGEST_SIZE];
 	struct utsname u;
+	ssize_t n = file_read_small(AT_FDCWD, "/etc/machine-id", out, MACHINE_ID_SIZE);
 
-	if (file_read_small(AT_FDCWD, "/etc/machine-id", out, MACHINE_ID_SIZE) == MACHINE_ID_SIZE - 1)
-		return;
+	if (n == MACHINE_ID_SIZE - 1)
+		return 0;
 	uname(&u);
 	digest_bytes(u.nodename, strlen(u.nodename), hash);
 	hex_encode(hash, (MACHINE_ID_SIZE - 1) / 2, out);
+	return n < 0 && n != -ENOENT && n != -ENOTDIR ? (int)n : 0;
 }
 
 char *host_name(void)

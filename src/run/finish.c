@@ -177,8 +177,12 @@ static int load_logs(struct workspace *w, size_t step, struct captured logs[STRE
 		struct captured *log = &logs[i];
 		int r;
 
-		if (fd < 0)
+		if (fd < 0 && errno != ENOENT)
+			return error_system(err, errno, "cannot open what analysis '%s' wrote", w->record.id);
+		if (fd < 0) {
+			*log = (struct captured){.omitted = log->head_size + log->tail_size + log->omitted};
 			continue;
+		}
 		if (log->head_size || log->tail_size) {
 			struct capture c = {.fd = fd, .head = log->head_size, .tail = log->tail_size};
 

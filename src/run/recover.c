@@ -319,10 +319,13 @@ static int settle_held(struct recovery *rec, struct workspace *w, bool *ret_kept
 {
 	_cleanup_ledger_ struct ledger *owned = NULL;
 	struct ledger *ledger;
+	size_t count;
 	int r;
 
-	if (rec->discards || steps_count(w->run_fd) == 0)
+	if (rec->discards)
 		return 0;
+	if ((r = steps_count(w->run_fd, &count, err)) < 0 || count == 0)
+		return r;
 	r = recovery_ledger(rec, &w->record, &ledger, &owned, err);
 	r = r < 0 ? r : steps_commit(rec->hood, ledger, w, ret_kept, err);
 	rec->report.committed += r == 0;

@@ -47,14 +47,17 @@ static const char *step_name(size_t step, char out[LOG_NAME_SIZE])
 	return out;
 }
 
-size_t steps_count(int run_fd)
+int steps_count(int run_fd, size_t *ret, struct error *err)
 {
 	char name[LOG_NAME_SIZE];
 	size_t n = 0;
 
 	while (faccessat(run_fd, step_name(n + 1, name), F_OK, AT_SYMLINK_NOFOLLOW) == 0)
 		n++;
-	return n;
+	if (errno != ENOENT)
+		return error_system(err, errno, "cannot look for the steps that have run");
+	*ret = n;
+	return 0;
 }
 
 /* ---- written ---- */
@@ -87,8 +90,11 @@ int steps_forget(struct workspace *w, struct error *err)
 {
 	const char *const leftovers[] = {made_name, begun_name, FINISHED_NAME, ENDED_NAME, SPOOL_NAME};
 	char name[LOG_NAME_SIZE];
+	size_t count;
 
-	for (size_t n = steps_count(w->run_fd); n > 0; n--) {
+	if (steps_count(w->run_fd, &count, err) < 0)
+		return -1;
+	for (size_t n = count; n > 0; n--) {
 		int r = forget(w, step_name(n, name), err);
 
 		for (int i = 0; r == 0 && i < STREAM_COUNT; i++)
@@ -136,8 +142,10 @@ static int take_staged(const struct attempt *step, struct inputs *ret, struct er
 
 int steps_staged(struct workspace *w, struct inputs *ret, struct error *err)
 {
-	size_t count = steps_count(w->run_fd);
+	size_t count;
 
+	if (steps_count(w->run_fd, &count, err) < 0)
+		return -1;
 	for (size_t n = 1; n <= count; n++) {
 		_cleanup_attempt_ struct attempt one;
 		char name[LOG_NAME_SIZE];
@@ -153,8 +161,10 @@ int steps_staged(struct workspace *w, struct inputs *ret, struct error *err)
 
 int steps_load(struct workspace *w, struct attempt *ret, struct attempt *last, struct error *err)
 {
-	size_t count = steps_count(w->run_fd);
+	size_t count;
 
+	if (steps_count(w->run_fd, &count, err) < 0)
+		return -1;
 	for (size_t n = 1; n <= count; n++) {
 		_cleanup_attempt_ struct attempt one;
 		char name[LOG_NAME_SIZE];
@@ -190,11 +200,12 @@ int steps_are_committed(struct ledger *l, struct workspace *w, int *ret_number, 
 int steps_begin(struct ledger *l, struct workspace *w, size_t *ret, struct error *err)
 {
 	int number, r = steps_are_committed(l, w, &number, err);
+	size_t count;
 
 	if (r < 0 || (r == 1 && (r = steps_forget(w, err)) < 0) || (r = forget(w, ENDED_NAME, err)) < 0 ||
-	    (r = forget(w, FINISHED_NAME, err)) < 0)
+	    (r = forget(w, FINISHED_NAME, err)) < 0 || (r = steps_count(w->run_fd, &count, err)) < 0)
 		return r;
-	*ret = steps_count(w->run_fd) + 1;
+	*ret = count + 1;
 	return 0;
 }
 
@@ -262,11 +273,13 @@ static int step_recover(struct recovery *rec, struct workspace *w, const struct 
 	const char *const leftovers[] = {begun_name, FINISHED_NAME, ENDED_NAME, ENDED_ROOM};
 	_cleanup_manifest_ struct manifest made = {0};
 	_cleanup_attempt_ struct attempt a;
-	size_t step = record_step(&w->record);
+	size_t step = record_step(&w->record), count;
 	int r = 0;
 
 	attempt_init(&a);
-	if (steps_count(w->run_fd) < step) {
+	if (steps_count(w->run_fd, &count, err) < 0)
+		return -1;
+	if (count < step) {
 		bool is_away = remains->pending.holder.pid > 0 && !remains->gone;
 		struct workspace there = *w;
 
@@ -278,7 +291,8 @@ static int step_recover(struct recovery *rec, struct workspace *w, const struct 
 			return r;
 	}
 	/* A copy without its step is not complete, or not wanted: it goes with the scratch. */
-	if (steps_count(w->run_fd) >= step && (r = step_bring_home(w, w->fd, err)) < 0)
+	if ((r = steps_count(w->run_fd, &count, err)) < 0 ||
+	    (count >= step && (r = step_bring_home(w, w->fd, err)) < 0))
 		return r;
 	for (size_t i = 0; i < ARRAY_SIZE(leftovers); i++)
 		if ((r = forget(w, leftovers[i], err)) < 0)

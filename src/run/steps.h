@@ -22,7 +22,7 @@ enum { LOG_NAME_SIZE = 48 };
 const char *run_log_name(size_t step, int stream, char out[LOG_NAME_SIZE]);
 
 /* How many there are, 1 to n without a gap. */
-size_t steps_count(int run_fd);
+int steps_count(int run_fd, size_t *ret, struct error *err);
 enum { STEP_PREFIX_SIZE = 32 };
 const char *step_prefix(size_t step, char out[STEP_PREFIX_SIZE]); /* "step-2." */
 

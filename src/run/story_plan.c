@@ -27,11 +27,12 @@ static bool has_begun(const struct story *s)
 	struct error ignored = ERROR_INIT;
 	_cleanup_close_ int fd = -1;
 	struct site *site = NULL;
+	size_t count = 0;
 
 	if (hood_site(s->hood, &site, &ignored) < 0)
 		return false;
 	fd = file_open_beneath(site->runs, s->request->id, O_RDONLY | O_DIRECTORY | O_NOFOLLOW, 0);
-	return fd >= 0 && steps_count(fd) > 0;
+	return fd >= 0 && steps_count(fd, &count, &ignored) == 0 && count > 0;
 }
 
 /* Asked twice: for the plan, and again when the id is ours alone, since another run of it may have ended in between. */

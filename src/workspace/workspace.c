@@ -21,12 +21,14 @@ static int record_begin(struct workspace *w, const char *id, const char *token, 
 {
 	struct record *r = &w->record;
 	struct names n;
+	int e;
 
 	record_done(r);
 	names_make(&n, w->site, id, token);
 	snprintf(r->id, sizeof r->id, "%s", id);
 	snprintf(r->token, sizeof r->token, "%s", token);
-	machine_id(r->machine);
+	if ((e = machine_id(r->machine)) < 0)
+		return error_system(err, -e, "cannot read /etc/machine-id");
 	boot_id(r->boot);
 	r->uid = geteuid();
 	r->owner = OWNER_SUPERVISOR;
@@ -233,6 +235,7 @@ int workspace_adopt(struct workspace *w, const char *token, uid_t uid, gid_t gid
 {
 	struct error ignored = ERROR_INIT;
 	struct record held = w->record;
+	struct names n;
 	struct stat st;
 	int r;
 
@@ -248,6 +251,8 @@ int workspace_adopt(struct workspace *w, const char *token, uid_t uid, gid_t gid
 	if (r < 0 || (r = folder_save(w, false, err)) < 0 ||
 	    (geteuid() == 0 && (r = tree_chown(w->fd, uid, gid, err)) < 0) ||
 	    (r = make_scratch(w, uid, gid, err)) < 0) {
+		names_make(&n, w->site, held.id, token);
+		(void)tree_remove(w->site->root_fd, n.scratch, &ignored);
 		w->record.cgroups = NULL;
 		record_done(&w->record);
 		w->record = held;
