@@ -28,10 +28,10 @@ int pidfd_kill(int pidfd, int signal); /* 0, -ESRCH, -errno */
 /* Waits until every process of it is gone; 0, -ETIMEDOUT, -errno. timeout_ms -1: for ever. */
 int pidfd_wait(int pidfd, int timeout_ms);
 
-void boot_id(char out[BOOT_ID_SIZE]);	    /* "" where the kernel does not tell */
+void boot_id(char out[BOOT_ID_SIZE]); /* "" where the kernel does not tell */
 /* /etc/machine-id, else the host name's digest. -errno: it is there, and cannot be read now; out has the digest then. */
 int machine_id(char out[MACHINE_ID_SIZE]);
-char *host_name(void);			    /* allocated; NULL: memory is out */
+char *host_name(void); /* allocated; NULL: memory is out */
 
 int random_bytes(void *out, size_t size); /* at most 256; never fails in practice; -errno */
 
