@@ -150,6 +150,8 @@ def told(error: FumehoodError, hood: Hood, id: str) -> FumehoodError:
 
 def plan(request: Request, hood: Optional[Hood] = None) -> Dict[str, Any]:
     """The request with every default resolved, as `fumehood run --dry-run --json`. Nothing is touched."""
+    if not isinstance(request, Request):
+        raise wrong("the request", "fumehood.Request(…)", request)
     with NativeRequest(request) as native:
         found: Dict[str, Any] = hood_or_default(hood).json("fh_plan", native)
     return found

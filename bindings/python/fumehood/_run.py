@@ -38,7 +38,7 @@ def seconds(timeout: Any, what: str = "timeout") -> Optional[float]:
 
 def with_wall(limits: Optional[Limits], timeout: Optional[float]) -> Optional[Limits]:
     """The timeout of a call that ends what it runs: init keeps it, whatever becomes of this process."""
-    if timeout is None:
+    if timeout is None or not isinstance(limits, (Limits, type(None))):  # a request says what is wrong with them
         return limits
     if limits is not None and limits.wall is not None:
         raise UsageError("timeout= and limits.wall are one limit: give one of them")
