@@ -378,6 +378,8 @@ int fh_queue(fh_hood *hood, const char *state, const char *prefix, int limit, ch
 /* As `workers --json`: [{"id", "host", "pid", "engine", "seats", "running", "state", "alive", "seen", "silent_ms", "lease_ms",
  * "started", "version", "owner"}, …], who was heard of last first. */
 int fh_workers(fh_hood *hood, char **ret_json, fh_error *err);
+/* As `top --json`: what runs now, here and elsewhere, with what it has used so far, and how the queue is. */
+int fh_top(fh_hood *hood, char **ret_json, fh_error *err);
 /* Until every one of the ids (up to a NULL) is finished or cancelled: 1. 0: timeout_ms have passed (-1: no end; 0: only
  * look), or stop_fd (-1: none) became readable. *ret_json (both times): as fh_queue(), in the order of ids; with 0
  * null for one that the ledger, which has gone away since, cannot tell of. -FH_NOT_FOUND: one of them was never submitted. */

@@ -115,6 +115,18 @@ FH_PUBLIC int fh_workers(fh_hood *hood, char **ret_json, fh_error *err)
 	return call_end_json(&c, r, json, ret_json, err);
 }
 
+FH_PUBLIC int fh_top(fh_hood *hood, char **ret_json, fh_error *err)
+{
+	json_t *json = NULL;
+	struct call c;
+	int r = call_begin(&c, hood, "top", err);
+
+	if (r < 0)
+		return r;
+	r = view_top(c.hood, &json, &c.err);
+	return call_end_json(&c, r, json, ret_json, err);
+}
+
 struct wait_place {
 	const char *id;
 	size_t index;

@@ -125,8 +125,25 @@ static enum worker_state state_of(const struct worker *w)
 	return !w->stopping ? WORKER_WORKING : w->hands_back ? WORKER_STOPPING : WORKER_DRAINING;
 }
 
+/* What each of them has used so far, by its supervisor's last look: for who asks the ledger, from anywhere. */
+static char *describe_running(struct worker *w)
+{
+	json_auto_t *all = json_object();
+	char *text;
+
+	for (const struct held *h = w->held; h; h = h->next) {
+		struct pulse p;
+
+		if (h->state == HELD_RUNNING && hood_pulse(w->hood, h->id, &p) == 0)
+			json_object_set_new(all, h->id, pulse_to_json(&p));
+	}
+	text = json_object_size(all) ? json_dumps(all, JSON_COMPACT) : NULL;
+	return text;
+}
+
 int lease_heartbeat(struct worker *w, struct error *err)
 {
+	_cleanup_free_ char *live = describe_running(w);
 	const struct worker_sign sign = {
 		.name = w->name,
 		.host = w->host,
@@ -137,6 +154,7 @@ int lease_heartbeat(struct worker *w, struct error *err)
 		.seats = w->engine->slots,
 		.running = worker_running(w),
 		.lease_ns = w->lease_ns,
+		.live = live,
 	};
 	struct held *next;
 	int r;

@@ -173,6 +173,21 @@ int hood_recover(struct hood *h, struct gc_report *ret, struct error *err);
 int hood_remove(struct hood *h, char *const *words, const struct remove_order *o, struct remove_report *ret,
 		struct error *err);
 
+/* What a run has used so far, by its supervisor's last look: at most a second old while the command runs. -1: not known. */
+struct pulse {
+	char stage
+		[24]; /* "staging", "running", "collecting", "post-processing", "committing", "cleaning up" */
+	int64_t at;   /* UTC ns; 0 or less: not known */
+	int64_t elapsed_ms, cpu_ms;
+	int64_t cpu_permille; /* of one CPU, lately */
+	int64_t memory_bytes, memory_peak_bytes, pids;
+	int64_t wall_limit_ms, memory_limit_bytes; /* -1: none */
+};
+json_t *pulse_to_json(const struct pulse *p);
+int pulse_from_json(struct pulse *ret, const json_t *json); /* -EINVAL: it is none */
+/* Of one that runs here; negative: there is none. */
+int hood_pulse(struct hood *h, const char *id, struct pulse *ret);
+
 /* A run that is going on, for `ls`, `show` and `logs -f`: from its record. 0, or ERROR_NOT_FOUND. */
 struct live {
 	char id[ID_ROOM];
@@ -187,7 +202,10 @@ struct live {
 	char *ledger; /* what its result is for, without a password; NULL: not known yet */
 	char *path;
 	char token[TOKEN_SIZE];
-	size_t step;		  /* alive, in a held workspace: which; else 0 */
+	size_t step; /* alive, in a held workspace: which; else 0 */
+	struct process_id supervisor;
+	bool has_pulse;
+	struct pulse pulse;	  /* alive */
 	int log_fd[STREAM_COUNT]; /* -1: none */
 };
 void live_done(struct live *l);

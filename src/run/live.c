@@ -5,6 +5,7 @@
 #include "private.h"
 #include "ended.h"
 #include "file.h"
+#include "pulse.h"
 #include "steps.h"
 
 #include <dirent.h>
@@ -71,6 +72,8 @@ static int live_fill(int run_fd, const struct record *r, struct live *ret, struc
 	snprintf(ret->id, sizeof ret->id, "%s", r->id);
 	memcpy(ret->token, r->token, sizeof ret->token);
 	ret->step = record_step(r);
+	ret->supervisor = r->process;
+	ret->has_pulse = ret->alive && pulse_read(run_fd, &ret->pulse) == 0;
 	for (int i = 0; i < STREAM_COUNT; i++)
 		ret->log_fd[i] = openat(run_fd, run_log_name(record_step(r), i, name),
 					O_RDONLY | O_CLOEXEC | O_NOFOLLOW);

@@ -17,10 +17,11 @@
 #include <stdio.h>
 #include <string.h>
 
-void story_tell(const struct story *s, const char *stage)
+void story_tell(struct story *s, const char *stage)
 {
 	struct progress p = {.cpu_ms = -1, .memory_bytes = -1, .pids = -1, .disk_files = -1, .stage = stage};
 
+	pulse_beat(&s->pulse, stage, NULL);
 	if (s->box.started)
 		p.elapsed_ms = (int64_t)((clock_now() - s->box.started) / NSEC_PER_MSEC);
 	if (s->hooks->progress && s->hooks->progress_interval_ms)
@@ -101,6 +102,7 @@ static int clean_up(struct story *s, enum ending ending, struct error *err)
 		r = r < 0 ? r : e;
 	}
 	place_release(&s->place);
+	pulse_close(&s->pulse);
 	s->stop_fd = fd_close(s->stop_fd); /* who waits for the end sees it */
 	return r;
 }
@@ -174,6 +176,7 @@ void story_blank(struct story *s)
 	place_init(&s->place, &s->workspace);
 	box_init(&s->box);
 	s->stop_fd = -1;
+	pulse_init(&s->pulse);
 }
 
 static void story_init(struct story *s, struct hood *h, const struct request *r,

@@ -10,6 +10,7 @@
 #include "ended.h"
 #include "post_process.h"
 #include "private.h"
+#include "pulse.h"
 #include "rights.h"
 
 struct story {
@@ -27,6 +28,7 @@ struct story {
 	uid_t owner; /* whose files are outputs: the place's, or who had it when it ran */
 	struct box box;
 	int stop_fd; /* stopper.h; -1: none */
+	struct pulse_writer pulse;
 	struct passed_on {
 		uint64_t bytes; /* that the caller got as they came */
 		bool in_line;	/* the last was no newline */
@@ -44,8 +46,8 @@ struct story {
 void story_blank(struct story *s);
 void story_free(struct story *s); /* the memory only */
 
-/* Tells the caller's progress hook which stage begins. */
-void story_tell(const struct story *s, const char *stage);
+/* Tells the caller's progress hook, and who looks on, which stage begins. */
+void story_tell(struct story *s, const char *stage);
 /* Has it such a hook? Then s->work tells it how far a stage is. */
 bool story_counts(struct story *s);
 
@@ -70,6 +72,9 @@ int story_box(struct story *s, struct error *err);
 int story_start(struct story *s, struct error *err);
 int story_watch(struct story *s, struct error *err);
 void story_on_output(void *arg, int stream, const char *data, size_t size); /* arg is the story */
+/* Does the caller want to hear how far it is? Else it is only written down, as often as samples are taken anyway. */
+enum { PULSE_INTERVAL_MS = 1000 };
+bool story_tells_progress(const struct story *s);
 void story_on_progress(void *arg, const struct sample *now, int64_t files);
 
 /* story_end.c: what came out; what the post-process makes of it. */

@@ -57,6 +57,11 @@ void story_on_output(void *arg, int stream, const char *data, size_t size)
 	p->at_end = true;
 }
 
+bool story_tells_progress(const struct story *s)
+{
+	return s->hooks->progress && s->hooks->progress_interval_ms;
+}
+
 void story_on_progress(void *arg, const struct sample *now, int64_t files)
 {
 	struct story *s = arg;
@@ -69,7 +74,9 @@ void story_on_progress(void *arg, const struct sample *now, int64_t files)
 		.stage = "running",
 	};
 
-	s->hooks->progress(s->hooks->arg, &p);
+	pulse_beat(&s->pulse, NULL, now);
+	if (story_tells_progress(s))
+		s->hooks->progress(s->hooks->arg, &p);
 }
 
 /* ---- its end ---- */

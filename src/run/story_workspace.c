@@ -214,6 +214,8 @@ int story_workspace(struct story *s, struct error *err)
 			"'%s' is held as a workspace on this host: `fumehood run %s` runs in it, `fumehood workspace cleanup %s` "
 			"ends it, and a queued analysis has one of its own",
 			s->plan->id, s->plan->id, s->plan->id);
+	pulse_open(&s->pulse, s->workspace.run_fd, &s->plan->limits);
+	pulse_beat(&s->pulse, "staging", NULL);
 	/* A worker's is cancelled in the queue. */
 	if (!s->hooks->job && (r = s->stop_fd = stopper_make(s->workspace.run_fd, err)) < 0)
 		return r;
@@ -263,8 +265,9 @@ int story_box(struct story *s, struct error *err)
 		.arg = s,
 		.fill = on_fill,
 		.output = hooks->output ? story_on_output : NULL,
-		.progress = hooks->progress && hooks->progress_interval_ms ? story_on_progress : NULL,
-		.progress_interval_ms = hooks->progress_interval_ms,
+		.progress = story_on_progress,
+		.progress_interval_ms =
+			story_tells_progress(s) ? hooks->progress_interval_ms : PULSE_INTERVAL_MS,
 	};
 	int r;
 

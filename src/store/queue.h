@@ -64,6 +64,7 @@ struct queued {
 	bool cancelling;
 	int64_t submitted, due;				 /* UTC ns; due 0: none */
 	const char *owner, *submitter, *worker, *reason; /* last until fn returns; NULL: none */
+	const char *live; /* likewise: what it had used by its worker's last heartbeat, JSON */
 };
 typedef int (*queued_fn)(void *arg, const struct queued *q, struct error *err);
 /* state -1: all; prefix NULL: all; limit 0: all. Newest first. */
@@ -83,6 +84,16 @@ int ledger_array_tasks(struct ledger *l, const char *array, bool and_ledger, tas
 int ledger_refuse_array(struct ledger *l, const char *id, struct error *err);
 /* The whole of one, as it was submitted. ERROR_NOT_FOUND. */
 int ledger_queue_load(struct ledger *l, const char *id, struct job *ret, struct error *err);
+/* Of those that have not ended in order (none is JOB_FINISHED), each counted up to most: what has ended costs nothing. */
+int ledger_queue_open_counts(struct ledger *l, uint64_t most, uint64_t ret[JOB_STATES], struct error *err);
+/* Of the attempts that began within the last hour, the newest thousands: how many have ended, how many of them without success,
+ * and how many within the last minute, by the database's clock. */
+struct recent {
+	uint64_t window_ns;
+	uint64_t ended, failed, in_minute;
+	bool is_cut; /* there are more */
+};
+int ledger_recent(struct ledger *l, struct recent *ret, struct error *err);
 int ledger_queue_counts(struct ledger *l, uint64_t ret[JOB_STATES], struct error *err);
 /* The same, a part at a time, each of which takes the database milliseconds and keeps no snapshot: counts (zero at first) has
  * the rows up to the id in after ("" at first) when it returns 1, all of them when it returns 0. */

@@ -5,6 +5,7 @@
 
 #include <string.h>
 
+#include "clock.h"
 #include "text.h"
 
 struct listing {
@@ -31,6 +32,7 @@ static int listing_row(void *arg, const struct value *row, struct error *err)
 		.worker = text_or_null(&row[10]),
 		.reason = text_or_null(&row[11]),
 		.owner = text_or_null(&row[12]),
+		.live = text_or_null(&row[13]),
 	};
 
 	value_to_fixed(&row[0], q.id, sizeof q.id);
@@ -46,6 +48,12 @@ static int listing_row(void *arg, const struct value *row, struct error *err)
 int ledger_queue_list(struct ledger *l, int state, const char *prefix, int limit, queued_fn fn, void *arg,
 		      struct error *err)
 {
+	static const enum sql open[JOB_STATES] = {
+		[JOB_WAITING] = SQL_QUEUE_LIST_WAITING,
+		[JOB_QUEUED] = SQL_QUEUE_LIST_QUEUED,
+		[JOB_RUNNING] = SQL_QUEUE_LIST_RUNNING,
+		[JOB_CANCELLED] = SQL_QUEUE_LIST_CANCELLED,
+	};
 	struct listing listing = {fn, arg};
 	struct value params[] = {
 		value_text(state < 0 ? NULL : job_state_name((enum job_state)state)),
@@ -53,7 +61,9 @@ int ledger_queue_list(struct ledger *l, int state, const char *prefix, int limit
 		value_integer(limit > 0 ? limit : INT64_MAX),
 	};
 
-	return ledger_run(l, SQL_QUEUE_LIST, params, ARRAY_SIZE(params), listing_row, &listing, err);
+	if (state < 0 || state == JOB_FINISHED)
+		return ledger_run(l, SQL_QUEUE_LIST, params, ARRAY_SIZE(params), listing_row, &listing, err);
+	return ledger_run(l, open[state], params + 1, ARRAY_SIZE(params) - 1, listing_row, &listing, err);
 }
 
 static int look(struct ledger *l, enum sql which, row_fn row, char *const *ids, queued_fn fn, void *arg,
@@ -159,6 +169,57 @@ int ledger_queue_counts(struct ledger *l, uint64_t ret[JOB_STATES], struct error
 {
 	memset(ret, 0, JOB_STATES * sizeof ret[0]);
 	return ledger_run(l, SQL_QUEUE_COUNTS, NULL, 0, count_row, ret, err);
+}
+
+static int open_row(void *arg, const struct value *row, struct error *err UNUSED)
+{
+	static const enum job_state order[] = {JOB_WAITING, JOB_QUEUED, JOB_RUNNING, JOB_CANCELLED};
+	uint64_t *counts = arg;
+
+	for (size_t i = 0; i < ARRAY_SIZE(order); i++)
+		counts[order[i]] = (uint64_t)value_to_integer(&row[i], 0);
+	return 0;
+}
+
+int ledger_queue_open_counts(struct ledger *l, uint64_t most, uint64_t ret[JOB_STATES], struct error *err)
+{
+	memset(ret, 0, JOB_STATES * sizeof ret[0]);
+	return ledger_run(l, SQL_QUEUE_OPEN_COUNTS, LEDGER_VALUES(value_integer((int64_t)most)), open_row,
+			  ret, err);
+}
+
+enum { RECENT_MAX = 2000 };
+
+struct tallying {
+	int64_t minute; /* when the last one began */
+	struct recent *recent;
+};
+
+static int recent_row(void *arg, const struct value *row, struct error *err UNUSED)
+{
+	const struct tallying *t = arg;
+
+	t->recent->ended++;
+	t->recent->failed += strcmp(value_words(&row[0]), "succeeded") != 0;
+	t->recent->in_minute += value_to_integer(&row[1], 0) >= t->minute;
+	return 0;
+}
+
+int ledger_recent(struct ledger *l, struct recent *ret, struct error *err)
+{
+	struct tallying t = {.recent = ret};
+	int64_t now = 0;
+
+	*ret = (struct recent){.window_ns = 3600 * NSEC_PER_SEC};
+	if (queue_now(l, &now, err) < 0)
+		return -1;
+	t.minute = now - 60 * (int64_t)NSEC_PER_SEC;
+	if (ledger_run(l, SQL_RECENT,
+		       LEDGER_VALUES(value_time(now - (int64_t)ret->window_ns), value_integer(RECENT_MAX)),
+		       recent_row, &t, err) < 0)
+		return -1;
+	ret->is_cut = ret->ended == RECENT_MAX;
+	return 0;
 }
 
 enum { COUNT_AT_ONCE = 10000 };

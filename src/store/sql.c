@@ -24,7 +24,7 @@ _Static_assert(sizeof(ATTEMPT_LISTED_COLUMNS(LETTER)) == ATTEMPT_LISTED + 1 &&
 #define QUEUE_ALL QUEUE_ASKED ", q.attempt, q.token, q.worker, !"
 #define QUEUE_SHOWN                                                                                            \
 	"id, state, verdict, status, attempt, priority, cancelling, submitted_at, due_at, submitter, worker, " \
-	"reason, !"
+	"reason, !, live"
 /* Laid out as SQL: the formatter does not know where a statement breaks. */
 /* clang-format off */
 #define WINDOW "6" /* LINE_WINDOW */
@@ -144,6 +144,12 @@ _Static_assert(sizeof(ATTEMPT_LISTED_COLUMNS(LETTER)) == ATTEMPT_LISTED + 1 &&
 	"SELECT n.value, n.task FROM (SELECT j.value AS value, " \
 	"coalesce(" TASK_OF_NAME("queue") ", " TASK_OF_NAME("analysis") ") AS task FROM " list ") AS n " \
 	"WHERE n.task IS NOT NULL LIMIT 1"
+/* A partial index is used only where its own words stand and the state is no parameter: what has ended costs nothing then. */
+#define OPEN(name) "state <> 'finished' AND state = '" name "'"
+#define QUEUE_LIST(which, prefix, limit) \
+	"SELECT " QUEUE_SHOWN " FROM @queue WHERE " which " AND (CAST(" prefix " AS TEXT) IS NULL OR " \
+	"substr(id, 1, length(CAST(" prefix " AS TEXT))) = CAST(" prefix " AS TEXT)) ORDER BY seq DESC LIMIT " limit
+#define COUNT_OPEN(name) "(SELECT count(*) FROM (SELECT 1 FROM @queue WHERE " OPEN(name) " LIMIT $1) AS c)"
 #define OUTPUTS \
 	"SELECT b.content IS NULL" OUTPUT_COLUMNS(NAME_OF_O) " FROM @output o LEFT JOIN @blob b ON b.sha256 = o.sha256 " \
 	"WHERE o.analysis_id = $1 AND o.attempt = $2 ORDER BY o.position"
@@ -394,11 +400,15 @@ static const struct {
 	[SQL_ARRAY_MET] = {"UPDATE @queue_after SET met = true WHERE after = $2 AND NOT met AND id IN "
 			   "(SELECT a.id FROM @queue_after a WHERE a.after = $1 AND NOT a.met)"},
 	[SQL_AFTER] = {"SELECT after, met FROM @queue_after WHERE id = $1 ORDER BY after"},
-	[SQL_QUEUE_LIST] =
-		{"SELECT " QUEUE_SHOWN " FROM @queue "
-		 "WHERE (CAST($1 AS TEXT) IS NULL OR state = CAST($1 AS TEXT)) "
-		 "AND (CAST($2 AS TEXT) IS NULL OR substr(id, 1, length(CAST($2 AS TEXT))) = CAST($2 AS TEXT)) "
-		 "ORDER BY seq DESC LIMIT $3"},
+	[SQL_QUEUE_LIST] = {QUEUE_LIST("(CAST($1 AS TEXT) IS NULL OR state = CAST($1 AS TEXT))", "$2", "$3")},
+	[SQL_QUEUE_LIST_WAITING] = {QUEUE_LIST(OPEN("waiting"), "$1", "$2")},
+	[SQL_QUEUE_LIST_QUEUED] = {QUEUE_LIST(OPEN("queued"), "$1", "$2")},
+	[SQL_QUEUE_LIST_RUNNING] = {QUEUE_LIST(OPEN("running"), "$1", "$2")},
+	[SQL_QUEUE_LIST_CANCELLED] = {QUEUE_LIST(OPEN("cancelled"), "$1", "$2")},
+	[SQL_QUEUE_OPEN_COUNTS] = {"SELECT " COUNT_OPEN("waiting") ", " COUNT_OPEN("queued") ", " COUNT_OPEN(
+		"running") ", " COUNT_OPEN("cancelled")},
+	[SQL_RECENT] = {"SELECT r.verdict, r.ended_at FROM @attempt r WHERE r.created_at >= $1 "
+			"ORDER BY r.created_at DESC LIMIT $2"},
 	[SQL_QUEUE_LOOK] = {"SELECT " QUEUE_SHOWN " FROM @queue WHERE id #"},
 	[SQL_ENDED_LOOK] =
 		{"SELECT a.analysis_id, a.number, a.verdict, a.status, a.reason, ! FROM @attempt a "

@@ -113,11 +113,17 @@ enum sql {
 	SQL_ARRAY_STANDING, /* after this id, before that → how many tasks there are, have not ended, have succeeded */
 	SQL_ARRAY_WITNESS, /* the same → the last of them that has not ended; locks it */
 	SQL_ARRAY_PASS, /* task, array, task: who waits for the array and the first of them waits for the second */
-	SQL_ARRAY_MET,	/* task, array: who waits for both does not wait for the array any more */
-	SQL_AFTER,	/* id → after, met */
-	SQL_QUEUE_LIST, /* state, prefix, limit → see queue_read.c */
-	SQL_QUEUE_LOOK, /* ids → the same */
-	SQL_ENDED_LOOK, /* ids → id, number, verdict, status, reason, owner: of the latest attempt */
+	SQL_ARRAY_MET,		/* task, array: who waits for both does not wait for the array any more */
+	SQL_AFTER,		/* id → after, met */
+	SQL_QUEUE_LIST,		/* state, prefix, limit → see queue_read.c */
+	SQL_QUEUE_LIST_WAITING, /* prefix, limit → the same of one state; these cost nothing for what has ended */
+	SQL_QUEUE_LIST_QUEUED,
+	SQL_QUEUE_LIST_RUNNING,
+	SQL_QUEUE_LIST_CANCELLED,
+	SQL_QUEUE_OPEN_COUNTS, /* at most → how many wait, are queued, run, were cancelled */
+	SQL_RECENT,	       /* since when, at most → verdict, ended_at: of the newest attempts */
+	SQL_QUEUE_LOOK,	       /* ids → the same */
+	SQL_ENDED_LOOK,	       /* ids → id, number, verdict, status, reason, owner: of the latest attempt */
 	SQL_RANGE_KNOWN, /* id, id → is one from here to there in the queue, has one attempts, came one after something? */
 	SQL_ARRAY_QUEUED, /* after this id, before that → id: in the queue */
 	SQL_ARRAY_KNOWN,  /* the same → id: in the queue or with attempts */

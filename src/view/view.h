@@ -60,6 +60,8 @@ struct queue_view {
 	enum job_state state;
 	int64_t submitted, due;
 	char *worker, *reason;
+	bool has_pulse; /* it runs, and its worker has said what it uses */
+	struct pulse pulse;
 	struct job job;
 };
 int queue_view_load(struct queue_view *v, struct ledger *l, const char *id, struct error *err);
@@ -81,6 +83,33 @@ struct workers_view {
 int workers_view_load(struct workers_view *v, struct ledger *l, struct error *err);
 /* One line without its end; "": somebody takes what is queued. Newly allocated; NULL: memory is out. */
 char *workers_view_warning(const struct workers_view *v, const struct hood *h);
+
+/* ---- view_top.c: what runs now, here and elsewhere, and the queue ---- */
+
+struct top_row {
+	char id[ID_ROOM], host[256];
+	int attempt;
+	size_t step;	 /* 0: none */
+	int64_t created; /* UTC ns; 0: not known */
+	bool is_here, is_queued;
+	bool has_pulse;
+	struct pulse pulse;
+};
+struct top_view {
+	int64_t at;
+	char host[65];
+	struct top_row *rows;
+	size_t n_rows, n_here;
+	uint64_t counts[JOB_STATES]; /* up to some number */
+	struct recent recent;
+	unsigned workers_alive;
+};
+/* To be done in any case. */
+int top_view_load(struct top_view *v, struct hood *h, struct error *err);
+void top_view_done(struct top_view *v);
+json_t *top_view_json(const struct top_view *v);
+int top_view_table(FILE *to, const struct look *look, const struct top_view *v, struct error *err);
+int view_top(struct hood *h, json_t **ret, struct error *err);
 
 /* ---- view_show.c: `show`, all that is known of one analysis ---- */
 

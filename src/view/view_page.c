@@ -17,6 +17,26 @@ static void put_pending(FILE *to, const struct look *look, const struct subject 
 		print_style(look->colour, STYLE_RESET), why ? why : "?");
 }
 
+/* Only what is known. */
+static void put_pulse(FILE *to, const struct pulse *p)
+{
+	char text[PRINT_ROOM], most[PRINT_ROOM];
+
+	fprintf(to, "%-12s%s", "so far", p->stage);
+	if (p->elapsed_ms >= 0)
+		fprintf(to, ", %s", print_duration(p->elapsed_ms, text));
+	if (p->cpu_ms >= 0)
+		fprintf(to, ", cpu %s", print_duration(p->cpu_ms, text));
+	if (p->cpu_permille >= 0)
+		fprintf(to, " (%lld%% now)", (long long)((p->cpu_permille + 5) / 10));
+	if (p->memory_bytes >= 0)
+		fprintf(to, ", memory %s, at most %s", print_size(p->memory_bytes, text),
+			print_size(p->memory_peak_bytes, most));
+	if (p->pids >= 0)
+		fprintf(to, ", %lld %s", (long long)p->pids, p->pids == 1 ? "process" : "processes");
+	fputs("\n", to);
+}
+
 static void put_live(FILE *to, const struct look *look, const struct subject *s)
 {
 	char room[PRINT_ROOM];
@@ -27,11 +47,13 @@ static void put_live(FILE *to, const struct look *look, const struct subject *s)
 		fprintf(to, "%s has a workspace that is held: %s\n", id, path);
 	else if (s->live.held)
 		fprintf(to, "%s has a workspace that is held since %s: %s\n", id, since, path);
-	else if (s->live.alive)
+	else if (s->live.alive) {
 		fprintf(to, "%s%s attempt %d is running%s since %s: fumehood logs -f %s\n",
 			print_style(look->colour, STYLE_YELLOW), id, s->live.attempt,
 			print_style(look->colour, STYLE_RESET), since, id);
-	else if (s->live.pending)
+		if (s->live.has_pulse)
+			put_pulse(to, &s->live.pulse);
+	} else if (s->live.pending)
 		put_pending(to, look, s);
 	else
 		fprintf(to,
@@ -69,6 +91,8 @@ static void put_queued(FILE *to, const struct look *look, const char *id, const 
 	if (v->state == JOB_RUNNING)
 		fprintf(to, "%-12s%s%s\n", "worker", worker,
 			v->cancelling ? ", which is told to end it" : "");
+	if (v->has_pulse)
+		put_pulse(to, &v->pulse);
 	if (reason)
 		fprintf(to, "%-12s%s\n", "reason", reason);
 }

@@ -67,6 +67,7 @@ void queue_view_done(struct queue_view *v)
 
 static int take(void *arg, const struct queued *q, struct error *err)
 {
+	json_auto_t *live = q->live ? json_loads(q->live, JSON_REJECT_DUPLICATES, NULL) : NULL;
 	struct queue_view *v = arg;
 	int r;
 
@@ -75,6 +76,7 @@ static int take(void *arg, const struct queued *q, struct error *err)
 	v->cancelling = q->cancelling;
 	v->submitted = q->submitted;
 	v->due = q->due;
+	v->has_pulse = live && q->state == JOB_RUNNING && pulse_from_json(&v->pulse, live) == 0;
 	r = text_set(&v->worker, q->worker, err);
 	return r < 0 ? r : text_set(&v->reason, q->reason, err);
 }

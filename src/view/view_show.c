@@ -61,6 +61,8 @@ int subject_load(struct subject *s, struct hood *h, const char *id, int attempt,
 	r = queue_view_load(&s->queue, ledger, id, err);
 	if (r < 0)
 		return r;
+	/* Whoever runs it here knows better than the ledger. */
+	s->queue.has_pulse = s->queue.has_pulse && !(s->is_live && s->live.has_pulse);
 	r = ledger_load(ledger, id, attempt, &s->attempt, err);
 	s->in_ledger = r == 0;
 	if (s->in_ledger)
@@ -93,9 +95,18 @@ static json_t *pending_json(const struct subject *s)
 	return json_pack("{s:i, s:s?}", "attempt", s->live.attempt, "message", s->live.why);
 }
 
+/* What it has used so far: by its supervisor, if it runs here, else by its worker. */
+static json_t *live_json(const struct subject *s)
+{
+	if (s->is_live && s->live.has_pulse)
+		return pulse_to_json(&s->live.pulse);
+	return s->queue.has_pulse ? pulse_to_json(&s->queue.pulse) : json_null();
+}
+
 json_t *subject_own_json(const struct subject *s)
 {
 	const struct json_entry entries[] = {
+		{"live", live_json(s)},
 		{"pending_attempt", pending_json(s)},
 		{"verdict", s->in_ledger ? JSON_ABSENT : json_null()},
 		{"owner", json_shown(subject_owner(s))},

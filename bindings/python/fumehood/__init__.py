@@ -25,10 +25,10 @@ from ._held import cleanup_analysis_temp_dir, create_analysis_temp_dir, post_pro
 from ._hood import Hood, configure, plan
 from ._ledger import backup, db, doctor, follow, gc, get, load, logs, ls, outputs, prune, remove, restore, show
 from ._model import (DoctorItem, Failure, GcReport, Health, Job, Layer, Limits, Listed, LogLine, Output, Progress,
-                     Receipt, RejectedOutput, Removed, Result, Step, Usage, WorkerSeen)
+                     Receipt, RejectedOutput, Removed, Result, Running, Step, Top, Usage, WorkerSeen)
 from ._native import version
 from ._outputs import OutputFile, Outputs
-from ._queue import Worker, cancel, queue, retry, submit, submit_many, wait, wait_async, workers
+from ._queue import Worker, cancel, queue, retry, submit, submit_many, top, wait, wait_async, workers
 from ._request import Command, Globs, Keep, Request, Shown, Strength, StrPath
 from ._rows import Rows
 from ._run import LogLines, Run, expired, seconds, start_run, with_wall
@@ -41,10 +41,10 @@ __all__ = [
     "FumehoodError", "GcReport", "Health", "Hood", "Job", "Layer", "LeaseLost", "LedgerError", "LibraryNotFound",
     "LimitExceeded", "Limits", "Listed", "LogLine", "LogLines", "Lost", "MemoryLimitExceeded", "NotFound", "Output",
     "OutputFile", "OutputMissing", "Outputs", "Popen", "PostProcessFailed", "ProcessLimitExceeded", "Progress", "Receipt",
-    "Refused", "RejectedOutput", "Removed", "Request", "Result", "Rows", "Run", "Step", "SystemFailure", "TimedOut", "Usage", "UsageError",
+    "Refused", "RejectedOutput", "Removed", "Request", "Result", "Rows", "Run", "Running", "Step", "SystemFailure", "TimedOut", "Top", "Usage", "UsageError",
     "WaitTimeout", "Worker", "WorkerSeen", "backup", "cancel", "cleanup_analysis_temp_dir", "configure", "create_analysis_temp_dir", "db", "doctor",
     "follow", "gc", "get", "load", "logs", "ls", "outputs", "plan", "post_process", "prune", "queue", "remove", "restore", "retry", "run", "run_async",
-    "show", "start", "submit", "submit_many", "subprocess", "version", "wait", "wait_async", "workers",
+    "show", "start", "submit", "submit_many", "subprocess", "top", "version", "wait", "wait_async", "workers",
 ]
 
 

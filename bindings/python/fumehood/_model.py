@@ -323,6 +323,52 @@ class Job:
 
 
 @dataclass(frozen=True)
+class Running:
+    """An analysis that runs now, and what it had used at `at`. stage is None while that is not known."""
+
+    id: str
+    host: str
+    here: bool
+    queued: bool
+    attempt: Optional[int] = None
+    step: Optional[int] = None
+    age_ms: Optional[int] = None
+    stage: Optional[Literal["staging", "running", "collecting", "post-processing", "committing", "cleaning up"]] = None
+    at: Optional[datetime] = None
+    elapsed_ms: Optional[int] = None
+    cpu_ms: Optional[int] = None
+    cpu_percent: Optional[float] = None
+    memory_bytes: Optional[int] = None
+    memory_peak_bytes: Optional[int] = None
+    pids: Optional[int] = None
+    wall_limit_ms: Optional[int] = None
+    memory_limit_bytes: Optional[int] = None
+
+    @staticmethod
+    def of(json: Mapping[str, Any]) -> Running:
+        live = json.get("live") or {}
+        running = _known(Running, {**json, **live})
+        return dataclasses.replace(running, at=instant(live.get("at")))
+
+
+@dataclass(frozen=True)
+class Top:
+    """What runs now, and how the queue is: states and how many are in each; recent: of the last hour."""
+
+    host: str
+    analyses: Tuple[Running, ...]
+    queue: Mapping[str, int]
+    recent: Mapping[str, int]
+    workers_alive: int
+    at: Optional[datetime] = None
+
+    @staticmethod
+    def of(json: Mapping[str, Any]) -> Top:
+        return Top(json["host"], tuple(Running.of(row) for row in json["analyses"]), json["queue"], json["recent"],
+                   json["workers_alive"], instant(json.get("at")))
+
+
+@dataclass(frozen=True)
 class WorkerSeen:
     """A worker as the ledger knows it. alive: it was heard of within its own lease, by the ledger's clock."""
 

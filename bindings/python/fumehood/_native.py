@@ -92,6 +92,7 @@ _FALLIBLE: Dict[str, List[Any]] = {
     "fh_queue": [c_void_p, c_char_p, c_char_p, c_int, _OUT],
     "fh_wait": [c_void_p, _STRINGS, c_int, c_int, _OUT],
     "fh_cancel": [c_void_p, c_char_p, _STRINGS],
+    "fh_top": [c_void_p, _OUT],
     "fh_workers": [c_void_p, _OUT],
     "fh_retry": [c_void_p, c_char_p],
     "fh_worker_run": [c_void_p, c_int, c_char_p, c_int, c_int],

@@ -15,7 +15,7 @@ from typing import Any, Dict, List, Mapping, Optional, Sequence, Tuple
 from . import _native
 from ._errors import Busy, LedgerError, NotFound, UsageError, WaitTimeout
 from ._hood import Hood, hood_or_default
-from ._model import Job, Limits, State, WorkerSeen
+from ._model import Job, Limits, State, Top, WorkerSeen
 from ._request import (Command, Globs, Keep, NativeRequest, Request, Shown, Strength, StrPath, Verdicts, encode, number,
                        wrong)
 from ._run import seconds
@@ -72,6 +72,11 @@ def queue(state: Optional[State] = None, prefix: Optional[str] = None, limit: in
 def workers(*, hood: Optional[Hood] = None) -> List[WorkerSeen]:
     """Who is there to run what is queued; who was heard of last comes first. `alive` is who was heard of within its lease."""
     return [WorkerSeen.of(row) for row in hood_or_default(hood).json("fh_workers")]
+
+
+def top(*, hood: Optional[Hood] = None) -> Top:
+    """What runs now, here and on other hosts, and how the queue is. What is not known is None."""
+    return Top.of(hood_or_default(hood).json("fh_top"))
 
 
 def _look(hood: Hood, ids: Sequence[str], timeout_ms: int, stop: int) -> Tuple[bool, List[Job]]:
