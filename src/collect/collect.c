@@ -125,14 +125,24 @@ static int hash(struct collector *c, int fd, const struct stat *st, uint8_t ret[
 	return r < 0 ? fail(c, -r) : r;
 }
 
-/* 1: it was staged and is as it was, so it is no output unless it was declared. */
+/* One that is no output as long as it is as it was: what another analysis made never is, the rest unless it was declared. */
+static const struct input *staged_input(const struct collector *c)
+{
+	const struct input *in = c->rules->flows ? inputs_find(c->rules->flows, c->path.data) : NULL;
+
+	if (in && in->from_analysis)
+		return in;
+	return c->rules->inputs && !c->declared ? inputs_find(c->rules->inputs, c->path.data) : NULL;
+}
+
+/* 1: it was staged and is as it was. */
 static int is_untouched_input(struct collector *c, int fd, const struct stat *st)
 {
-	const struct input *in = c->rules->inputs ? inputs_find(c->rules->inputs, c->path.data) : NULL;
+	const struct input *in = staged_input(c);
 	uint8_t sha256[DIGEST_SIZE];
 	int r;
 
-	if (c->declared || !in || in->size != (uint64_t)st->st_size)
+	if (!in || in->size != (uint64_t)st->st_size)
 		return 0;
 	r = hash(c, fd, st, sha256);
 	if (r != 0)

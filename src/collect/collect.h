@@ -14,7 +14,9 @@ struct collect_rules {
 	char *const *outputs;	       /* declared globs; "**" works; a directory means all below it */
 	char *const *optional_outputs; /* neither: every file that the analysis made */
 	const struct inputs *inputs;   /* staged: unchanged ones are not outputs */
-	const char *const *ignore;     /* top-level names that are ours: mount points "data", "docs" */
+	const struct inputs
+		*flows; /* unchanged ones that another analysis made are never outputs; NULL: none */
+	const char *const *ignore; /* top-level names that are ours: mount points "data", "docs" */
 	uint64_t
 		max_bytes; /* LIMIT_OUTPUT_MAX, paths included: what does not fit is rejected, in path order */
 	uint64_t max_files;

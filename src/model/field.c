@@ -47,6 +47,10 @@ const struct field field_table[] = {
 	 .value = "PATH[:AS]",
 	 .help = "a file, or a directory with what is below it, copied into the workspace before the start as AS, which is relative to "
 		 "it, or under its own name; `.` is the workspace itself"},
+	{"from", "--from", FIELD_LIST, IN_ONE, AT(from), .group = GROUP_INPUTS, .value = "ID[:GLOB[:AS]]",
+	 .remark = "outputs of its latest success; 'NAME.*': an array's",
+	 .help = "outputs of another analysis's latest success when the attempt starts, all or those that match GLOB, read-only "
+		 "below AS, else below from/ID/; 'NAME.*' is every task of an array; in the queue it is an after too"},
 	{"no_stage", "--no-stage", FIELD_FLAG, IN_ALL, AT(no_stage), .group = GROUP_INPUTS,
 	 .help = "copy nothing that is only named in the command"},
 	{"output", "--output", FIELD_LIST, IN_ALL, AT(outputs), .group = GROUP_OUTPUTS, .value = "GLOB",

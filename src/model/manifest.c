@@ -20,6 +20,11 @@ static const struct member input_members[] = {
 	MEMBER(struct input, mode, MEMBER_INT),
 };
 
+static const struct member from_members[] = {
+	MEMBER(struct input, from_analysis, MEMBER_TEXT),
+	MEMBER(struct input, from_attempt, MEMBER_INT),
+};
+
 static const struct member manifest_members[] = {
 	MEMBER_AS("rejected_more", struct manifest, n_rejected_more, MEMBER_SIZE),
 	MEMBER(struct manifest, missing, MEMBER_LIST),
@@ -98,6 +103,7 @@ void inputs_done(struct inputs *in)
 	for (size_t i = 0; i < in->count; i++) {
 		free(in->list[i].path);
 		free(in->list[i].source);
+		free(in->list[i].from_analysis);
 	}
 	free(in->list);
 	lookup_done(&in->names);
@@ -106,8 +112,10 @@ void inputs_done(struct inputs *in)
 
 int inputs_add(struct inputs *in, const struct input *i, struct error *err)
 {
-	_cleanup_free_ char *path = strdup(i->path), *source = i->source ? strdup(i->source) : NULL;
-	struct input *added = path && (source || !i->source) ? ARRAY_ADD(in->list, in->count) : NULL;
+	_cleanup_free_ char *path = strdup(i->path), *source = i->source ? strdup(i->source) : NULL,
+			    *from = i->from_analysis ? strdup(i->from_analysis) : NULL;
+	bool whole = path && (source || !i->source) && (from || !i->from_analysis);
+	struct input *added = whole ? ARRAY_ADD(in->list, in->count) : NULL;
 
 	if (!added || lookup_add(&in->names, i->path, in->count - 1) < 0) {
 		in->count -= added != NULL;
@@ -116,6 +124,7 @@ int inputs_add(struct inputs *in, const struct input *i, struct error *err)
 	*added = *i;
 	added->path = TAKE_PTR(path);
 	added->source = TAKE_PTR(source);
+	added->from_analysis = TAKE_PTR(from);
 	return 0;
 }
 
@@ -129,6 +138,23 @@ const struct input *inputs_find(const struct inputs *in, const char *path)
 	size_t i = lookup_find(&in->names, path, is_input, in);
 
 	return i == SIZE_MAX ? NULL : &in->list[i];
+}
+
+int inputs_set_from(struct inputs *in, const char *path, const char *analysis, int attempt, struct error *err)
+{
+	struct input *i = (struct input *)inputs_find(in, path);
+
+	i->from_attempt = attempt;
+	return text_set(&i->from_analysis, analysis, err);
+}
+
+void inputs_forget_from(struct inputs *in)
+{
+	for (size_t i = 0; i < in->count; i++) {
+		free(in->list[i].from_analysis);
+		in->list[i].from_analysis = NULL;
+		in->list[i].from_attempt = 0;
+	}
 }
 
 int json_set_path(json_t *object, const char *path)
@@ -271,6 +297,7 @@ json_t *input_to_json(const struct input *in)
 
 	if (json_set_path(object, in->path) < 0 ||
 	    members_write(object, input_members, ARRAY_SIZE(input_members), in) < 0 ||
+	    (in->from_analysis && members_write(object, from_members, ARRAY_SIZE(from_members), in) < 0) ||
 	    (in->for_post && json_object_set_new(object, "post_process", json_true()) < 0))
 		return NULL;
 	return json_incref(object);
@@ -290,9 +317,12 @@ int input_read(struct inputs *in, const json_t *object, struct error *err)
 	if (!path)
 		return -EINVAL;
 	r = members_read(&read, input_members, ARRAY_SIZE(input_members), object, "input", err);
+	if (r == 0 && json_object_get(object, "from_analysis"))
+		r = members_read(&read, from_members, ARRAY_SIZE(from_members), object, "input", err);
 	if (r == 0)
 		r = inputs_add(in, &read, err);
 	free(read.source);
+	free(read.from_analysis);
 	return r;
 }
 

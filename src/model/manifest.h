@@ -35,6 +35,9 @@ struct input {
 	unsigned mode;
 	uint64_t device, inode; /* of the source while it is being submitted; else 0 */
 	bool for_post;		/* of a queued analysis: a file of its post-process, not of its workspace */
+	/* Another analysis's output: whose, and of which attempt; source is its path there. NULL: a file of the host. */
+	char *from_analysis;
+	int from_attempt;
 };
 
 struct manifest {
@@ -66,6 +69,11 @@ void inputs_done(struct inputs *in);
 #define _cleanup_inputs_ _cleanup_(inputs_done)
 int inputs_add(struct inputs *in, const struct input *i, struct error *err); /* copies */
 const struct input *inputs_find(const struct inputs *in, const char *path);
+/* One that is there came from this attempt of another analysis. */
+int inputs_set_from(struct inputs *in, const char *path, const char *analysis, int attempt,
+		    struct error *err);
+/* Where each of them came from is nobody's word for it. */
+void inputs_forget_from(struct inputs *in);
 
 const char *media_type_of(const char *path);
 /* The constant that equals text, for what comes back from a store; "application/octet-stream" if there is none. */

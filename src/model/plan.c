@@ -40,6 +40,12 @@ static const struct member stage_members[] = {
 	MEMBER(struct stage, size, MEMBER_SIZE),
 };
 
+static const struct member flow_members[] = {
+	MEMBER(struct plan_flow, analysis, MEMBER_TEXT), MEMBER(struct plan_flow, attempt, MEMBER_INT),
+	MEMBER(struct plan_flow, as, MEMBER_TEXT),	 MEMBER(struct plan_flow, files, MEMBER_SIZE),
+	MEMBER(struct plan_flow, bytes, MEMBER_SIZE),
+};
+
 static const char *network_name(enum network network)
 {
 	static const char *const names[] = {[NETWORK_NONE] = "none"};
@@ -54,8 +60,8 @@ void plan_init(struct plan *p)
 
 void plan_done(struct plan *p)
 {
-	char **lists[] = {p->command,	       p->env,	    p->prefixes, p->devices, p->outputs,
-			  p->optional_outputs, p->left_out, p->notes};
+	char **lists[] = {p->command,	       p->env,	    p->prefixes, p->devices,   p->outputs,
+			  p->optional_outputs, p->left_out, p->notes,	 p->flow_roots};
 	char *texts[] = {p->workspace, p->scratch, p->program, p->data,
 			 p->docs,      p->into,	   p->ledger,  p->submitter_directory};
 
@@ -73,8 +79,14 @@ void plan_done(struct plan *p)
 		free(p->stages[i].source);
 		free(p->stages[i].as);
 	}
+	for (size_t i = 0; i < p->n_flows; i++) {
+		free(p->flows[i].analysis);
+		free(p->flows[i].as);
+	}
 	free(p->mounts);
 	free(p->stages);
+	free(p->flows);
+	inputs_done(&p->flow_files);
 	lookup_done(&p->stage_names);
 	*p = (struct plan){0};
 }
@@ -150,6 +162,20 @@ void plan_note(struct plan *p, const char *format, ...)
 		if (strcmp(*known, text) == 0)
 			return;
 	p->failed |= !text || strv_append(&p->notes, text, NULL) < 0;
+}
+
+void plan_add_flow(struct plan *p, const struct plan_flow *f)
+{
+	_cleanup_free_ char *analysis = strdup(f->analysis), *as = strdup(f->as);
+	struct plan_flow *more = analysis && as ? ARRAY_ADD(p->flows, p->n_flows) : NULL;
+
+	if (!more) {
+		p->failed = true;
+		return;
+	}
+	*more = *f;
+	more->analysis = TAKE_PTR(analysis);
+	more->as = TAKE_PTR(as);
 }
 
 void plan_set_env(struct plan *p, const char *name, const char *value)
@@ -242,6 +268,16 @@ static json_t *stages_to_json(const struct plan *p)
 	return JSON_LIST(p->stages, p->n_stages, stage_to_json);
 }
 
+static json_t *flow_to_json(const struct plan_flow *f)
+{
+	return members_to_json(flow_members, ARRAY_SIZE(flow_members), f);
+}
+
+static json_t *flows_to_json(const struct plan *p)
+{
+	return JSON_LIST(p->flows, p->n_flows, flow_to_json);
+}
+
 /* As text for people, as a number in the table's unit for programs, and where it came from. */
 static json_t *plan_limit_to_json(const struct limits *l, enum limit which)
 {
@@ -274,6 +310,7 @@ json_t *plan_to_json(const struct plan *p)
 		{"network", json_string(network_name(p->network))},
 		{"limits", plan_limits_to_json(&p->limits)},
 		{"stage", stages_to_json(p)},
+		{"from", flows_to_json(p)},
 		{"mounts", mounts_to_json(p)},
 	};
 

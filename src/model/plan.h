@@ -11,6 +11,7 @@
 
 #include "limit.h"
 #include "lookup.h"
+#include "manifest.h"
 #include "mount_kind.h"
 #include "request.h"
 
@@ -46,6 +47,14 @@ struct stage {
 	uint64_t size; /* then */
 };
 
+/* Outputs of one attempt of another analysis, which are staged too: those of struct plan's flow_files that it has. */
+struct plan_flow {
+	char *analysis;
+	int attempt;
+	char *as; /* the directory below which they appear */
+	uint64_t files, bytes;
+};
+
 /* What the command is to the story. */
 enum plan_kind { PLAN_ANALYSIS, PLAN_POST_PROCESS };
 /* What it reaches beside its own loopback: nothing. */
@@ -72,8 +81,12 @@ struct plan {
 	size_t n_stages;
 	char **left_out; /* of directories that are copied: some of what is not, each with the reason */
 	struct lookup stage_names; /* private: finds one of them by its name */
-	bool failed;		   /* something is missing, see plan_check() */
-	struct mount lost;	   /* private: in place of a mount that is missing */
+	char **flow_roots;	   /* directories of the workspace in which is nothing but them, read-only */
+	struct plan_flow *flows;
+	size_t n_flows;
+	struct inputs flow_files;
+	bool failed;	   /* something is missing, see plan_check() */
+	struct mount lost; /* private: in place of a mount that is missing */
 	char **outputs;
 	char **optional_outputs;
 	struct limits limits;
@@ -104,6 +117,7 @@ void plan_add_stage(struct plan *p, const char *source, const char *as, uint64_t
 		    uint64_t size);
 /* One more line for the user, unless it is there already. */
 void plan_note(struct plan *p, const char *format, ...) PRINTF_LIKE(2, 3);
+void plan_add_flow(struct plan *p, const struct plan_flow *f); /* copies */
 /* A variable of its environment, in place of one of the same name. */
 void plan_set_env(struct plan *p, const char *name, const char *value);
 int plan_check(const struct plan *p, struct error *err);

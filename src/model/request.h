@@ -33,6 +33,7 @@ struct request {
 	size_t n_ro;
 	struct pair *inputs;
 	size_t n_inputs;
+	char **from; /* "ID[:GLOB[:AS]]" each, see flow.h */
 	bool no_stage;
 	char **outputs;
 	char **optional_outputs;
@@ -94,7 +95,7 @@ int request_parse(struct request *r, const char *text, size_t size, const char *
 /* The same from one line of a file of many: JSON, strictly. line is its number. */
 int request_parse_line(struct request *r, const char *text, size_t size, const char *file, unsigned line,
 		       struct error *err);
-/* One task of an array: {task} in its words (id, command, env, inputs, outputs, after, into, queries) becomes the number, its id
+/* One task of an array: {task} in its words (id, command, env, inputs, outputs, from, after, into, queries) becomes the number, its id
  * ends in ".NUMBER" unless {task} is in it, and FUMEHOOD_TASK is in its environment. */
 int request_set_task(struct request *r, unsigned task, struct error *err);
 

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "file.h"
+#include "flow.h"
 
 static bool is_name(const char *text, size_t size)
 {
@@ -133,6 +134,18 @@ static int check_after(const struct request *r, struct error *err)
 	return k;
 }
 
+static int check_from(const struct request *r, struct error *err)
+{
+	int k = 0;
+
+	for (size_t i = 0; k == 0 && r->from && r->from[i]; i++) {
+		_cleanup_flow_ struct flow f = {0};
+
+		k = flow_parse(r->from[i], &f, err);
+	}
+	return k;
+}
+
 int request_check(const struct request *r, struct error *err)
 {
 	if ((r->id && id_check(r->id, err) < 0) || check_command(r->command, err) < 0 ||
@@ -141,7 +154,7 @@ int request_check(const struct request *r, struct error *err)
 	    check_outputs("optional_output", r->optional_outputs, err) < 0 ||
 	    check_pairs("ro", r->ro, r->n_ro, check_ro, err) < 0 ||
 	    check_pairs("input", r->inputs, r->n_inputs, check_input, err) < 0 ||
-	    check_pairs("query", r->queries, r->n_queries, check_query, err) < 0)
+	    check_pairs("query", r->queries, r->n_queries, check_query, err) < 0 || check_from(r, err) < 0)
 		return -EINVAL;
 	return check_after(r, err);
 }

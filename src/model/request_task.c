@@ -67,7 +67,7 @@ int request_set_task(struct request *r, unsigned task, struct error *err)
 	    (k = list_set_task(r->env, number, err)) < 0 ||
 	    (k = list_set_task(r->outputs, number, err)) < 0 ||
 	    (k = list_set_task(r->optional_outputs, number, err)) < 0 ||
-	    (k = list_set_task(r->after, number, err)) < 0 ||
+	    (k = list_set_task(r->after, number, err)) < 0 || (k = list_set_task(r->from, number, err)) < 0 ||
 	    (k = pairs_set_task(r->inputs, r->n_inputs, number, err)) < 0 ||
 	    (k = pairs_set_task(r->queries, r->n_queries, number, err)) < 0 ||
 	    (k = text_set_task(&r->into, number, err)) < 0)

@@ -12,6 +12,7 @@
 #include "buffer.h"
 #include "clock.h"
 #include "file.h"
+#include "flow.h"
 #include "text.h"
 
 enum { READ_SIZE = 1 << 17, SHOWN_SIZE = 512, NOTES_MAX = 16 };
@@ -215,6 +216,8 @@ static int job_complete(struct submission *s, const struct request *request, str
 	j->after = strv_copy(request->after);
 	if (!j->submitter || !j->after)
 		return error_memory(err);
+	if (flows_after(request->from, &j->after, err) < 0)
+		return -1;
 	j->priority = request->priority;
 	j->retries = request_retries(request);
 	j->retry_on = request->retry_on;
@@ -305,8 +308,9 @@ static bool is_plain(const struct request *r)
 	json_auto_t *json = request_to_json(r);
 	_cleanup_free_ char *text = json ? json_dumps(json, JSON_COMPACT) : NULL;
 
-	if (!text || strstr(text, TASK_MARK) || has_word(r->after) || !r->command || !r->command[0] ||
-	    strstr(r->command[0], task_word) || (r->id && strstr(r->id, task_word) != strrchr(r->id, '{')))
+	if (!text || strstr(text, TASK_MARK) || has_word(r->after) || has_word(r->from) || !r->command ||
+	    !r->command[0] || strstr(r->command[0], task_word) ||
+	    (r->id && strstr(r->id, task_word) != strrchr(r->id, '{')))
 		return false;
 	for (size_t i = 0; i < r->n_inputs; i++)
 		if (strstr(r->inputs[i].from, task_word) ||
@@ -537,9 +541,19 @@ static bool is_whole(const struct attempt *a, const struct request *r)
 	return a->started && r->no_stage && !r->post_process;
 }
 
-static int submit_once_more(struct hood *h, const char *submitter, struct attempt *a, struct error *err)
+/* The files of his that it had. What it had of other analyses is looked up anew. */
+static int copy_stored(const struct inputs *from, struct inputs *ret, struct error *err)
+{
+	for (size_t i = 0; i < from->count; i++)
+		if (!from->list[i].from_analysis && inputs_add(ret, &from->list[i], err) < 0)
+			return -1;
+	return 0;
+}
+
+static int submit_once_more(struct hood *h, const char *submitter, const struct attempt *a, struct error *err)
 {
 	_cleanup_submission_ struct submission *s = NULL;
+	_cleanup_(inputs_done) struct inputs stored = {0};
 	_cleanup_request_ struct request r;
 
 	request_init(&r);
@@ -554,7 +568,8 @@ static int submit_once_more(struct hood *h, const char *submitter, struct attemp
 			"needs; submit it once more: 'fumehood submit %s --again'",
 			a->id, a->id);
 	r.again = true;
-	if (submission_open(h, submitter, &s, err) < 0 || add(s, &r, &a->inputs, err) < 0)
+	if (copy_stored(&a->inputs, &stored, err) < 0 || submission_open(h, submitter, &s, err) < 0 ||
+	    add(s, &r, &stored, err) < 0)
 		return -1;
 	return submission_commit(s, 0, err);
 }

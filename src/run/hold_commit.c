@@ -107,6 +107,7 @@ static int gather(struct holding_commit *c, int fd, bool steps, struct error *er
 		.outputs = c->order->outputs,
 		.optional_outputs = c->order->outputs ? NULL : c->globs,
 		.inputs = steps ? &c->last.inputs : &c->attempt->inputs,
+		.flows = &c->attempt->inputs,
 		.ignore = ours,
 		.max_bytes = steps ? c->plan.limits.value[LIMIT_OUTPUT_MAX]
 				   : limit_table[LIMIT_OUTPUT_MAX].built_in,

@@ -195,7 +195,7 @@ static int job_fill(struct hood *h, struct request *r, struct job *job, struct e
 			err, ERROR_REFUSED,
 			"a queued analysis has no standard input, its submitter may be gone: put it into a file, and name that");
 	if ((e = resolve_paths(h, r, err)) < 0 || (e = sketch_plan(h, r, &plan, err)) < 0 ||
-	    (e = plan_add_stages(h, r, &plan, err)) < 0 ||
+	    (e = plan_add_stages(h, r, &plan, err)) < 0 || (e = flows_place(r, &plan, err)) < 0 ||
 	    (!is_stored && (e = plan_add_hints(r, &plan, err)) < 0) ||
 	    (e = caller_look(h, r, &plan, err)) < 0 ||
 	    (e = list_inputs(&plan, false, &job->inputs, err)) < 0 ||

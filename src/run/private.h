@@ -75,6 +75,16 @@ int input_check_machine(const char *path, const char *option, struct error *err)
 /* ./data and ./docs are shown unasked only if they lie in the directory, not if they lead out of it. */
 int default_check(const char *directory, const char *name, const char *real, struct error *err);
 
+/* resolve_flows.c: --from. Where it puts things, and that nothing else is put there, is known before anybody has run: for submit as
+ * well. Then, when the attempt starts, what there is: by the ledger, and of nobody else's than who asked. */
+int flows_place(const struct request *r, struct plan *plan, struct error *err);
+struct rights;
+int flows_resolve(struct hood *h, const struct request *r, const struct rights *rights, struct plan *plan,
+		  struct error *err);
+/* Into the workspace, as the last of what is staged. step: what lies there already may be what an earlier one got. */
+int flows_stage(struct workspace *w, const struct plan *plan, bool step, uid_t uid, gid_t gid,
+		workspace_fill_fn fill, void *arg, struct inputs *inputs, struct error *err);
+
 /* queries.c: may there be queries? Then they are run, and their answers staged. */
 int queries_check(const struct hood *h, const struct request *request, struct error *err);
 int queries_run(struct hood *h, struct ledger *l, const struct request *request, int run_fd,

@@ -266,7 +266,8 @@ int plan_resolve(struct hood *h, const struct request *asked, struct rights *rig
 		return error_memory(err);
 	if ((e = resolve_program(h, &r, granted ? &rights->program : NULL, search, plan, err)) < 0 ||
 	    (e = caller_show(h, &r, rights, plan, err)) < 0 || (e = resolve_env(&r, plan, err)) < 0 ||
-	    (e = plan_add_stages(h, &r, plan, err)) < 0)
+	    (e = plan_add_stages(h, &r, plan, err)) < 0 || (e = flows_place(&r, plan, err)) < 0 ||
+	    (e = flows_resolve(h, &r, rights, plan, err)) < 0)
 		return e;
 	plan->use_userns_first = geteuid() != 0;
 	plan->own_disk = wants_disk(&plan->limits);

@@ -202,6 +202,18 @@ static void add_again(struct plan *p, const char *source, const char *name)
 		plan_add_mount(p, MOUNT_SAME, source, target);
 }
 
+/* What --from has put into the workspace, over itself, read-only: it is not the analysis's to change. */
+static void add_flows(struct plan *p)
+{
+	for (char **root = p->flow_roots; root && *root; root++) {
+		_cleanup_free_ char *at = path_join(p->workspace, *root);
+
+		p->failed |= !at;
+		if (at)
+			plan_add_mount(p, MOUNT_SAME, at, at);
+	}
+}
+
 int plan_add_scene(UNUSED struct hood *h, const struct request *r, const struct rights *rights,
 		   struct plan *p, struct error *err)
 {
@@ -223,6 +235,7 @@ int plan_add_scene(UNUSED struct hood *h, const struct request *r, const struct 
 		return e;
 	add_again(p, p->data, "data");
 	add_again(p, p->docs, "docs");
+	add_flows(p);
 	plan_add_mount(p, MOUNT_LINK, "/tmp", "/var/tmp");
 	return plan_check(p, err);
 }

@@ -40,6 +40,7 @@ static int collect_outputs(struct story *s, struct error *err)
 		.outputs = s->plan->outputs,
 		.optional_outputs = s->plan->optional_outputs,
 		.inputs = &s->attempt->inputs,
+		.flows = &s->attempt->inputs,
 		.ignore = ours,
 		.max_bytes = s->plan->limits.value[LIMIT_OUTPUT_MAX],
 		.max_files = s->plan->limits.value[LIMIT_FILES],

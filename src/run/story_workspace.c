@@ -165,8 +165,11 @@ static int fill_workspace(struct story *s, struct error *err)
 		if ((r = workspace_stage(&s->workspace, &s->plan->stages[i], max, uid, gid,
 					 &s->attempt->inputs, err)) < 0)
 			return r;
-	r = queries_stage(&s->workspace, max, uid, gid, s->attempt, err);
-	return r < 0 ? r : make_mount_points(s, err);
+	if ((r = queries_stage(&s->workspace, max, uid, gid, s->attempt, err)) < 0 ||
+	    (r = flows_stage(&s->workspace, s->plan, s->step > 0, uid, gid, story_fill_input, s,
+			     &s->attempt->inputs, err)) < 0)
+		return r;
+	return make_mount_points(s, err);
 }
 
 /* What somebody holds on this host lies there for him: a submission of the same name gets nothing of it. */

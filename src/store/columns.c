@@ -249,6 +249,6 @@ void columns_done(enum sql_table table, void *record)
 
 	for (size_t i = 0; i < c->count; i++)
 		if (c->list[i].kind == COLUMN_WORDS || c->list[i].kind == COLUMN_PATH ||
-		    c->list[i].kind == COLUMN_BYTES)
+		    c->list[i].kind == COLUMN_BYTES || c->list[i].kind == COLUMN_TEXT)
 			free(*(char **)((char *)record + c->list[i].offset));
 }

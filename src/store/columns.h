@@ -97,12 +97,14 @@ enum column_kind {
 #define REJECTED_COLUMNS(X)                  \
 	X(rejected_output, path, path, PATH) \
 	X(rejected_output, reason, reason, REASON)
-#define INPUT_COLUMNS(X)                 \
-	X(input, path, path, PATH)       \
-	X(input, source, source, BYTES)  \
-	X(input, sha256, sha256, DIGEST) \
-	X(input, size, size, SIZE)       \
-	X(input, mode, mode, INT)
+#define INPUT_COLUMNS(X)                             \
+	X(input, path, path, PATH)                   \
+	X(input, source, source, BYTES)              \
+	X(input, sha256, sha256, DIGEST)             \
+	X(input, size, size, SIZE)                   \
+	X(input, mode, mode, INT)                    \
+	X(input, from_analysis, from_analysis, TEXT) \
+	X(input, from_attempt, from_attempt, SIGNAL)
 #define QUERY_COLUMNS(X)                    \
 	X(query, name, name, WORDS)         \
 	X(query, sql, sql, WORDS)           \

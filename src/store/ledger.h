@@ -167,6 +167,9 @@ int ledger_ids(struct ledger *l, const char *prefix, int limit, ledger_id_fn fn,
 
 /* One attempt whole but for the logs' bytes; number 0: the latest. ERROR_NOT_FOUND names what there is. */
 int ledger_load(struct ledger *l, const char *id, int number, struct attempt *ret, struct error *err);
+/* Only its outputs, into an empty manifest. */
+int ledger_load_outputs(struct ledger *l, const char *id, int number, struct manifest *ret,
+			struct error *err);
 /* Every attempt's number and verdict, for `show`: [{"attempt":1,"verdict":"failed",…}] */
 int ledger_attempts(struct ledger *l, const char *id, json_t **ret, struct error *err);
 /* Of an attempt with steps: all of theirs, one after the other. */

@@ -332,3 +332,17 @@ int ledger_load(struct ledger *l, const char *id, int number, struct attempt *re
 	*ret = load.a;
 	return 0;
 }
+
+int ledger_load_outputs(struct ledger *l, const char *id, int number, struct manifest *ret, struct error *err)
+{
+	_cleanup_attempt_ struct attempt a;
+	struct part part = {SQL_OUTPUTS, TABLE_OUTPUT, add_output, &a};
+
+	attempt_init(&a);
+	if (ledger_run(l, part.which, LEDGER_VALUES(value_text(id), value_integer(number)), load_part, &part,
+		       err) < 0)
+		return -1;
+	*ret = a.manifest;
+	a.manifest = (struct manifest){0};
+	return 0;
+}

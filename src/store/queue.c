@@ -157,6 +157,8 @@ static int load_inputs(struct inputs *ret, const struct value *v, struct error *
 				 "the ledger holds inputs that are no list: it is damaged");
 	if (inputs_from_json(ret, json, err) < 0)
 		return -1;
+	/* A submitter's files are of his host, whatever his row says. */
+	inputs_forget_from(ret);
 	for (size_t i = 0; i < ret->count; i++)
 		if (!ret->list[i].source)
 			return error_set(

@@ -160,6 +160,18 @@ _Static_assert(sizeof(ATTEMPT_LISTED_COLUMNS(LETTER)) == ATTEMPT_LISTED + 1 &&
 #define LOOSE_OF(table, join) \
 	"SELECT l.sha256 FROM @" table " o " join " @blob_loose l WHERE l.sha256 = o.sha256 AND l.sweep = $1"
 /* clang-format on */
+/* clang-format off */
+#define LATEST_SUCCESS(what, of) \
+	"(SELECT " what " FROM @attempt s WHERE s.analysis_id = " of " AND s.verdict = 'succeeded' ORDER BY s.number DESC LIMIT 1)"
+#define SUCCESSES \
+	"SELECT i.id, " LATEST_SUCCESS("s.number", "i.id") ", " LATEST_SUCCESS("!", "i.id") " FROM (" \
+	"SELECT q.id FROM @queue q WHERE " TASK("q.id") " AND (CAST($3 AS TEXT) IS NULL OR ! = CAST($3 AS TEXT)) UNION " \
+	"SELECT a.id FROM @analysis a WHERE " TASK("a.id") " AND (CAST($3 AS TEXT) IS NULL OR ! = CAST($3 AS TEXT))) AS i"
+#define LINKS(one, number, other, other_number) \
+	"SELECT " one ", " number ", count(*) FROM @input WHERE " other " = $1 AND " other_number " = $2 " \
+	"AND from_analysis IS NOT NULL GROUP BY " one ", " number " UNION ALL " \
+	"SELECT " one ", " number ", NULL FROM @tombstone_from WHERE " other " = $1 AND " other_number " = $2"
+/* clang-format on */
 #define LOCK_IF_THERE "ON CONFLICT (id) DO UPDATE SET id = excluded.id"
 #define ROWS_OF(columns, table) \
 	"SELECT " columns " FROM @" table " WHERE analysis_id = $1 AND attempt = $2 ORDER BY position"
@@ -256,6 +268,18 @@ static const struct {
 	[SQL_LOG] =
 		{"SELECT head, tail, omitted FROM @log WHERE analysis_id = $1 AND attempt = $2 AND stream = $3"},
 	[SQL_CONTENT_BYTES] = {"SELECT CAST(coalesce(sum(size), 0) AS BIGINT) FROM @blob"},
+	[SQL_SUCCESS] = {"SELECT number, ! FROM @attempt WHERE analysis_id = $1 AND verdict = 'succeeded' "
+			 "ORDER BY number DESC LIMIT 1"},
+	[SQL_SUCCESSES] = {SUCCESSES},
+	[SQL_LINEAGE_LATEST] =
+		{"SELECT n FROM (SELECT number AS n, CASE verdict WHEN 'succeeded' THEN 0 ELSE 1 END AS k "
+		 "FROM @attempt WHERE analysis_id = $1 UNION ALL SELECT attempt, 2 FROM @tombstone "
+		 "WHERE analysis_id = $1) AS x ORDER BY k, n DESC LIMIT 1"},
+	[SQL_LINEAGE_NODE] =
+		{"SELECT verdict, created_at, 0 FROM @attempt WHERE analysis_id = $1 AND number = $2 UNION ALL "
+		 "SELECT verdict, created_at, 1 FROM @tombstone WHERE analysis_id = $1 AND attempt = $2"},
+	[SQL_LINEAGE_UP] = {LINKS("from_analysis", "from_attempt", "analysis_id", "attempt")},
+	[SQL_LINEAGE_DOWN] = {LINKS("analysis_id", "attempt", "from_analysis", "from_attempt")},
 	[SQL_COUNTS] = {"SELECT (SELECT count(*) FROM @analysis), (SELECT count(*) FROM @attempt), "
 			"(SELECT count(*) FROM @output), (SELECT count(*) FROM @blob), "
 			"(SELECT count(*) FROM @blob WHERE content IS NULL)"},

@@ -216,9 +216,13 @@ static int put_files(FILE *to, const struct look *look, const struct attempt *a,
 
 	heading(to, look, "files");
 	for (size_t i = 0; i < a->inputs.count; i++) {
-		_cleanup_free_ char *path = print_escape(a->inputs.list[i].path);
+		const struct input *in = &a->inputs.list[i];
+		_cleanup_free_ char *path = print_escape(in->path), *line = NULL;
 
-		table_add(&t, print_size((int64_t)a->inputs.list[i].size, text), "in", path);
+		if (in->from_analysis &&
+		    asprintf(&line, "%s (of %s, attempt %d)", path, in->from_analysis, in->from_attempt) < 0)
+			return error_memory(err);
+		table_add(&t, print_size((int64_t)in->size, text), "in", line ? line : path);
 	}
 	for (size_t i = 0; i < m->n_outputs; i++) {
 		_cleanup_free_ char *path = print_escape(m->outputs[i].path);

@@ -114,6 +114,19 @@ static void put_stages(FILE *to, const struct plan *p)
 		fprintf(to, "%-12sand %zu more\n", "", p->n_stages - STAGES_SHOWN);
 }
 
+static void put_flows(FILE *to, const struct plan *p)
+{
+	for (size_t i = 0; i < p->n_flows; i++) {
+		const struct plan_flow *f = &p->flows[i];
+		_cleanup_free_ char *as = print_escape(f->as);
+		char size[PRINT_ROOM];
+
+		fprintf(to, "%-12s%s/ (%llu file%s, %s, of %s, attempt %d)\n", i ? "" : "from", as,
+			(unsigned long long)f->files, f->files == 1 ? "" : "s",
+			print_size((int64_t)f->bytes, size), f->analysis, f->attempt);
+	}
+}
+
 static void put_environment(FILE *to, const struct plan *p)
 {
 	fprintf(to, "environment\n");
@@ -155,6 +168,7 @@ int view_plan(FILE *to, const struct look *look, const struct plan *p, struct er
 	put_list(to, "prefixes", p->prefixes);
 	put_stages(to, p);
 	put_list(to, "left out", p->left_out);
+	put_flows(to, p);
 	put_outputs(to, p);
 	put_field(to, "copied to", p->into);
 	put_field(to, "stdin", p->stdin_open ? "yours" : "/dev/null");

@@ -262,7 +262,7 @@ int workspace_stage_content(struct workspace *w, const struct input *i, uint64_t
 		return error_set(err, ERROR_REFUSED,
 				 "input '%s' has %" PRIu64 " bytes, more than the %" PRIu64 " allowed",
 				 s.shown_source, i->size, max);
-	s.input.mode = i->mode & 0111 ? 0700 : 0600;
+	s.input.mode = i->from_analysis ? 0444 : i->mode & 0111 ? 0700 : 0600;
 	r = write_target(w, &s, &(struct stage_content){.fd = -1, .fill = fill, .arg = arg}, err);
 	return r < 0 ? r : staging_note(&s, inputs, err);
 }

@@ -79,7 +79,7 @@ def test_every_way_to_run_has_the_same_options():
 def test_a_request_has_every_key_of_the_format():
     import json
     schema = json.loads((TOP / 'docs/schema/request.schema.json').read_text())
-    names = {'output': 'outputs', 'optional_output': 'optional_outputs', 'input': 'inputs', 'no_stage': 'stage'}
+    names = {'output': 'outputs', 'optional_output': 'optional_outputs', 'input': 'inputs', 'no_stage': 'stage', 'from': 'from_'}
     known = set(inspect.signature(fumehood.Request).parameters)
     assert {names.get(key, key) for key in schema['properties']} - known - {'stdin', 'slurm'} == set()
     limits = set(inspect.signature(fumehood.Limits).parameters)

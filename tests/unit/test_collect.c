@@ -466,6 +466,34 @@ static void test_an_input_counts_only_once_it_was_changed(void **state)
 	place_close(&p);
 }
 
+static void test_what_another_analysis_made_is_no_output_even_if_declared(void **state)
+{
+	_cleanup_manifest_ struct manifest m = {0};
+	struct collect_rules rules = everything;
+	char *declared[] = {(char[]){"**"}, NULL};
+	struct inputs in = {0};
+	struct place p;
+
+	(void)state;
+	place_open(&p);
+	put_file(p.fd, "same", "abc");
+	put_file(p.fd, "changed", "abd");
+	put_file(p.fd, "staged", "abc");
+	stage(&in, "same", "abc");
+	stage(&in, "changed", "abc");
+	stage(&in, "staged", "abc");
+	assert_int_equal(inputs_set_from(&in, "same", "other", 1, NULL), 0);
+	assert_int_equal(inputs_set_from(&in, "changed", "other", 1, NULL), 0);
+	rules.outputs = declared;
+	rules.inputs = rules.flows = &in;
+	m = collect_all(p.fd, &rules);
+	assert_int_equal(m.n_outputs, 2);
+	assert_non_null(output_of(&m, "changed"));
+	assert_non_null(output_of(&m, "staged"));
+	inputs_done(&in);
+	place_close(&p);
+}
+
 static void test_declared_outputs_are_taken_and_missing_ones_named(void **state)
 {
 	char *outputs[] = {(char[]){"*.csv"},	  (char[]){"result.csv"}, (char[]){"figs/"},
@@ -731,6 +759,7 @@ int main(void)
 		cmocka_unit_test(test_caches_and_leftovers_are_not_outputs),
 		cmocka_unit_test(test_our_own_mount_points_are_ignored_at_the_top_only),
 		cmocka_unit_test(test_an_input_counts_only_once_it_was_changed),
+		cmocka_unit_test(test_what_another_analysis_made_is_no_output_even_if_declared),
 		cmocka_unit_test(test_declared_outputs_are_taken_and_missing_ones_named),
 		cmocka_unit_test(test_of_what_was_there_instead_a_few_are_named),
 		cmocka_unit_test(test_large_files_go_to_the_store),

@@ -26,7 +26,9 @@ static void fill(struct attempt *a)
 			   .source = (char *)"/src/\xff.py",
 			   .sha256 = {9},
 			   .size = 3,
-			   .mode = 0644};
+			   .mode = 0644,
+			   .from_analysis = (char *)"a41",
+			   .from_attempt = 2};
 	struct error err = {.kind = ERROR_LEDGER, .stage = "commit", .message = "cannot reach it"};
 
 	attempt_init(a);
@@ -106,6 +108,8 @@ static void test_an_attempt_survives_json_and_back(void **state)
 	assert_string_equal(back.manifest.present[0], "plot.svg\xff");
 	assert_string_equal(back.inputs.list[0].source, "/src/\xff.py");
 	assert_int_equal(back.inputs.list[0].mode, 0644);
+	assert_string_equal(back.inputs.list[0].from_analysis, "a41");
+	assert_int_equal(back.inputs.list[0].from_attempt, 2);
 	assert_int_equal(back.logs[STREAM_STDERR].head_size, 5);
 	assert_null(back.logs[STREAM_STDERR].head);
 	assert_int_equal(back.logs[STREAM_STDERR].omitted, 77);
@@ -399,6 +403,10 @@ static void test_inputs_are_found_in_whatever_order_they_came(void **state)
 	assert_int_equal(inputs_find(&in, "c")->size, 3);
 	assert_int_equal(inputs_find(&in, "b")->size, 0);
 	assert_null(inputs_find(&in, "x"));
+	assert_int_equal(inputs_set_from(&in, "c", "a41", 2, NULL), 0);
+	assert_string_equal(inputs_find(&in, "c")->from_analysis, "a41");
+	inputs_forget_from(&in);
+	assert_true(!inputs_find(&in, "c")->from_analysis && inputs_find(&in, "c")->from_attempt == 0);
 	inputs_done(&in);
 }
 

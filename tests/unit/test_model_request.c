@@ -8,6 +8,7 @@
 
 #include <cmocka.h>
 
+#include "flow.h"
 #include "request.h"
 
 static int parse(struct request *r, const char *text, struct error *err)
@@ -36,6 +37,7 @@ static const char whole[] = "id: a42\n"
 			    "docs: /srv/docs\n"
 			    "ro: /opt/conda:/opt/c\n"
 			    "input: [a.csv, 'b:c.csv:d.csv', 'x:y:']\n"
+			    "from: [a41, 'sweep.*:n/**:in']\n"
 			    "no_stage: true\n"
 			    "output: ['results/**', \"*.png\"]\n"
 			    "optional_output: log.txt\n"
@@ -82,6 +84,8 @@ static void assert_whole(const struct request *r)
 	assert_string_equal(r->inputs[1].to, "d.csv");
 	assert_string_equal(r->inputs[2].from, "x:y");
 	assert_null(r->inputs[2].to);
+	assert_int_equal(strv_length(r->from), 2);
+	assert_string_equal(r->from[1], "sweep.*:n/**:in");
 	assert_true(r->no_stage && r->stdin_open && r->allow_unlimited && r->again && r->explain);
 	assert_int_equal(strv_length(r->outputs), 2);
 	assert_string_equal(r->optional_outputs[0], "log.txt");
@@ -470,6 +474,87 @@ static void test_words_are_split_without_a_shell(void **state)
 	assert_int_equal(words_split("a 'b", &(char **){NULL}, NULL), -EINVAL);
 }
 
+static void test_what_flows_has_a_source_a_pattern_and_a_place(void **state)
+{
+	static const struct {
+		const char *text, *id, *glob, *as;
+		bool is_array;
+	} good[] = {
+		{"a42", "a42"},
+		{"a42:", "a42"},
+		{"a42::", "a42"},
+		{"a42:*.csv", "a42", "*.csv"},
+		{"a42:*.csv:", "a42", "*.csv"},
+		{"a42:*.csv:in", "a42", "*.csv", "in"},
+		{"a42::in", "a42", NULL, "in"},
+		{"a42:a:b:", "a42", "a:b"},
+		{"a42:a:b:c", "a42", "a:b", "c"},
+		{"a42::./in//x/.", "a42", NULL, "in/x"},
+		{"a42::..x/y..", "a42", NULL, "..x/y.."},
+		{"sweep.*", "sweep", .is_array = true},
+		{"sweep.*:**/n:all", "sweep", "**/n", "all", true},
+		{"sweep.1", "sweep.1"},
+		{"a42:caf\xe9:\x1b", "a42", "caf\xe9", "\x1b"},
+	};
+	static const char *const bad[] = {
+		"",	 ":",	 ":a",	  "::in",    ".*",	"*",	    "a*",   "a*.*",   "a?.*",
+		"[a]",	 "-a",	 ".a",	  "a b",     "a/b",	"a:/etc",   "a:..", "a:x/..", "a::/in",
+		"a::..", "a::.", "a::./", "a::x/..", "a::../x", "a:b:c/..", "\xff", "a\n",    "a.*.*"};
+	char long_id[200] = "", long_array[200] = "";
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(good); i++) {
+		_cleanup_flow_ struct flow f = {0};
+		struct error err = ERROR_INIT;
+
+		if (flow_parse(good[i].text, &f, &err) < 0)
+			fail_msg("%s: %s", good[i].text, err.message);
+		assert_string_equal(f.id, good[i].id);
+		assert_int_equal(f.is_array, good[i].is_array);
+		assert_string_equal(f.glob ? f.glob : "-", good[i].glob ? good[i].glob : "-");
+		assert_string_equal(f.as ? f.as : "-", good[i].as ? good[i].as : "-");
+		assert_string_equal(flow_root(&f), good[i].as ? good[i].as : "from");
+	}
+	memset(long_id, 'x', ID_ROOM);
+	snprintf(long_array, sizeof long_array, "%s.*", long_id);
+	for (size_t i = 0; i < ARRAY_SIZE(bad) + 2; i++) {
+		const char *text = i < ARRAY_SIZE(bad) ? bad[i] : i == ARRAY_SIZE(bad) ? long_id : long_array;
+		_cleanup_flow_ struct flow f = {0};
+		struct error err = ERROR_INIT;
+
+		if (flow_parse(text, &f, &err) >= 0)
+			fail_msg("'%s' was taken", text);
+		assert_int_equal(err.kind, ERROR_USAGE);
+		assert_null(strpbrk(err.message, "\n\x1b\xff"));
+	}
+}
+
+static void test_what_flows_is_waited_for_once(void **state)
+{
+	char *from[] = {(char *)"a:x", (char *)"b.*", (char *)"a:y:z", (char *)"c", NULL};
+	_cleanup_strv_ char **after = NULL;
+	struct error err = ERROR_INIT;
+
+	(void)state;
+	assert_int_equal(strv_append(&after, "c", &err), 0);
+	assert_int_equal(flows_after(from, &after, &err), 0);
+	assert_int_equal(strv_length(after), 3);
+	assert_string_equal(after[0], "c");
+	assert_string_equal(after[1], "a");
+	assert_string_equal(after[2], "b");
+}
+
+static void test_a_task_takes_from_a_task(void **state)
+{
+	_cleanup_request_ struct request r = {0};
+	struct error err = ERROR_INIT;
+
+	(void)state;
+	assert_int_equal(request_option(&r, "--from", "sweep.{task}:n{task}:in/{task}", &err), 1);
+	assert_int_equal(request_set_task(&r, 7, &err), 0);
+	assert_string_equal(r.from[0], "sweep.7:n7:in/7");
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -491,6 +576,9 @@ int main(void)
 		cmocka_unit_test(test_the_check_refuses_what_cannot_be_meant),
 		cmocka_unit_test(test_the_check_takes_names_that_only_look_odd),
 		cmocka_unit_test(test_words_are_split_without_a_shell),
+		cmocka_unit_test(test_what_flows_has_a_source_a_pattern_and_a_place),
+		cmocka_unit_test(test_what_flows_is_waited_for_once),
+		cmocka_unit_test(test_a_task_takes_from_a_task),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -71,6 +71,10 @@ static void attempt_fill(struct attempt *a, const struct place *p)
 	assert_int_equal(strv_append(&a->manifest.present, "out.\xff", NULL), 0);
 	digest_bytes("abc", 3, in.sha256);
 	assert_int_equal(inputs_add(&a->inputs, &in, NULL), 0);
+	in.path = (char *)"from/other/x";
+	in.from_analysis = (char *)"other";
+	in.from_attempt = 3;
+	assert_int_equal(inputs_add(&a->inputs, &in, NULL), 0);
 	attempt_event(a, "plan", "made");
 	attempt_event(a, "commit", "line\nbreak");
 	for (size_t i = 0; i < a->n_events; i++)
@@ -100,6 +104,9 @@ static void test_what_was_committed_is_loaded_as_it_was(void **state)
 	after = json_dumps(y, JSON_SORT_KEYS | JSON_INDENT(1));
 	assert_string_equal(before, after);
 	assert_string_equal(b.inputs.list[0].source, "/data/\xfe.csv");
+	assert_null(b.inputs.list[0].from_analysis);
+	assert_string_equal(b.inputs.list[1].from_analysis, "other");
+	assert_int_equal(b.inputs.list[1].from_attempt, 3);
 	json_decref(x);
 	json_decref(y);
 	ledger_close(l);

@@ -29,7 +29,7 @@ from ._model import (DoctorItem, Failure, GcReport, Health, Job, Layer, Limits, 
 from ._native import version
 from ._outputs import OutputFile, Outputs
 from ._queue import Worker, cancel, queue, retry, submit, submit_many, top, wait, wait_async, workers
-from ._request import Command, Globs, Keep, Request, Shown, Strength, StrPath
+from ._request import Command, Globs, Keep, Request, Shown, Sources, Strength, StrPath
 from ._rows import Rows
 from ._run import LogLines, Run, expired, seconds, start_run, with_wall
 from .subprocess import CompletedProcess, Popen, run
@@ -52,10 +52,10 @@ def start(command: Command, *, id: Optional[str] = None, if_absent: bool = False
           progress: bool = False, stdin: Optional[int] = None,
           # scripts/texts: options
           data: Optional[StrPath] = None, docs: Optional[StrPath] = None, ro: Sequence[Shown] = (),
-          inputs: Sequence[Shown] = (), stage: bool = True, outputs: Globs = (), optional_outputs: Globs = (),
-          env: Optional[Mapping[str, Optional[str]]] = None, limits: Optional[Limits] = None,
-          allow_unlimited: bool = False, strength: Optional[Strength] = None, keep: Optional[Keep] = None,
-          into: Optional[StrPath] = None, force: bool = False, again: bool = False,
+          inputs: Sequence[Shown] = (), from_: Sources = (), stage: bool = True, outputs: Globs = (),
+          optional_outputs: Globs = (), env: Optional[Mapping[str, Optional[str]]] = None,
+          limits: Optional[Limits] = None, allow_unlimited: bool = False, strength: Optional[Strength] = None,
+          keep: Optional[Keep] = None, into: Optional[StrPath] = None, force: bool = False, again: bool = False,
           post_process: Optional[Command] = None, query: Optional[Mapping[str, str]] = None, explain: bool = False,
           # scripts/texts: end
           directory: Optional[StrPath] = None, hood: Optional[Hood] = None) -> Run:
@@ -68,9 +68,9 @@ def start(command: Command, *, id: Optional[str] = None, if_absent: bool = False
     request = Request(
         id, command,
         # scripts/texts: passed
-        data=data, docs=docs, ro=ro, inputs=inputs, stage=stage, outputs=outputs, optional_outputs=optional_outputs,
-        env=env, limits=limits, allow_unlimited=allow_unlimited, strength=strength, keep=keep, into=into, force=force,
-        again=again, post_process=post_process, query=query, explain=explain,
+        data=data, docs=docs, ro=ro, inputs=inputs, from_=from_, stage=stage, outputs=outputs,
+        optional_outputs=optional_outputs, env=env, limits=limits, allow_unlimited=allow_unlimited, strength=strength,
+        keep=keep, into=into, force=force, again=again, post_process=post_process, query=query, explain=explain,
         # scripts/texts: end
         directory=directory)
     return start_run(request, hood, if_absent, follow=follow, progress=progress, stdin=stdin)
@@ -80,12 +80,12 @@ async def run_async(command: Command, *, id: Optional[str] = None, if_absent: bo
                     timeout: Optional[float] = None, stdin: Optional[int] = None,
                     # scripts/texts: options
                     data: Optional[StrPath] = None, docs: Optional[StrPath] = None, ro: Sequence[Shown] = (),
-                    inputs: Sequence[Shown] = (), stage: bool = True, outputs: Globs = (), optional_outputs: Globs = (),
-                    env: Optional[Mapping[str, Optional[str]]] = None, limits: Optional[Limits] = None,
-                    allow_unlimited: bool = False, strength: Optional[Strength] = None, keep: Optional[Keep] = None,
-                    into: Optional[StrPath] = None, force: bool = False, again: bool = False,
-                    post_process: Optional[Command] = None, query: Optional[Mapping[str, str]] = None,
-                    explain: bool = False,
+                    inputs: Sequence[Shown] = (), from_: Sources = (), stage: bool = True, outputs: Globs = (),
+                    optional_outputs: Globs = (), env: Optional[Mapping[str, Optional[str]]] = None,
+                    limits: Optional[Limits] = None, allow_unlimited: bool = False, strength: Optional[Strength] = None,
+                    keep: Optional[Keep] = None, into: Optional[StrPath] = None, force: bool = False,
+                    again: bool = False, post_process: Optional[Command] = None,
+                    query: Optional[Mapping[str, str]] = None, explain: bool = False,
                     # scripts/texts: end
                     directory: Optional[StrPath] = None, hood: Optional[Hood] = None) -> Result:
     """Runs an analysis to its end and commit, while the event loop goes on. Cancelling the task kills the analysis: it is
@@ -98,9 +98,9 @@ async def run_async(command: Command, *, id: Optional[str] = None, if_absent: bo
     request = Request(
         id, command,
         # scripts/texts: passed -limits
-        data=data, docs=docs, ro=ro, inputs=inputs, stage=stage, outputs=outputs, optional_outputs=optional_outputs,
-        env=env, allow_unlimited=allow_unlimited, strength=strength, keep=keep, into=into, force=force, again=again,
-        post_process=post_process, query=query, explain=explain,
+        data=data, docs=docs, ro=ro, inputs=inputs, from_=from_, stage=stage, outputs=outputs,
+        optional_outputs=optional_outputs, env=env, allow_unlimited=allow_unlimited, strength=strength, keep=keep,
+        into=into, force=force, again=again, post_process=post_process, query=query, explain=explain,
         # scripts/texts: end
         limits=with_wall(limits, seconds(timeout)), directory=directory)
     with start_run(request, hood, if_absent, stdin=stdin) as run:

@@ -15,7 +15,7 @@ from ._held import commit_held, make_held, present
 from ._hood import Hood, hood_or_default
 from ._model import Limits, LogLine, Result, Verdict
 from ._outputs import Handler, Outputs, open_beneath
-from ._request import Command, Globs, Keep, Request, Shown, Strength, StrPath, encode
+from ._request import Command, Globs, Keep, Request, Shown, Sources, Strength, StrPath, encode
 from ._rows import Rows
 from ._run import Run, rows_taken
 
@@ -43,10 +43,10 @@ class Analysis:
     def __init__(self, id: Optional[str] = None, *,
                  # scripts/texts: options
                  data: Optional[StrPath] = None, docs: Optional[StrPath] = None, ro: Sequence[Shown] = (),
-                 inputs: Sequence[Shown] = (), stage: bool = True, outputs: Globs = (), optional_outputs: Globs = (),
-                 env: Optional[Mapping[str, Optional[str]]] = None, limits: Optional[Limits] = None,
-                 allow_unlimited: bool = False, strength: Optional[Strength] = None, keep: Optional[Keep] = None,
-                 into: Optional[StrPath] = None, force: bool = False, again: bool = False,
+                 inputs: Sequence[Shown] = (), from_: Sources = (), stage: bool = True, outputs: Globs = (),
+                 optional_outputs: Globs = (), env: Optional[Mapping[str, Optional[str]]] = None,
+                 limits: Optional[Limits] = None, allow_unlimited: bool = False, strength: Optional[Strength] = None,
+                 keep: Optional[Keep] = None, into: Optional[StrPath] = None, force: bool = False, again: bool = False,
                  post_process: Optional[Command] = None, query: Optional[Mapping[str, str]] = None,
                  explain: bool = False,
                  # scripts/texts: end
@@ -55,9 +55,10 @@ class Analysis:
         self._request = Request(
             self.id,
             # scripts/texts: passed
-            data=data, docs=docs, ro=ro, inputs=inputs, stage=stage, outputs=outputs, optional_outputs=optional_outputs,
-            env=env, limits=limits, allow_unlimited=allow_unlimited, strength=strength, keep=keep, into=into,
-            force=force, again=again, post_process=post_process, query=query, explain=explain,
+            data=data, docs=docs, ro=ro, inputs=inputs, from_=from_, stage=stage, outputs=outputs,
+            optional_outputs=optional_outputs, env=env, limits=limits, allow_unlimited=allow_unlimited,
+            strength=strength, keep=keep, into=into, force=force, again=again, post_process=post_process, query=query,
+            explain=explain,
             # scripts/texts: end
             directory=directory)
         self._given_hood = hood

@@ -173,13 +173,13 @@ _BY_VERDICT: Dict[str, Type[AnalysisFailed]] = {
 _OPTIONS = {
     "again": "again=True", "allow-unlimited": "allow_unlimited=True", "force": "force=True", "explain": "explain=True",
     "no-stage": "stage=False", "input": "inputs=", "output": "outputs=", "optional-output": "optional_outputs=",
-    "db": "ledger=", "config": "config=", "post-process": "post_process=",
+    "db": "ledger=", "config": "config=", "post-process": "post_process=", "from": "from_=",
     **{f.name.replace("_", "-"): f"limits.{f.name}" for f in fields(Limits)},
 }
 _NAMES = ("data", "docs", "ro", "env", "strength", "keep", "into", "query", "priority", "retries", "retry-on", "after")
 _SAID: List[Tuple[Pattern[str], Union[str, Callable[[Match[str]], str]]]] = [
     (re.compile(r"'fumehood submit (\S+) --again'"), r"submit(…, id='\1', again=True)"),
-    (re.compile(r"`fumehood (show|logs|gc|doctor)(?: ([\w.-]+))?`"),
+    (re.compile(r"`fumehood (show|logs|outputs|gc|doctor)(?: ([\w.-]+))?`"),
      lambda found: f"fumehood.{found[1]}({'' if found[2] is None else repr(found[2])})"),
     (re.compile(r"give one after '--', or as 'command' in a request file"), "give a list of words, or a text"),
     (re.compile(r"`fumehood workspace create ([\w.-]+)`"), r"create_analysis_temp_dir('\1')"),
@@ -187,6 +187,8 @@ _SAID: List[Tuple[Pattern[str], Union[str, Callable[[Match[str]], str]]]] = [
     (re.compile(r"--input (\S+):NAME"), r"inputs=[(\1, NAME)]"),
     (re.compile(r"add --(input|ro) ([^\s,;]+)"), lambda found: f"add {'inputs' if found[1] == 'input' else 'ro'}=[{found[2]!r}]"),
     (re.compile(r"--ro (\S+) shows it on purpose"), r"ro=['\1'] shows it on purpose"),
+    (re.compile(r"--from ID:GLOB:AS"), "from_=[(ID, PATTERN, DIRECTORY)]"),
+    (re.compile(r"--from ID:GLOB(?!:)"), "from_=[(ID, PATTERN)]"),
     (re.compile(r"--post-process CMD"), "post_process="),
     (re.compile(rf"(?<![\w-])--({'|'.join([*_OPTIONS, *_NAMES])})(?![\w-])(?: (?=['/]))?"),  # --docs '/d': docs='/d'
      lambda found: _OPTIONS.get(found[1], found[1].replace("-", "_") + "=")),

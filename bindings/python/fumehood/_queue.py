@@ -16,7 +16,7 @@ from . import _native
 from ._errors import Busy, LedgerError, NotFound, UsageError, WaitTimeout
 from ._hood import Hood, hood_or_default
 from ._model import Job, Limits, State, Top, WorkerSeen
-from ._request import (Command, Globs, Keep, NativeRequest, Request, Shown, Strength, StrPath, Verdicts, encode, number,
+from ._request import (Command, Globs, Keep, NativeRequest, Request, Shown, Sources, Strength, StrPath, Verdicts, encode, number,
                        wrong)
 from ._run import seconds
 
@@ -27,10 +27,10 @@ def submit(command: Command, *, id: Optional[str] = None, priority: Optional[int
            retry_on: Verdicts = (), after: Globs = (), submitter: Optional[str] = None, if_absent: bool = False,
            # scripts/texts: options
            data: Optional[StrPath] = None, docs: Optional[StrPath] = None, ro: Sequence[Shown] = (),
-           inputs: Sequence[Shown] = (), stage: bool = True, outputs: Globs = (), optional_outputs: Globs = (),
-           env: Optional[Mapping[str, Optional[str]]] = None, limits: Optional[Limits] = None,
-           allow_unlimited: bool = False, strength: Optional[Strength] = None, keep: Optional[Keep] = None,
-           into: Optional[StrPath] = None, force: bool = False, again: bool = False,
+           inputs: Sequence[Shown] = (), from_: Sources = (), stage: bool = True, outputs: Globs = (),
+           optional_outputs: Globs = (), env: Optional[Mapping[str, Optional[str]]] = None,
+           limits: Optional[Limits] = None, allow_unlimited: bool = False, strength: Optional[Strength] = None,
+           keep: Optional[Keep] = None, into: Optional[StrPath] = None, force: bool = False, again: bool = False,
            post_process: Optional[Command] = None, query: Optional[Mapping[str, str]] = None, explain: bool = False,
            # scripts/texts: end
            directory: Optional[StrPath] = None, hood: Optional[Hood] = None) -> str:
@@ -41,9 +41,9 @@ def submit(command: Command, *, id: Optional[str] = None, priority: Optional[int
     request = Request(
         id, command,
         # scripts/texts: passed
-        data=data, docs=docs, ro=ro, inputs=inputs, stage=stage, outputs=outputs, optional_outputs=optional_outputs,
-        env=env, limits=limits, allow_unlimited=allow_unlimited, strength=strength, keep=keep, into=into, force=force,
-        again=again, post_process=post_process, query=query, explain=explain,
+        data=data, docs=docs, ro=ro, inputs=inputs, from_=from_, stage=stage, outputs=outputs,
+        optional_outputs=optional_outputs, env=env, limits=limits, allow_unlimited=allow_unlimited, strength=strength,
+        keep=keep, into=into, force=force, again=again, post_process=post_process, query=query, explain=explain,
         # scripts/texts: end
         directory=directory, priority=priority, retries=retries, retry_on=retry_on, after=after, submitter=submitter)
     return submit_many([request], if_absent=if_absent, hood=hood)[0]

@@ -14,6 +14,7 @@ StrPath = Union[str, "os.PathLike[str]"]
 Command = Union[str, bytes, "os.PathLike[str]", Sequence[Union[str, bytes, "os.PathLike[str]"]]]
 Shown = Union[StrPath, Tuple[StrPath, str]]
 Globs = Union[str, Sequence[str]]
+Sources = Union[str, Sequence[Union[str, Tuple[str, Optional[str]], Tuple[str, Optional[str], str]]]]
 Strength = Literal["full", "landlock"]
 Keep = Literal["never", "on-failure", "always"]
 Verdicts = Union[Verdict, Sequence[Verdict]]
@@ -72,6 +73,22 @@ def _pairs(shown: Sequence[Shown], what: str) -> Iterator[str]:
             yield path + ":" if ":" in path else path
 
 
+def _sources(values: Sources) -> Iterator[str]:
+    """ID[:GLOB[:AS]] as a text, or its parts."""
+    if isinstance(values, str):
+        values = [values]
+    if isinstance(values, (bytes, Mapping)) or not hasattr(values, "__iter__"):
+        raise wrong("from_", "an id, or a list of ids and of (id, pattern, directory)", values)
+    for one in values:
+        if not isinstance(one, tuple):
+            yield text_of(one, "one of from_")
+            continue
+        if len(one) not in (2, 3):
+            raise wrong("one of from_", "an id, (id, pattern) or (id, pattern, directory)", one)
+        parts = [text_of("" if part is None else part, "a part of from_") for part in one]
+        yield ":".join([*parts, ""][:3])
+
+
 def number(value: Any, what: str, low: int = 0, high: int = 2**31 - 1) -> int:
     """As the library takes it, which has 32 bits."""
     if isinstance(value, bool) or not hasattr(value, "__index__"):
@@ -98,6 +115,8 @@ class Request:
     ro: paths of the host that are shown read-only, each a path or (path, place inside).
     inputs: files and directories that are copied in, each a path or (path, name inside); "." is the current directory. Files that
         the command names are copied anyway.
+    from_: outputs of other analyses, read-only below from/ID/: ids ("NAME.*": every task of an array), "ID:PATTERN:DIRECTORY" or
+        (id, pattern, directory), where a pattern of None is all of them. What each has when this one starts, of its latest success.
     stage: False: nothing is copied in by itself.
     outputs, optional_outputs: patterns of what must be, what may be there at the end; with neither, every new file.
     env: added to the small environment that it has; a value of None is the caller's own. It is recorded: no secrets.
@@ -120,6 +139,7 @@ class Request:
     docs: Optional[StrPath] = None
     ro: Sequence[Shown] = ()
     inputs: Sequence[Shown] = ()
+    from_: Sources = ()
     stage: bool = True
     outputs: Globs = ()
     optional_outputs: Globs = ()
@@ -158,6 +178,7 @@ class Request:
             yield "no_stage", "true"
         yield from (("ro", shown) for shown in _pairs(self.ro, "ro"))
         yield from (("input", shown) for shown in _pairs(self.inputs, "inputs"))
+        yield from (("from", source) for source in _sources(self.from_))
         for key, name in (("output", "outputs"), ("optional_output", "optional_outputs"), ("retry_on", "retry_on"),
                           ("after", "after")):
             yield from ((key, text_of(value, f"one of {name}")) for value in texts(getattr(self, name), name))

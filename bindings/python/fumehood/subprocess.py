@@ -28,7 +28,7 @@ from ._hood import Hood, hood_or_default
 from ._ledger import logs_bytes
 from ._model import Limits, Result, Stream
 from ._pour import Pour
-from ._request import Command, Globs, Keep, Request, Shown, Strength, StrPath, words, wrong
+from ._request import Command, Globs, Keep, Request, Shown, Sources, Strength, StrPath, words, wrong
 from ._run import Run, expired, seconds, with_wall
 
 __all__ = ["Popen", "PIPE", "STDOUT", "call", "check_call", "getstatusoutput", "getoutput", "check_output", "run",
@@ -109,11 +109,11 @@ class Popen(_real.Popen):  # type: ignore[type-arg]  # of bytes or of texts
                  id: Optional[str] = None,
                  # scripts/texts: options -env
                  data: Optional[StrPath] = None, docs: Optional[StrPath] = None, ro: Sequence[Shown] = (),
-                 inputs: Sequence[Shown] = (), stage: bool = True, outputs: Globs = (), optional_outputs: Globs = (),
-                 limits: Optional[Limits] = None, allow_unlimited: bool = False, strength: Optional[Strength] = None,
-                 keep: Optional[Keep] = None, into: Optional[StrPath] = None, force: bool = False, again: bool = False,
-                 post_process: Optional[Command] = None, query: Optional[Mapping[str, str]] = None,
-                 explain: bool = False,
+                 inputs: Sequence[Shown] = (), from_: Sources = (), stage: bool = True, outputs: Globs = (),
+                 optional_outputs: Globs = (), limits: Optional[Limits] = None, allow_unlimited: bool = False,
+                 strength: Optional[Strength] = None, keep: Optional[Keep] = None, into: Optional[StrPath] = None,
+                 force: bool = False, again: bool = False, post_process: Optional[Command] = None,
+                 query: Optional[Mapping[str, str]] = None, explain: bool = False,
                  # scripts/texts: end
                  hood: Optional[Hood] = None) -> None:
         _check(locals())
@@ -122,7 +122,7 @@ class Popen(_real.Popen):  # type: ignore[type-arg]  # of bytes or of texts
         self._request = Request(
             id, words(args),
             # scripts/texts: passed -stage -env -again
-            data=data, docs=docs, ro=ro, inputs=inputs, outputs=outputs, optional_outputs=optional_outputs,
+            data=data, docs=docs, ro=ro, inputs=inputs, from_=from_, outputs=outputs, optional_outputs=optional_outputs,
             limits=limits, allow_unlimited=allow_unlimited, strength=strength, keep=keep, into=into, force=force,
             post_process=post_process, query=query, explain=explain,
             # scripts/texts: end
@@ -284,10 +284,11 @@ def run(args: Command, *, input: Union[str, bytes, None] = None, capture_output:
         pipesize: int = -1, process_group: None = None, id: Optional[str] = None, if_absent: bool = False,
         # scripts/texts: options -env
         data: Optional[StrPath] = None, docs: Optional[StrPath] = None, ro: Sequence[Shown] = (),
-        inputs: Sequence[Shown] = (), stage: bool = True, outputs: Globs = (), optional_outputs: Globs = (),
-        limits: Optional[Limits] = None, allow_unlimited: bool = False, strength: Optional[Strength] = None,
-        keep: Optional[Keep] = None, into: Optional[StrPath] = None, force: bool = False, again: bool = False,
-        post_process: Optional[Command] = None, query: Optional[Mapping[str, str]] = None, explain: bool = False,
+        inputs: Sequence[Shown] = (), from_: Sources = (), stage: bool = True, outputs: Globs = (),
+        optional_outputs: Globs = (), limits: Optional[Limits] = None, allow_unlimited: bool = False,
+        strength: Optional[Strength] = None, keep: Optional[Keep] = None, into: Optional[StrPath] = None,
+        force: bool = False, again: bool = False, post_process: Optional[Command] = None,
+        query: Optional[Mapping[str, str]] = None, explain: bool = False,
         # scripts/texts: end
         hood: Optional[Hood] = None) -> CompletedProcess:
     """Runs an analysis to its end. timeout: it is ended, and WaitTimeout (a TimeoutExpired) raised, after so many seconds;
@@ -311,9 +312,9 @@ def run(args: Command, *, input: Union[str, bytes, None] = None, capture_output:
             errors=errors, universal_newlines=universal_newlines, startupinfo=startupinfo, creationflags=creationflags,
             pipesize=pipesize, id=id,
             # scripts/texts: passed -limits -env
-            data=data, docs=docs, ro=ro, inputs=inputs, stage=stage, outputs=outputs, optional_outputs=optional_outputs,
-            allow_unlimited=allow_unlimited, strength=strength, keep=keep, into=into, force=force, again=again,
-            post_process=post_process, query=query, explain=explain,
+            data=data, docs=docs, ro=ro, inputs=inputs, from_=from_, stage=stage, outputs=outputs,
+            optional_outputs=optional_outputs, allow_unlimited=allow_unlimited, strength=strength, keep=keep, into=into,
+            force=force, again=again, post_process=post_process, query=query, explain=explain,
             # scripts/texts: end
             limits=with_wall(limits, limit), hood=hood)
     except AlreadySucceeded as known:
