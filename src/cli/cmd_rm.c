@@ -15,7 +15,7 @@ static const char help[] =
 	"Removes all that the ledger has of them: attempts, outputs, logs, and what has ended in the queue. Either\n"
 	"all of them go or none: refused is what has not ended, and what others were made from. Rows that a\n"
 	"post-process has put into the site's own tables are the site's, and stay. A removed attempt's number\n"
-	"is not given again, and show --lineage still knows its name.\n"
+	"is not given again, and show still knows what came from it.\n"
 	"\n"
 	"--attempt N        only that attempt\n"
 	"--dry-run          tells what would go, and removes nothing\n"
