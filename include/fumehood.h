@@ -315,6 +315,9 @@ int fh_list(fh_hood *hood, const char *state, const char *prefix, int limit, cha
 int fh_list_where(fh_hood *hood, const char *const *words, char **ret_json, fh_error *err);
 /* As `show --json`: of one that is running, too; of an array its summary. */
 int fh_show(fh_hood *hood, const char *id, int attempt, char **ret_json, fh_error *err);
+/* As `show --lineage --json`: what it came from by "from", and what came from it. attempt 0: the latest success, else the
+ * latest. */
+int fh_lineage(fh_hood *hood, const char *id, int attempt, char **ret_json, fh_error *err);
 int fh_outputs(fh_hood *hood, const char *id, int attempt, char **ret_json, fh_error *err);
 int fh_logs(fh_hood *hood, const char *id, int attempt, char **ret_json, fh_error *err);
 /* What was kept of one stream, to a descriptor. Of an attempt that is running (attempt 0): what there is now, and with

@@ -11,8 +11,9 @@ static const char help[] =
 	"  fumehood show a42 --json | jq .usage\n"
 	"  fumehood show sweep                 an array: how many of which verdict, the first that failed\n"
 	"  fumehood show a42 --trace           one line with the columns of a Nextflow trace\n"
+	"  fumehood show a42 --lineage         what it came from and what came from it (--from)\n"
 	"\n"
-	"--attempt N  --trace  --db URL  --config FILE  --json (with request, plan, events, attempts)\n";
+	"--attempt N  --trace  --lineage  --db URL  --config FILE  --json (with request, plan, events, attempts)\n";
 
 static int show_page(const struct cli *cli, const struct subject *s, struct error *err)
 {
@@ -96,14 +97,29 @@ static int show_array(struct cli *cli, int r, struct error *err)
 	return 0;
 }
 
+static int show_lineage(struct cli *cli, int number, struct error *err)
+{
+	_cleanup_(lineage_view_done) struct lineage_view v = {0};
+	struct look look = terminal_look(&cli->out);
+
+	if (lineage_view_load(&v, cli->hood, cli->id, number, cli->json ? &lineage_whole : &lineage_page,
+			      err) < 0)
+		return -1;
+	if (cli->json)
+		return cli_print_json(cli, lineage_view_json(&v), err);
+	lineage_view_draw(stdout, &look, &v);
+	return 0;
+}
+
 static int show_main(struct cli *cli, struct error *err)
 {
 	_cleanup_(subject_done) struct subject s;
 	int number = 0, r;
-	bool trace = false;
+	bool trace = false, lineage = false;
 	const struct option_row own[] = {
 		{"--attempt", OPTION_NUMBER, &number, "N", "that attempt, instead of the latest"},
 		{"--trace", OPTION_FLAG, &trace, NULL, "one line with the columns of a Nextflow trace"},
+		{"--lineage", OPTION_FLAG, &lineage, NULL, "what it came from, and what came from it"},
 		{0}};
 
 	subject_init(&s);
@@ -112,7 +128,11 @@ static int show_main(struct cli *cli, struct error *err)
 		return r;
 	if (trace && cli->json)
 		return error_set(err, ERROR_USAGE, "--trace and --json are two forms: choose one");
+	if (trace && lineage)
+		return error_set(err, ERROR_USAGE, "--trace and --lineage are two things: choose one");
 	r = cli_open(cli, CLI_ID | CLI_HOOD, err);
+	if (r == 0 && lineage)
+		return show_lineage(cli, number, err);
 	if (r == 0)
 		r = subject_load(&s, cli->hood, cli->id, number, err);
 	if (r < 0 && cli->hood && err->kind == ERROR_NOT_FOUND && number == 0 && !trace)
@@ -126,7 +146,7 @@ static int show_main(struct cli *cli, struct error *err)
 
 const struct command command_show = {
 	.name = "show",
-	.usage = "show ID [--attempt N] [--trace]",
+	.usage = "show ID [--attempt N] [--trace] [--lineage]",
 	.summary = "one analysis: verdict, usage, walls, outputs, events",
 	.help = help,
 	.main = show_main,

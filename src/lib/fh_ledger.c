@@ -70,6 +70,11 @@ FH_PUBLIC int fh_show(fh_hood *hood, const char *id, int attempt, char **ret_jso
 	return view(hood, "show", view_show, id, attempt, ret_json, err);
 }
 
+FH_PUBLIC int fh_lineage(fh_hood *hood, const char *id, int attempt, char **ret_json, fh_error *err)
+{
+	return view(hood, "show", view_lineage, id, attempt, ret_json, err);
+}
+
 FH_PUBLIC int fh_outputs(fh_hood *hood, const char *id, int attempt, char **ret_json, fh_error *err)
 {
 	return view(hood, "outputs", view_outputs, id, attempt, ret_json, err);

@@ -9,6 +9,7 @@
 #define VIEW_VIEW_H
 
 #include "hood.h"
+#include "lineage.h"
 #include "print.h"
 #include "queue.h"
 
@@ -153,6 +154,40 @@ struct array_view {
 int array_view_load(struct array_view *v, struct hood *h, const char *name, struct error *err);
 void array_view_done(struct array_view *v);
 json_t *array_view_json(const struct array_view *v, const char *name);
+
+/* ---- view_lineage.c: `show --lineage`, what came from what ---- */
+
+struct lineage_point {
+	struct lineage_node node;
+	size_t depth;	/* from the first */
+	size_t more[2]; /* links up and down that were not followed: there are too many */
+	bool is_drawn;
+};
+struct lineage_edge {
+	size_t from, to; /* of the nodes */
+	int64_t files;	 /* -1: not known any more */
+};
+/* Zero-initialise. */
+struct lineage_view {
+	struct lineage_point *nodes; /* the first is what was asked for */
+	size_t n_nodes;
+	struct lineage_edge *edges;
+	size_t n_edges;
+	size_t omitted;	     /* all that was not followed */
+	struct lookup names; /* private */
+};
+struct lineage_bounds {
+	size_t depth, width, nodes;
+};
+extern const struct lineage_bounds lineage_page, lineage_whole; /* for people, for programs */
+/* attempt 0: the latest success, which is what others get, else the latest. */
+int lineage_view_load(struct lineage_view *v, struct hood *h, const char *id, int attempt,
+		      const struct lineage_bounds *bounds, struct error *err);
+void lineage_view_done(struct lineage_view *v);
+json_t *lineage_view_json(const struct lineage_view *v);
+/* One of lineage_page. */
+void lineage_view_draw(FILE *to, const struct look *look, struct lineage_view *v);
+int view_lineage(struct hood *h, const char *id, int attempt, json_t **ret, struct error *err);
 
 /* ---- view.c: parts of an attempt ---- */
 

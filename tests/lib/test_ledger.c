@@ -47,6 +47,19 @@ static void assert_same(const struct site *s, const char *words, char *text)
 	json_decref(ours);
 }
 
+static fh_result *perform_from(struct site *s, const char *id, const char *script, const char *from)
+{
+	fh_request *request = shell(id, script);
+	fh_result *result = NULL;
+	fh_error err = {0};
+
+	assert_ok(fh_request_set(request, "from", from, &err), err);
+	assert_ok(fh_perform(s->hood, request, &result, &err), err);
+	assert_int_equal(fh_result_verdict(result), FH_SUCCEEDED);
+	fh_request_free(request);
+	return result;
+}
+
 static void test_the_library_says_what_the_command_says(void **state)
 {
 	struct site *s = *state;
@@ -76,6 +89,10 @@ static void test_the_library_says_what_the_command_says(void **state)
 	assert_same(s, "show a2 --attempt 1", text);
 	assert_ok(fh_show(s->hood, "held1", 0, &text, &err), err);
 	assert_same(s, "show held1", text);
+	fh_result_free(perform_from(s, "a3", "cat from/a1/answer.txt", "a1:*.txt"));
+	assert_ok(fh_lineage(s->hood, "a1", 0, &text, &err), err);
+	assert_non_null(strstr(text, "\"a3\""));
+	assert_same(s, "show a1 --lineage", text);
 	assert_ok(fh_outputs(s->hood, "a1", 0, &text, &err), err);
 	assert_same(s, "outputs a1", text);
 	assert_ok(fh_logs(s->hood, "a1", 0, &text, &err), err);
@@ -101,6 +118,8 @@ static void test_the_library_says_what_the_command_says(void **state)
 			 -FH_USAGE);
 	assert_int_equal(fh_show(s->hood, "nobody", 0, &text, &err), -FH_NOT_FOUND);
 	assert_int_equal(fh_show(s->hood, "../x", 0, &text, &err), -FH_USAGE);
+	assert_int_equal(fh_lineage(s->hood, "nobody", 0, &text, &err), -FH_NOT_FOUND);
+	assert_int_equal(fh_lineage(s->hood, "../x", 0, &text, &err), -FH_USAGE);
 	assert_nothing_left(s);
 }
 

@@ -582,6 +582,44 @@ say(fumehood.run(["true"], id=ID(1), again=True).result.attempt)
     assert said[0] == '1h' and said[3] == ['636166e9', 'x'] and said[4:6] == ['x', ['copy']] and said[7] == 2, said
 
 
+def test_outputs_flow(program, ledger, hood):
+    """from_, in each of its forms and ways to run, and what came from what."""
+    assert program('''
+fumehood.run(["sh", "-c", "echo 1 > a.csv; echo 2 > b.txt"], id=ID(1))
+show = "find . -type f -path './[fi]*' | sort"
+for n, from_ in enumerate([ID(1), [ID(1)], [(ID(1), "*.csv")], [(ID(1), None, "in")], [(ID(1), "b.*", "in/x")], f"{ID(1)}:*.txt:in"], 2):
+    done = fumehood.run(["sh", "-c", show], id=ID(n), from_=from_, capture_output=True, text=True)
+    say(done.stdout.replace(ID(1), "ID").split())
+with fumehood.Analysis(ID(8), from_=ID(1)) as a:
+    say(a.run(["sh", "-c", "cat from/*/* > sum"], check=True).verdict)
+run = fumehood.start(["cat", f"from/{ID(8)}/sum"], id=ID(9), from_=ID(8))
+say(run.wait().verdict)
+fumehood.submit(["sh", "-c", f"cat from/{ID(8)}/sum > again"], id=ID(10), from_=ID(8))
+with fumehood.Worker(jobs=1):
+    fumehood.wait(ID(10))
+found = fumehood.lineage(ID(8))
+say([[edge[end]["id"].replace(ID(0)[:-1], "") for end in ("from", "to")] for edge in found["edges"]])
+say([i["from_analysis"] == ID(8) for i in fumehood.show(ID(10))["inputs"]])
+for wrong in (3, b"x", {"a": 1}, [3], [("a",)], [("a", "b", "c", "d")], [("a", 3)]):
+    try:
+        fumehood.run(["true"], from_=wrong)
+    except TypeError as problem:
+        assert "from_" in str(problem), problem
+    else:
+        say(["taken", repr(wrong)])
+for wrong in ("a*", ["nobody"], [(ID(1), "*.png")], [(ID(1), None, "../x")], [(ID(1), None, "in"), (ID(1), "*.csv", "in")]):
+    try:
+        fumehood.run(["true"], from_=wrong)
+    except fumehood.FumehoodError as problem:
+        assert "--" not in str(problem) and "AS" not in str(problem).split(), problem
+    else:
+        say(["taken", repr(wrong)])
+''') == [
+        ['./from/ID/a.csv', './from/ID/b.txt'], ['./from/ID/a.csv', './from/ID/b.txt'], ['./from/ID/a.csv'],
+        ['./in/a.csv', './in/b.txt'], ['./in/x/b.txt'], ['./in/b.txt'], 'succeeded', 'succeeded',
+        [['1', '8'], ['8', '9'], ['8', '10']], [True]]
+
+
 def test_the_queue(program, hood):
     said = program('''
 ids = [fumehood.submit(["sh", "-c", f"echo {n} > out"], id=ID(n), outputs=["out"]) for n in range(3)]

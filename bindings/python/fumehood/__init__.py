@@ -23,7 +23,7 @@ from ._errors import (AlreadySucceeded, AnalysisFailed, Busy, Cancelled, DiskLim
                       PostProcessFailed, ProcessLimitExceeded, Refused, SystemFailure, TimedOut, UsageError, WaitTimeout)
 from ._held import cleanup_analysis_temp_dir, create_analysis_temp_dir, post_process
 from ._hood import Hood, configure, plan
-from ._ledger import backup, db, doctor, follow, gc, get, load, logs, ls, outputs, prune, remove, restore, show
+from ._ledger import backup, db, doctor, follow, gc, get, lineage, load, logs, ls, outputs, prune, remove, restore, show
 from ._model import (DoctorItem, Failure, GcReport, Health, Job, Layer, Limits, Listed, LogLine, Output, Progress,
                      Receipt, RejectedOutput, Removed, Result, Running, Step, Top, Usage, WorkerSeen)
 from ._native import version
@@ -43,7 +43,7 @@ __all__ = [
     "OutputFile", "OutputMissing", "Outputs", "Popen", "PostProcessFailed", "ProcessLimitExceeded", "Progress", "Receipt",
     "Refused", "RejectedOutput", "Removed", "Request", "Result", "Rows", "Run", "Running", "Step", "SystemFailure", "TimedOut", "Top", "Usage", "UsageError",
     "WaitTimeout", "Worker", "WorkerSeen", "backup", "cancel", "cleanup_analysis_temp_dir", "configure", "create_analysis_temp_dir", "db", "doctor",
-    "follow", "gc", "get", "load", "logs", "ls", "outputs", "plan", "post_process", "prune", "queue", "remove", "restore", "retry", "run", "run_async",
+    "follow", "gc", "get", "lineage", "load", "logs", "ls", "outputs", "plan", "post_process", "prune", "queue", "remove", "restore", "retry", "run", "run_async",
     "show", "start", "submit", "submit_many", "subprocess", "top", "version", "wait", "wait_async", "workers",
 ]
 

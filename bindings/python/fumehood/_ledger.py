@@ -64,6 +64,13 @@ def show(id: str, attempt: int = 0, *, hood: Optional[Hood] = None) -> Dict[str,
     return found
 
 
+def lineage(id: str, attempt: int = 0, *, hood: Optional[Hood] = None) -> Dict[str, Any]:
+    """What it came from by from_, and what came from it, as `fumehood show --lineage --json`: nodes and edges. attempt 0: the
+    latest success, else the latest."""
+    found: Dict[str, Any] = hood_or_default(hood).json("fh_lineage", encode(id), number(attempt, "attempt"))
+    return found
+
+
 def outputs(id: str, attempt: int = 0, *, hood: Optional[Hood] = None) -> Tuple[Output, ...]:
     """The outputs of an attempt in the ledger."""
     found = hood_or_default(hood).json("fh_outputs", encode(id), number(attempt, "attempt"))

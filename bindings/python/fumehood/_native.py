@@ -72,6 +72,7 @@ _FALLIBLE: Dict[str, List[Any]] = {
     "fh_list": [c_void_p, c_char_p, c_char_p, c_int, _OUT],
     "fh_list_where": [c_void_p, _STRINGS, _OUT],
     "fh_show": [c_void_p, c_char_p, c_int, _OUT],
+    "fh_lineage": [c_void_p, c_char_p, c_int, _OUT],
     "fh_outputs": [c_void_p, c_char_p, c_int, _OUT],
     "fh_logs": [c_void_p, c_char_p, c_int, _OUT],
     "fh_log_copy": [c_void_p, c_char_p, c_int, c_int, c_int, c_int, c_int],
