@@ -109,6 +109,26 @@ say([[o.path for o in fumehood.outputs(ID(n))] for n in (1, 3)])
     assert program.left() == []
 
 
+def test_an_output_may_be_a_later_steps(program, hood):
+    """What is declared must be there at the commit, whichever step makes it."""
+    said = program('''
+with fumehood.Analysis(ID(1), outputs=["scores.json"], optional_outputs=["*.png"]) as a:
+    a.run(["sh", "-c", "echo 1 > raw; echo x > a.png"], check=True)
+    say([o.path for o in a.run(["sh", "-c", "cat raw > scores.json"], check=True).outputs])
+say(sorted(o.path for o in fumehood.load(ID(1)).outputs))
+try:
+    with fumehood.Analysis(ID(2), outputs=["scores.json"]) as a:
+        a.run(["true"], check=True)
+        a.run(["true"], check=True)
+except fumehood.OutputMissing as e:
+    say([e.result.committed, len(e.result.steps)])
+with fumehood.Analysis(ID(3), outputs=["scores.json"]) as a:
+    say(a.run(["true"]).verdict)
+    say(a.commit().verdict)
+''')
+    assert said == [['a.png', 'scores.json'], ['a.png', 'scores.json'], [True, 2], 'succeeded', 'output_missing'], said
+
+
 def test_what_fails_is_recorded_and_raised(program, hood):
     said = program('''
 def attempt(n, *words, **options):

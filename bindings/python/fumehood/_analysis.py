@@ -68,6 +68,7 @@ class Analysis:
         self._holding = False  # the workspace is ours to remove
         self._recorded = False  # what was run is committed
         self._steps = False  # something has run that is not committed yet
+        self._checked = False  # an end other than success is to be raised
         self._unsaved = False  # and could not be, for reasons of ours: it is not thrown away
 
     # The `with`.
@@ -155,7 +156,8 @@ class Analysis:
             self._run.close()
         if not self._holding:
             self._hold()
-        self._run = Run(dataclasses.replace(self._request, command=command), hood=hood, follow=follow, progress=progress)
+        self._run = Run(dataclasses.replace(self._request, command=command, outputs=(), optional_outputs=self._wanted()),
+                        hood=hood, follow=follow, progress=progress)
         self._recorded = False
         return self._run
 
@@ -179,6 +181,7 @@ class Analysis:
         return await asyncio.to_thread(self._conclude, run, found, check)
 
     def _conclude(self, run: Run, found: Result, check: bool) -> Result:
+        self._checked = self._checked or check
         if check and not found.ok:
             failure = verdict_failure(self.commit(), run.command)
             assert failure is not None
@@ -225,13 +228,21 @@ class Analysis:
             found = commit_held(hood, self.id, self._globs(), handler, result, again, verdict)
             self._recorded = True
             return rows_taken(found, True)
-        found = commit_held(hood, self.id, (), handler, result, again, verdict)
+        found = commit_held(hood, self.id, self._globs(), handler, result, again, verdict)
         self._recorded, self._steps = True, False  # or pending, which is as good
         self._holding = not found.kept and not found.pending
         failure = own_failure(found)
         if failure is not None:
             raise failure
+        missing = verdict_failure(found) if self._checked and found.verdict == "output_missing" else None
+        if missing is not None:
+            raise missing
         return rows_taken(found, all(step.ok for step in found.steps))
+
+    def _wanted(self) -> List[str]:
+        """What outputs are, of a step: what must be there must be there in the end."""
+        must, may = self._request.outputs, self._request.optional_outputs
+        return [*([must] if isinstance(must, str) else must), *([may] if isinstance(may, str) else may)]
 
     def _globs(self) -> List[str]:
         must, may = self._request.outputs, self._request.optional_outputs
