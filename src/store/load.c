@@ -10,12 +10,13 @@
 #include <string.h>
 
 #include "array.h"
+#include "id.h"
 #include "output_glob.h"
 #include "queue.h"
 #include "remove.h"
 #include "text.h"
 
-enum { LIST_PAGE = 500 };
+enum { LIST_PAGE = 500, FEW_IDS = 2000 };
 
 /* A page of the list, read whole before it is told. */
 struct list {
@@ -24,6 +25,9 @@ struct list {
 	size_t n, n_read; /* those that the pattern wants, and all */
 	int64_t before;	  /* where the next page begins: earlier than that, or as early with a lower id */
 	char before_id[ID_ROOM];
+	enum sql statement;
+	const char *verdict;   /* the only one */
+	char end[ID_ROOM + 1]; /* of the prefix */
 };
 
 static void list_done(struct list *list)
@@ -77,21 +81,48 @@ static char *verdicts_text(unsigned verdicts)
 	return json_dumps(names, JSON_COMPACT);
 }
 
+/* By which index: of few ids, of one verdict, or of the time. What is common is found soon by its time; what is rare is not. */
+static int choose_statement(struct list *list, struct ledger *l, struct error *err)
+{
+	const struct ledger_filter *f = list->filter;
+	int64_t many = 0;
+
+	list->statement = SQL_LIST;
+	for (int v = 0; v < VERDICT_COUNT; v++)
+		if (f->verdicts == 1U << v) {
+			list->statement = SQL_LIST_VERDICT;
+			list->verdict = verdict_name(v);
+		}
+	if (!f->prefix || !*f->prefix || id_check(f->prefix, NULL) < 0)
+		return 0;
+	/* No character of an id is as high as that. */
+	snprintf(list->end, sizeof list->end, "%s\x7f", f->prefix);
+	if (ledger_ask(l, SQL_IDS_MANY, &many, err, value_text(f->prefix), value_text(list->end),
+		       value_integer(FEW_IDS)) < 0)
+		return -1;
+	if (!many)
+		list->statement = SQL_LIST_IDS;
+	return 0;
+}
+
 static int list_page(struct list *list, struct ledger *l, const char *verdicts, int64_t limit,
 		     struct error *err)
 {
 	const struct ledger_filter *f = list->filter;
+	const char *wanted = list->statement == SQL_LIST_VERDICT ? list->verdict : verdicts;
 	struct value params[] = {
-		value_text(f->verdicts ? verdicts : NULL),
+		value_text(f->verdicts ? wanted : NULL),
 		value_text(f->prefix),
 		value_integer(limit),
 		value_time(list->before),
 		value_text(list->before_id),
 		value_time(f->since > 0 ? f->since : 1),
 		value_text(f->submitter),
+		value_text(list->end), /* of few ids alone */
 	};
+	size_t n = ARRAY_SIZE(params) - (list->statement != SQL_LIST_IDS);
 
-	return ledger_run(l, SQL_LIST, params, ARRAY_SIZE(params), list_row, list, err);
+	return ledger_run(l, list->statement, params, n, list_row, list, err);
 }
 
 int ledger_list(struct ledger *l, const struct ledger_filter *f, ledger_row_fn fn, void *arg,
@@ -101,7 +132,7 @@ int ledger_list(struct ledger *l, const struct ledger_filter *f, ledger_row_fn f
 	_cleanup_(list_done) struct list list = {.filter = f ? f : &all};
 	_cleanup_free_ char *verdicts = verdicts_text(list.filter->verdicts);
 	int64_t left = list.filter->limit > 0 ? list.filter->limit : INT64_MAX, page;
-	int r = verdicts ? 0 : error_memory(err);
+	int r = verdicts ? choose_statement(&list, l, err) : error_memory(err);
 
 	list.before = list.filter->until > 0 ? list.filter->until : INT64_MAX;
 	do {

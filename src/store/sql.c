@@ -132,6 +132,16 @@ _Static_assert(sizeof(ATTEMPT_LISTED_COLUMNS(LETTER)) == ATTEMPT_LISTED + 1 &&
 	"WHERE " TASK("a.id") " AND NOT EXISTS (SELECT 1 FROM @queue q WHERE q.id = a.id)) AS both_of_them"
 #define ARRAY_WITNESS "SELECT q.id FROM @queue q WHERE " TASK("q.id") " AND " ACTIVE " ORDER BY q.id DESC LIMIT 1^"
 /* Of each table only as many as are wanted, out of its index of ids. */
+/* Of each analysis the latest attempt. */
+#define LISTED(from, verdicts, ids) \
+	"SELECT !" ATTEMPT_LIST " FROM " from " " \
+	"WHERE created_at <= $4 AND created_at >= $6 AND (created_at < $4 OR analysis_id < $5) AND " verdicts " AND " ids \
+	" AND number = (SELECT max(m.number) FROM @attempt m WHERE m.analysis_id = a.analysis_id) " \
+	"AND (CAST($7 AS TEXT) IS NULL OR ! = CAST($7 AS TEXT) OR EXISTS (SELECT 1 FROM @queue q " \
+	"WHERE q.id = a.analysis_id AND q.submitter = CAST($7 AS TEXT))) " \
+	"ORDER BY created_at DESC, analysis_id DESC LIMIT $3"
+#define BEGINS_SO \
+	"(CAST($2 AS TEXT) IS NULL OR substr(analysis_id, 1, length(CAST($2 AS TEXT))) = CAST($2 AS TEXT))"
 #define FIRST_IDS(table) \
 	"SELECT id FROM (SELECT id FROM @" table " WHERE id >= $1 AND id < $2 ORDER BY id LIMIT $3) AS " table "_ids"
 #define LAST_ID(table) "SELECT max(id) AS id FROM @" table " WHERE id >= $1 AND id < $2"
@@ -244,16 +254,13 @@ static const struct {
 		 "AND NOT EXISTS (SELECT 1 FROM @blob b WHERE b.sha256 = o.sha256) ORDER BY 1 LIMIT 1000"},
 	[SQL_IDS] = {FIRST_IDS("analysis") " UNION " FIRST_IDS("queue") " ORDER BY 1 LIMIT $3"},
 	[SQL_ID_LAST] = {"SELECT max(id) FROM (" LAST_ID("analysis") " UNION ALL " LAST_ID("queue") ") AS l"},
-	[SQL_LIST] =
-		{"SELECT !" ATTEMPT_LIST " FROM @attempt a "
-		 "WHERE created_at <= $4 AND created_at >= $6 AND (created_at < $4 OR analysis_id < $5) "
-		 "AND (CAST($1 AS TEXT) IS NULL OR verdict #) "
-		 "AND (CAST($2 AS TEXT) IS NULL OR "
-		 "substr(analysis_id, 1, length(CAST($2 AS TEXT))) = CAST($2 AS TEXT)) "
-		 "AND number = (SELECT max(m.number) FROM @attempt m WHERE m.analysis_id = a.analysis_id) "
-		 "AND (CAST($7 AS TEXT) IS NULL OR ! = CAST($7 AS TEXT) OR EXISTS (SELECT 1 FROM @queue q "
-		 "WHERE q.id = a.analysis_id AND q.submitter = CAST($7 AS TEXT))) "
-		 "ORDER BY created_at DESC, analysis_id DESC LIMIT $3"},
+	[SQL_LIST] = {LISTED("@attempt a", "(CAST($1 AS TEXT) IS NULL OR verdict #)", BEGINS_SO)},
+	[SQL_LIST_VERDICT] = {LISTED("@attempt a", "verdict = CAST($1 AS TEXT)", BEGINS_SO)},
+	/* SQLite begins with the left one. */
+	[SQL_LIST_IDS] = {LISTED(
+		"(SELECT id FROM @analysis WHERE id >= $2 AND id < $8) i CROSS JOIN @attempt a",
+		"(CAST($1 AS TEXT) IS NULL OR verdict #)", "a.analysis_id = i.id")},
+	[SQL_IDS_MANY] = {"SELECT 1 FROM @analysis WHERE id >= $1 AND id < $2 LIMIT 1 OFFSET $3"},
 	[SQL_ATTEMPT] = {"SELECT !" ATTEMPT_ALL " FROM @attempt WHERE analysis_id = $1 AND number = $2"},
 	[SQL_ATTEMPTS] =
 		{"SELECT number, verdict, exit_code, signal, status, created_at, started_at, ended_at "

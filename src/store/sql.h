@@ -46,18 +46,21 @@ enum sql {
 	SQL_OBJECT_ORPHANS, /* seconds → sha256 */
 	SQL_LIST, /* verdicts as JSON, prefix, limit, before: at and id, since, submitter → attempt's columns */
 	SQL_IDS, /* from this id, before that, how many → id: in the ledger or the queue, in their order */
-	SQL_ID_LAST,   /* from this id, before that → the last of them */
-	SQL_ATTEMPT,   /* id, number → attempt's columns */
-	SQL_ATTEMPTS,  /* id → number, verdict, … */
-	SQL_OUTPUTS,   /* id, number → path, sha256, size, media_type, is it an object? */
-	SQL_REJECTED,  /* id, number → path, reason */
-	SQL_INPUTS,    /* id, number → path, source, sha256, size, mode, from_analysis, from_attempt */
-	SQL_QUERIES,   /* id, number → name, sql, sha256, size, row_count, started_at, duration_ms */
-	SQL_EVENTS,    /* id, number → at, stage, text */
-	SQL_SAMPLES,   /* id, number → at_ms, cpu_ms, memory_bytes, pids */
-	SQL_STEPS,     /* id, number → verdict, … */
-	SQL_LOG,       /* id, number, stream → head, tail, omitted */
-	SQL_SUCCESS,   /* id → the number of its latest success, its owner */
+	SQL_ID_LAST,	  /* from this id, before that → the last of them */
+	SQL_LIST_VERDICT, /* the same, for one verdict, as it is */
+	SQL_LIST_IDS,	  /* the same, for few ids: prefix, …, and before which id */
+	SQL_IDS_MANY,	  /* from this id, before that, how many → 1 if there are more */
+	SQL_ATTEMPT,	  /* id, number → attempt's columns */
+	SQL_ATTEMPTS,	  /* id → number, verdict, … */
+	SQL_OUTPUTS,	  /* id, number → path, sha256, size, media_type, is it an object? */
+	SQL_REJECTED,	  /* id, number → path, reason */
+	SQL_INPUTS,	  /* id, number → path, source, sha256, size, mode, from_analysis, from_attempt */
+	SQL_QUERIES,	  /* id, number → name, sql, sha256, size, row_count, started_at, duration_ms */
+	SQL_EVENTS,	  /* id, number → at, stage, text */
+	SQL_SAMPLES,	  /* id, number → at_ms, cpu_ms, memory_bytes, pids */
+	SQL_STEPS,	  /* id, number → verdict, … */
+	SQL_LOG,	  /* id, number, stream → head, tail, omitted */
+	SQL_SUCCESS,	  /* id → the number of its latest success, its owner */
 	SQL_SUCCESSES, /* after this id, before that, owner or null → id of a task, the number of its latest success or null, its owner */
 	SQL_LINEAGE_LATEST, /* id → the number of its latest success, else of its latest attempt, else of its latest that was removed */
 	SQL_LINEAGE_NODE,   /* id, number → verdict, created_at, was it removed? */
