@@ -76,6 +76,16 @@ def test_a_call_of_a_commit_of_steps_that_fails_loses_nothing(sweep):
     sweep('fault-commit')
 
 
+@sample(sqlite=(29, 4), postgresql=(41, 7))
+def test_rm_killed_at_any_call_leaves_it_whole_or_gone(sweep):
+    sweep('kill-rm')
+
+
+@sample(sqlite=(61, 3), postgresql=(97, 7))
+def test_a_backup_killed_at_any_call_can_be_begun_anew(sweep):
+    sweep('kill-backup')
+
+
 @sample(sqlite=(43, 2), postgresql=None)
 def test_gc_killed_at_any_call_can_be_repeated(sweep):
     sweep('kill-gc')

@@ -57,15 +57,15 @@ def test_a_day_of_an_operator(hood, ledger, other, count):  # noqa: F811
 
 
 def fill(path, count, tag):
-    """Copies of the one analysis that is there, each an hour older, with a content and a log of its own."""
+    """Copies of the one analysis that is there, each a minute older, with a content and a log of its own."""
     db = sqlite3.connect(path)
     db.execute('PRAGMA synchronous = OFF')
     db.execute('CREATE TEMP TABLE n AS WITH RECURSIVE n(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM n WHERE n < ?) SELECT n FROM n', (count,))
     [first] = db.execute('SELECT id FROM fumehood_analysis').fetchone()
-    hour = 3600 * 10**9
+    minute = 60 * 10**9
     for table, key in ('analysis', 'id'), ('attempt', 'analysis_id'), ('log', 'analysis_id'), ('event', 'analysis_id'):
         columns = [row[1] for row in db.execute(f'PRAGMA table_info(fumehood_{table})')]
-        own = {key: f"printf('{tag}-old%08d', n)", 'token': 'lower(hex(randomblob(16)))', 'created_at': f'created_at - n * {hour}'}
+        own = {key: f"printf('{tag}-old%08d', n)", 'token': 'lower(hex(randomblob(16)))', 'created_at': f'created_at - n * {minute}'}
         db.execute(f'INSERT INTO fumehood_{table} SELECT {", ".join(own.get(c, c) for c in columns)} FROM n, fumehood_{table} '
                    f'WHERE {key} = ?', (first,))
     # Two digests in three are an attempt's own; what is in a row is not looked at before a check.
@@ -85,7 +85,7 @@ def test_half_of_a_ledger_goes_while_a_worker_commits(hood, count):
     fill(path, count, hood.tag)
     hood.succeed('submit', f'{hood.tag}-busy', '--array', '1-40', '--', 'sh', '-c', 'echo {task} > out')
     running = hood.popen('worker', '--jobs', '2', '--drain')
-    process = hood.popen('prune', '--older', f'{count // 2}h', '--json')
+    process = hood.popen('prune', '--older', f'{count // 2}m', '--json')
     # Whoever wants to write gets his turn: the longest that anybody waited for the lock.
     longest, looker = 0, sqlite3.connect(path, timeout=30, isolation_level=None)
     while process.poll() is None:
@@ -97,7 +97,7 @@ def test_half_of_a_ledger_goes_while_a_worker_commits(hood, count):
     looker.close()
     out, err = process.communicate()
     gone = json.loads(out)
-    assert process.returncode == 0 and abs(gone['attempts'] - count // 2) <= 1, err
+    assert process.returncode == 0 and abs(gone['attempts'] - count // 2) <= 10, out + err  # time goes on
     running.communicate(timeout=300)
     assert hood.succeed('show', f'{hood.tag}-busy', '--json').json['verdicts'] == {'succeeded': 40}
     db = sqlite3.connect(path)
