@@ -3,6 +3,8 @@ import re
 import sys
 from pathlib import Path
 
+import pytest
+
 TOP = Path(__file__).resolve().parents[2]
 
 
@@ -51,3 +53,65 @@ def test_what_the_library_says_of_options_is_said_in_pythons_words():
                     left.append(f'{source.name}: {in_python(text)}')
     for_shells = ('--delegate', '--mem', '--array')  # root's, Slurm's, and what only the command has
     assert seen > 20 and [text for text in left if not any(word in text for word in for_shells)] == []
+
+
+# Every parameter of every public function with values that make no sense there, one at a time.
+FUZZ = '''
+import inspect
+BAD = [5, 2**70, None, "a\\0b", "\\udcff", [5], {5: "a"}, object()]
+GOOD = {"command": ["no-such-program-at-all"], "what": "status", "path": "x", "requests": [], "id": ID(1)}
+FOREIGN = ("ctypes", "c_char", "c_int", "c_void", "argument 1", "ArgumentError", "--", "object has no attribute")
+def call(function, arguments, options):
+    answer = function(*arguments, **options)
+    if inspect.iscoroutine(answer):
+        answer = asyncio.run(answer)
+    if hasattr(answer, "close"):
+        answer.close()
+def arguments_of(function, wrong, value):
+    arguments, options = [], {}
+    for p in inspect.signature(function).parameters.values():
+        given = value if p.name == wrong else GOOD.get(p.name, p.default)
+        if p.kind == p.VAR_POSITIONAL:
+            arguments.append(value if p.name == wrong else ID(1))
+        elif p.kind == p.VAR_KEYWORD:
+            continue
+        elif p.kind == p.KEYWORD_ONLY:
+            if p.name in GOOD or p.name == wrong:
+                options[p.name] = given
+        else:
+            arguments.append(ID(1) if given is p.empty else given)
+    if "timeout" in inspect.signature(function).parameters and wrong != "timeout":
+        options["timeout"] = 0.5
+    return arguments, options
+calls, problems = 0, []
+for name in sys.argv[1:] or sorted(fumehood.__all__):
+    function = getattr(fumehood, name)
+    if not inspect.isfunction(function) or name in ("version", "configure", "follow", "wait", "wait_async"):
+        continue  # the last ones wait for what nobody runs
+    for wrong in inspect.signature(function).parameters:
+        for value in BAD:
+            if wrong in ("stdin", "stdout", "stderr") and isinstance(value, int):
+                continue  # a descriptor, and it may be one
+            if wrong == "timeout" and (value is None or value == 5 or value == 2**70):
+                continue  # these are times
+            calls += 1
+            try:
+                call(function, *arguments_of(function, wrong, value))
+            except (fumehood.FumehoodError, TypeError, ValueError) as e:
+                if any(word in str(e) for word in FOREIGN) or len(str(e)) < 8:
+                    problems.append([name, wrong, repr(value)[:40], repr(e)[:200]])
+            except FileNotFoundError as e:  # as subprocess has it
+                pass
+            except Exception as e:
+                if "has no attribute 'fileno'" in str(e):  # so has it this
+                    continue
+                problems.append([name, wrong, repr(value)[:40], repr(e)[:200]])
+fumehood.cleanup_analysis_temp_dir(ID(1), discard=True)
+say([calls, problems])
+'''
+
+
+@pytest.mark.only('user')
+def test_no_value_of_a_wrong_type_is_told_in_the_librarys_words(program, hood):
+    calls, problems = program(FUZZ)
+    assert problems == [] and calls > 500, problems
