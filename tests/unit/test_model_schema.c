@@ -97,8 +97,9 @@ static void test_the_schema_of_configurations_has_every_key(void **state)
 static void test_the_schema_of_results_has_every_key(void **state)
 {
 	/* What only `show` has, and only `run`. */
-	static const char *const of_commands[] = {"state",	     "attempts", "queue",  "owner",
-						  "pending_attempt", "stdout",	 "stderr", "held_steps"};
+	static const char *const of_commands[] = {"state",  "attempts",	       "queue",
+						  "owner",  "pending_attempt", "stdout",
+						  "stderr", "held_steps",      "live"};
 	_cleanup_attempt_ struct attempt a;
 	json_auto_t *schema = load("result"), *brief = NULL, *full = NULL;
 	const json_t *properties = json_object_get(schema, "properties");
