@@ -37,6 +37,8 @@ static int64_t limit_or_none(const struct limits *l, int id, uint64_t unit)
 void pulse_open(struct pulse_writer *w, int run_fd, const struct limits *l)
 {
 	w->fd = openat(run_fd, PULSE_NAME, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0600);
+	if (w->fd >= 0 && fchmod(w->fd, 0600) < 0) /* whatever the umask is */
+		w->fd = fd_close(w->fd);
 	w->last.wall_limit_ms = limit_or_none(l, LIMIT_WALL, NSEC_PER_MSEC);
 	w->last.memory_limit_bytes = limit_or_none(l, LIMIT_MEMORY, 1);
 }

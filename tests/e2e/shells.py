@@ -1,17 +1,33 @@
 """A shell on a terminal, as somebody who presses keys has it."""
+import atexit
 import fcntl
 import os
 import pty
 import re
 import select
+import shutil
 import struct
 import subprocess
+import tempfile
 import termios
 import time
 from pathlib import Path
 
 TOP = Path(__file__).resolve().parents[2]
-SCRIPTS = TOP / 'packaging/completions'
+
+
+def scripts():
+    """The completions, where every user can read them."""
+    directory = Path(tempfile.mkdtemp(prefix='fumehood-test-', dir='/var/tmp'))
+    directory.chmod(0o755)
+    atexit.register(shutil.rmtree, directory, True)
+    copy = shutil.copytree(TOP / 'packaging/completions', directory / 'completions')
+    for path in [copy, *copy.iterdir()]:
+        path.chmod(0o755)
+    return copy
+
+
+SCRIPTS = scripts()
 
 
 class Shell:
