@@ -3,12 +3,12 @@ ledger is removed while a worker commits."""
 import json
 import os
 import sqlite3
+import subprocess
 import time
 
 import pytest
 
 from test_backup import other  # noqa: F401, a fixture
-from test_queue import worker
 from test_rm import whole
 from until import until
 
@@ -22,12 +22,12 @@ def test_a_day_of_an_operator(hood, ledger, other, count):  # noqa: F811
     last = f'{hood.tag}-last'
     hood.succeed('submit', last, '--priority', '-1000', '--', 'true')
     # Watch: who is there, how far they are. One is called off before it runs.
-    running = worker(hood, jobs=4)
+    running = hood.popen('worker', '--jobs', '4', stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)  # it has a line for each
     hood.succeed('cancel', last)
     until(lambda: any(w['state'] for w in json.loads(hood.succeed('workers', '--json').out)), 60)
     hood.cli('wait', sweep, failing, '--quiet')
     running.terminate()
-    running.communicate(timeout=120)
+    running.wait(120)
     # Find.
     summed = hood.succeed('show', sweep, '--json').json
     assert summed['tasks'] == count - bad and summed['verdicts'] == {'succeeded': count - bad}
@@ -84,7 +84,7 @@ def test_half_of_a_ledger_goes_while_a_worker_commits(hood, count):
     path = hood.home / 'share/fumehood/ledger.db'
     fill(path, count, hood.tag)
     hood.succeed('submit', f'{hood.tag}-busy', '--array', '1-40', '--', 'sh', '-c', 'echo {task} > out')
-    running = hood.popen('worker', '--jobs', '2', '--drain')
+    running = hood.popen('worker', '--jobs', '2', '--drain', stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     process = hood.popen('prune', '--older', f'{count // 2}m', '--json')
     # Whoever wants to write gets his turn: the longest that anybody waited for the lock.
     longest, looker = 0, sqlite3.connect(path, timeout=30, isolation_level=None)
@@ -98,7 +98,7 @@ def test_half_of_a_ledger_goes_while_a_worker_commits(hood, count):
     out, err = process.communicate()
     gone = json.loads(out)
     assert process.returncode == 0 and abs(gone['attempts'] - count // 2) <= 10, out + err  # time goes on
-    running.communicate(timeout=300)
+    running.wait(300)
     assert hood.succeed('show', f'{hood.tag}-busy', '--json').json['verdicts'] == {'succeeded': 40}
     db = sqlite3.connect(path)
     assert db.execute('SELECT count(*) FROM fumehood_output o WHERE NOT EXISTS '
