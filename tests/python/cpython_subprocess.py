@@ -20,7 +20,7 @@ import test.support.script_helper
 import test.support.warnings_helper  # before the exchange: what helps the tests is not under test
 import fumehood.subprocess
 
-SECONDS, SECONDS_LEFT_OUT = 120, 20
+SECONDS, SECONDS_LEFT_OUT = 300, 20
 # The other classes are about Windows, or the same tests once more with another selector.
 CLASSES = ('ProcessTestCase', 'POSIXProcessTestCase', 'RunFuncTestCase', 'ContextManagerTests', 'MiscTests')
 
