@@ -89,7 +89,7 @@ def test_getting_checking_and_committing_by_hand(hood):
 
     other = hood.id()
     path = hood.succeed('workspace', 'create', other, '--for', '1h').out.strip()
-    hood.write(f'{path}/file', b'x' * 30 * MIB)
+    hood.write(f'{path}/file', b'x' * 80 * MIB)
     status, text = run_slowly(hood, 'commit', other)
     rises(shares(text, 'collecting'))
     assert status == 0 and '1 output committed' in last_lines(text)[-2]
