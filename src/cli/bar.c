@@ -1,6 +1,5 @@
 #include "bar.h"
 
-#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -9,25 +8,14 @@
 /* Below so many columns the bar itself is left out, so that there is room for the numbers. */
 enum { NARROW = 76, BAR_WIDTH = 12 };
 
-static void add(char *out, size_t room, const char *format, ...) PRINTF_LIKE(3, 4);
-static void add(char *out, size_t room, const char *format, ...)
-{
-	size_t n = strlen(out);
-	va_list args;
-
-	va_start(args, format);
-	vsnprintf(out + n, room - n, format, args);
-	va_end(args);
-}
-
 static void add_bar(const struct bar_state *s, char *out, size_t room)
 {
 	int full = (int)((double)s->done / (double)s->total * BAR_WIDTH);
 
-	add(out, room, " [");
+	print_add(out, room, " [");
 	for (int i = 0; i < BAR_WIDTH; i++)
-		add(out, room, "%c", i < full ? '#' : '-');
-	add(out, room, "]");
+		print_add(out, room, "%c", i < full ? '#' : '-');
+	print_add(out, room, "]");
 }
 
 static void add_pace(const struct bar_state *s, char *out, size_t room)
@@ -39,15 +27,15 @@ static void add_pace(const struct bar_state *s, char *out, size_t room)
 	if (per_ms <= 0)
 		return;
 	if (!s->is_parts)
-		add(out, room, ", %s/s", print_size((int64_t)(per_ms * 1000), text));
+		print_add(out, room, ", %s/s", print_size((int64_t)(per_ms * 1000), text));
 	if (s->done == s->total)
 		return;
 	/* In whole seconds, rounded up: what is left is a guess. */
 	left_s = (int64_t)((double)(s->total - s->done) / per_ms / 1000) + 1;
 	if (left_s < 60)
-		add(out, room, ", %lld s left", (long long)left_s);
+		print_add(out, room, ", %lld s left", (long long)left_s);
 	else
-		add(out, room, ", %s left", print_duration(left_s * 1000, text));
+		print_add(out, room, ", %s left", print_duration(left_s * 1000, text));
 }
 
 static void format_share(const struct bar_state *s, bool is_wide, char *out, size_t room)
@@ -57,10 +45,10 @@ static void format_share(const struct bar_state *s, bool is_wide, char *out, siz
 	if (is_wide)
 		add_bar(s, out, room);
 	/* Rounded down: 100% is when all of it is done. */
-	add(out, room, " %d%%", (int)((double)s->done / (double)s->total * 100));
+	print_add(out, room, " %d%%", (int)((double)s->done / (double)s->total * 100));
 	if (!s->is_parts)
-		add(out, room, ", %s of %s", print_size((int64_t)s->done, some),
-		    print_size((int64_t)s->total, all));
+		print_add(out, room, ", %s of %s", print_size((int64_t)s->done, some),
+			  print_size((int64_t)s->total, all));
 	add_pace(s, out, room);
 }
 
@@ -70,7 +58,7 @@ const char *bar_format(const struct bar_state *s, int columns, char *out, size_t
 
 	snprintf(out, room, "%s", s->what);
 	if (s->total == 0)
-		add(out, room, ", %s", print_duration(s->elapsed_ms, some));
+		print_add(out, room, ", %s", print_duration(s->elapsed_ms, some));
 	else
 		format_share(s, columns >= NARROW, out, room);
 	/* A line that wraps could not be erased. */

@@ -9,17 +9,6 @@
 
 static const uint64_t plain_every_ns = 10 * NSEC_PER_SEC;
 
-static void add(char *out, size_t room, const char *format, ...) PRINTF_LIKE(3, 4);
-static void add(char *out, size_t room, const char *format, ...)
-{
-	size_t n = strlen(out);
-	va_list args;
-
-	va_start(args, format);
-	vsnprintf(out + n, room - n, format, args);
-	va_end(args);
-}
-
 /* "12 queued, 4 running, 37 done, 2 failed, 3.1/s, 4 s left" */
 static void format(const struct wait_counts *c, double per_second, char *out, size_t room)
 {
@@ -28,15 +17,15 @@ static void format(const struct wait_counts *c, double per_second, char *out, si
 
 	*out = 0;
 	if (c->waiting)
-		add(out, room, "%zu waiting, ", c->waiting);
-	add(out, room, "%zu queued, %zu running, %zu done, %zu failed", c->queued, c->running, c->succeeded,
-	    c->failed);
+		print_add(out, room, "%zu waiting, ", c->waiting);
+	print_add(out, room, "%zu queued, %zu running, %zu done, %zu failed", c->queued, c->running,
+		  c->succeeded, c->failed);
 	if (per_second <= 0)
 		return;
-	add(out, room, per_second < 10 ? ", %.1f/s" : ", %.0f/s", per_second);
+	print_add(out, room, per_second < 10 ? ", %.1f/s" : ", %.0f/s", per_second);
 	if (left > 0)
-		add(out, room, ", %s left",
-		    print_duration((int64_t)((double)left / per_second * 1000), time));
+		print_add(out, room, ", %s left",
+			  print_duration((int64_t)((double)left / per_second * 1000), time));
 }
 
 static double rate(const struct meter *m, const struct wait_counts *c, uint64_t now)

@@ -87,6 +87,16 @@ const char *print_count(uint64_t n, const char *noun, char out[PRINT_ROOM])
 	return out;
 }
 
+void print_add(char *out, size_t room, const char *format, ...)
+{
+	size_t n = strlen(out);
+	va_list args;
+
+	va_start(args, format);
+	vsnprintf(out + n, room - n, format, args);
+	va_end(args);
+}
+
 /* Characters as a terminal counts them, nearly: colour sequences and continuation bytes take no room. */
 static size_t width_of(const char *text)
 {

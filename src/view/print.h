@@ -34,6 +34,9 @@ const char *print_instant(int64_t utc_ns, char out[PRINT_ROOM]); /* "2026-11-15 
 /* "1 output", "3 outputs", "no outputs" */
 const char *print_count(uint64_t n, const char *noun, char out[PRINT_ROOM]);
 
+/* At the end of out, as far as there is room. */
+void print_add(char *out, size_t room, const char *format, ...) PRINTF_LIKE(3, 4);
+
 /* Columns as wide as their widest cell, two blanks between. table_add copies the cells, which have been escaped by
  * whoever knows where they came from; a failed table_add shows when the table is printed. */
 struct table {
