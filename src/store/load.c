@@ -71,7 +71,7 @@ static int list_row(void *arg, const struct value *row, struct error *err)
 	return 0;
 }
 
-static char *verdicts_text(unsigned verdicts)
+char *verdicts_text(unsigned verdicts)
 {
 	json_auto_t *names = json_array();
 

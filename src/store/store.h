@@ -65,6 +65,9 @@ static inline int ledger_run(struct ledger *l, enum sql which, const struct valu
 #define ledger_ask(l, which, ret, err, ...) \
 	ledger_run(l, which, LEDGER_VALUES(__VA_ARGS__), take_integer, ret, err)
 
+/* The names of those of enum verdict whose bits are set, as a JSON array; NULL if memory is out. */
+char *verdicts_text(unsigned verdicts);
+
 /* Rows in bulk: begin, add for each, end. */
 static inline int ledger_rows_begin(struct ledger *l, enum sql_table table, struct error *err)
 {
