@@ -127,6 +127,14 @@ int steps_made(struct workspace *w, struct manifest *ret, struct error *err)
 	return 0;
 }
 
+static int read_step(struct workspace *w, size_t step, struct attempt *ret, struct error *err)
+{
+	char name[LOG_NAME_SIZE];
+
+	attempt_init(ret);
+	return attempt_read(w, step_name(step, name), ret, err);
+}
+
 static int take_staged(const struct attempt *step, struct inputs *ret, struct error *err)
 {
 	for (size_t i = 0; i < step->inputs.count; i++) {
@@ -148,12 +156,9 @@ int steps_staged(struct workspace *w, struct inputs *ret, struct error *err)
 		return -1;
 	for (size_t n = 1; n <= count; n++) {
 		_cleanup_attempt_ struct attempt one;
-		char name[LOG_NAME_SIZE];
 		int r;
 
-		attempt_init(&one);
-		if ((r = attempt_read(w, step_name(n, name), &one, err)) < 0 ||
-		    (r = take_staged(&one, ret, err)) < 0)
+		if ((r = read_step(w, n, &one, err)) < 0 || (r = take_staged(&one, ret, err)) < 0)
 			return r;
 	}
 	return 0;
@@ -167,14 +172,10 @@ int steps_load(struct workspace *w, struct attempt *ret, struct attempt *last, s
 		return -1;
 	for (size_t n = 1; n <= count; n++) {
 		_cleanup_attempt_ struct attempt one;
-		char name[LOG_NAME_SIZE];
 		int r;
 
-		attempt_init(&one);
-		if ((r = attempt_read(w, step_name(n, name), &one, err)) < 0 ||
-		    (r = attempt_load_logs(w, n, &one, err)) < 0)
-			return r;
-		if ((r = attempt_add_step(ret, &one, err)) < 0)
+		if ((r = read_step(w, n, &one, err)) < 0 || (r = attempt_load_logs(w, n, &one, err)) < 0 ||
+		    (r = attempt_add_step(ret, &one, err)) < 0)
 			return r;
 		if (n < count || !last)
 			continue;
@@ -189,11 +190,8 @@ int steps_load(struct workspace *w, struct attempt *ret, struct attempt *last, s
 int steps_are_committed(struct ledger *l, struct workspace *w, int *ret_number, struct error *err)
 {
 	_cleanup_attempt_ struct attempt first;
-	char name[LOG_NAME_SIZE];
-	int r;
+	int r = read_step(w, 1, &first, err);
 
-	attempt_init(&first);
-	r = attempt_read(w, step_name(1, name), &first, err);
 	return r <= 0 ? r : ledger_has_token(l, first.token, ret_number, err);
 }
 
