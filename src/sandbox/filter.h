@@ -1,10 +1,26 @@
-/* The system call filter, compiled from policy.c's table at build time. */
+/*
+ * The system call filter, compiled from policy.c's table at build time: three programs that allow and refuse the same. The first
+ * refuses by itself; the second asks its listener about what it refuses, so that somebody hears of it; the third asks about some
+ * calls that it allows as well.
+ */
 #ifndef SANDBOX_FILTER_H
 #define SANDBOX_FILTER_H
 
 #include <linux/filter.h>
 
-extern const struct sock_filter filter_code[];
-extern const unsigned short filter_length;
+enum filter_kind { FILTER_SILENT, FILTER_TELL, FILTER_EXPLAIN, FILTER_KINDS };
+enum { FILTER_CALLS = 1024 };
+
+struct filter {
+	const struct sock_filter *code;
+	unsigned short length;
+};
+extern const struct filter filters[FILTER_KINDS];
+
+struct filter_call {
+	const char *name; /* NULL: no row has it */
+	const char *reason;
+};
+extern const struct filter_call filter_calls[FILTER_CALLS];
 
 #endif

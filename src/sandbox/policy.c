@@ -1,59 +1,17 @@
 /*
- * The system call policy: one table, a reason per row. This program runs at build time and prints the table as a BPF
- * program; libseccomp only translates names into numbers. What no row names does not exist (ENOSYS), so that a
- * system call which a later kernel adds is refused until somebody has thought about it.
- *
- * The program is a binary search over ranges of numbers, then the checks of the one call: about ten instructions for
- * most calls. Numbers are compared by their lower half, as the kernel itself truncates them: a flag hidden with
- * high bits set (TIOCSTI | 1 << 32) is the same flag. Only a pointer needs both halves.
+ * The system call policy: one table, a reason per row. What no row names does not exist (ENOSYS), so that a system call which
+ * a later kernel adds is refused until somebody has thought about it.
  */
-#include <errno.h>
+#include "policy.h"
+
 #include <asm/termbits.h>
-#include <linux/audit.h>
-#include <linux/filter.h>
+#include <errno.h>
 #include <linux/fs.h>
-#include <linux/seccomp.h>
 #include <linux/sockios.h>
-#include <seccomp.h>
 #include <stddef.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/ioctl.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
-
-#define ALLOW	  SECCOMP_RET_ALLOW
-#define REFUSE(e) (SECCOMP_RET_ERRNO | (e))
-#define PRETEND	  REFUSE(0) /* it says that it was done, and does nothing */
-
-/* arg & mask == value. UPPER(arg) is the upper half. */
-struct policy_check {
-	int arg;
-	uint32_t mask, value;
-};
-
-/* If all its checks hold, the action. The first clause that holds decides; a clause without checks always holds. */
-struct clause {
-	uint32_t action;
-	int n;
-	struct policy_check checks[4];
-};
-
-/* Numbers of which an argument may be any: allowed. */
-struct policy_list {
-	int arg;
-	const uint32_t *numbers; /* the last is 0 */
-};
-
-struct policy_row {
-	const char *calls; /* names; "name:number" for what is newer than libseccomp */
-	const char *reason;
-	uint32_t action;
-	struct clause clauses[12]; /* before `action`; the first with n = -1 ends them */
-	struct policy_list any;	   /* after the clauses, before `action`; numbers NULL: none */
-};
 
 #define END                             \
 	{                               \
@@ -68,7 +26,6 @@ struct policy_row {
 	{                               \
 		arg, 0xffffffffU, value \
 	}
-#define UPPER(arg)   ((arg) + 6)
 #define NOTHING(arg) INT(arg, 0), INT(UPPER(arg), 0) /* a pointer that is NULL */
 #define SUID	     (S_ISUID | S_ISGID)
 #define NAMESPACES   0x7e020000U /* every CLONE_NEW* that clone() knows */
@@ -91,7 +48,7 @@ static const uint32_t questions[] = {
 	SIOCGIFFLAGS, SIOCGIFADDR, SIOCGIFDSTADDR, SIOCGIFBRDADDR, SIOCGIFNETMASK, SIOCGIFMETRIC, SIOCGIFMTU,
 	SIOCGIFHWADDR, SIOCGIFTXQLEN, 0};
 
-static const struct policy_row policy[] = {
+const struct policy_row policy[] = {
 	{"read write readv writev pread64 pwrite64 preadv pwritev preadv2 pwritev2 lseek close close_range dup dup2 dup3 "
 	 "pipe pipe2 fcntl poll ppoll select pselect6 epoll_create epoll_create1 epoll_ctl epoll_wait epoll_pwait "
 	 "epoll_pwait2 eventfd eventfd2 signalfd signalfd4 timerfd_create timerfd_settime timerfd_gettime sendfile "
@@ -146,7 +103,7 @@ static const struct policy_row policy[] = {
 	{"ioctl",
 	 "each driver and file system has calls of its own behind it (subvolumes, inode flags, typing into terminals): "
 	 "what is not on the list is unknown to everything",
-	 REFUSE(ENOTTY),
+	 USUAL(ENOTTY),
 	 {{REFUSE(EPERM), 1, {INT(1, TIOCSTI)}}, END},
 	 {1, questions}},
 	{"file_setattr:469", "inode flags, as ioctl", REFUSE(EPERM), {END}},
@@ -160,9 +117,9 @@ static const struct policy_row policy[] = {
 	{"mmap",
 	 "no huge pages: they are the machine's, and counted for nobody",
 	 ALLOW,
-	 {{REFUSE(ENOMEM), 1, {{3, 0x40000, 0x40000} /* MAP_HUGETLB */}}, END}},
-	{"memfd_create", "as mmap", ALLOW, {{REFUSE(EINVAL), 1, {{1, 4, 4} /* MFD_HUGETLB */}}, END}},
-	{"shmget", "as mmap", ALLOW, {{REFUSE(ENOMEM), 1, {{2, 04000, 04000} /* SHM_HUGETLB */}}, END}},
+	 {{USUAL(ENOMEM), 1, {{3, 0x40000, 0x40000} /* MAP_HUGETLB */}}, END}},
+	{"memfd_create", "as mmap", ALLOW, {{USUAL(EINVAL), 1, {{1, 4, 4} /* MFD_HUGETLB */}}, END}},
+	{"shmget", "as mmap", ALLOW, {{USUAL(ENOMEM), 1, {{2, 04000, 04000} /* SHM_HUGETLB */}}, END}},
 	{"memfd_secret", "memory that nobody can account for or inspect", REFUSE(ENOSYS), {END}},
 	{"migrate_pages move_pages process_madvise process_mrelease",
 	 "other processes' memory",
@@ -293,153 +250,9 @@ static const struct policy_row policy[] = {
 	{"sync", "flushes everybody's disks", REFUSE(EPERM), {END}},
 };
 
-#if defined(__x86_64__)
-#define NATIVE AUDIT_ARCH_X86_64
-#elif defined(__aarch64__)
-#define NATIVE AUDIT_ARCH_AARCH64
-#endif
+const unsigned policy_rows = sizeof policy / sizeof policy[0];
 
-enum { CALLS_MAX = 1024, CODE_MAX = 4096 };
-
-static const struct policy_row *by_number[CALLS_MAX];
-static struct sock_filter code[CODE_MAX];
-static unsigned length;
-
-static void die(const char *what, const char *name)
-{
-	fprintf(stderr, "policy: %s: %s\n", what, name);
-	exit(1);
-}
-
-static void enter(const struct policy_row *row)
-{
-	char *calls = strdup(row->calls), *rest = calls, *word;
-
-	while ((word = strtok_r(rest, " ", &rest))) {
-		char *colon = strchr(word, ':');
-		int number = colon ? atoi(colon + 1) : seccomp_syscall_resolve_name(word);
-
-		if (number == __NR_SCMP_ERROR)
-			die("no such system call", word);
-		if (number < 0)
-			continue; /* another architecture's */
-		if (number >= CALLS_MAX)
-			die("number too large", word);
-		if (by_number[number])
-			die("named twice", word);
-		by_number[number] = row;
-	}
-	free(calls);
-}
-
-static unsigned emit(unsigned short op, uint32_t k, unsigned yes, unsigned no)
-{
-	if (length == CODE_MAX || yes > 255 || no > 255)
-		die("the program is too long", "");
-	code[length] = (struct sock_filter){op, (uint8_t)yes, (uint8_t)no, k};
-	return length++;
-}
-
-static void emit_return(uint32_t action)
-{
-	emit(BPF_RET | BPF_K, action, 0, 0);
-}
-
-/* One half of an argument; both architectures are little-endian. */
-static void emit_load(int arg)
-{
-	uint32_t half = (uint32_t)arg % UPPER(0) * 8 + (arg < UPPER(0) ? 0 : 4);
-
-	emit(BPF_LD | BPF_W | BPF_ABS, (uint32_t)offsetof(struct seccomp_data, args) + half, 0, 0);
-}
-
-static void emit_list(const struct policy_list *any)
-{
-	unsigned n = 0;
-
-	while (any->numbers[n])
-		n++;
-	emit_load(any->arg);
-	for (unsigned i = 0; i < n; i++)
-		emit(BPF_JMP | BPF_JEQ | BPF_K, any->numbers[i], n - i, 0);
-}
-
-/* Each check jumps to the next clause when it does not hold; the length of a clause is known beforehand. */
-static void emit_row(const struct policy_row *row)
-{
-	for (const struct clause *c = row->clauses; c->n >= 0; c++) {
-		for (int i = 0; i < c->n; i++) {
-			const struct policy_check *k = &c->checks[i];
-			unsigned rest = (unsigned)(c->n - i - 1) * 3 + 1;
-
-			emit_load(k->arg);
-			emit(BPF_ALU | BPF_AND | BPF_K, k->mask, 0, 0);
-			emit(BPF_JMP | BPF_JEQ | BPF_K, k->value, 0, rest);
-		}
-		emit_return(c->action);
-	}
-	if (row->any.numbers)
-		emit_list(&row->any);
-	emit_return(row->action);
-	if (row->any.numbers)
-		emit_return(ALLOW);
-}
-
-struct policy_range {
-	uint32_t start;
-	const struct policy_row *row; /* NULL: ENOSYS */
-};
-
-static int same_action(const struct policy_row *a, const struct policy_row *b)
-{
-	if (a == b)
-		return 1;
-	return a && b && a->clauses[0].n < 0 && b->clauses[0].n < 0 && !a->any.numbers && !b->any.numbers &&
-	       a->action == b->action;
-}
-
-/* The calls from ranges[low] to ranges[high - 1]: a comparison, then the lower half, then the upper. */
-static void emit_search(const struct policy_range *ranges, int low, int high)
-{
-	int middle = (low + high) / 2;
-	unsigned jump;
-
-	if (high - low == 1) {
-		if (ranges[low].row)
-			emit_row(ranges[low].row);
-		else
-			emit_return(REFUSE(ENOSYS));
-		return;
-	}
-	emit(BPF_JMP | BPF_JGE | BPF_K, ranges[middle].start, 0, 1);
-	jump = emit(BPF_JMP | BPF_JA, 0, 0, 0);
-	emit_search(ranges, low, middle);
-	code[jump].k = length - jump - 1;
-	emit_search(ranges, middle, high);
-}
-
-int main(void)
-{
-	struct policy_range ranges[CALLS_MAX + 1];
-	int n = 0;
-
-	for (size_t i = 0; i < sizeof policy / sizeof policy[0]; i++)
-		enter(&policy[i]);
-	for (uint32_t i = 0; i < CALLS_MAX; i++)
-		if (n == 0 || !same_action(ranges[n - 1].row, by_number[i]))
-			ranges[n++] = (struct policy_range){i, by_number[i]};
-	emit(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, arch), 0, 0);
-	emit(BPF_JMP | BPF_JEQ | BPF_K, NATIVE, 1, 0);
-	emit_return(REFUSE(ENOSYS)); /* i386 and others */
-	emit(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr), 0, 0);
-	emit(BPF_JMP | BPF_JGE | BPF_K, CALLS_MAX, 0, 1);
-	emit_return(REFUSE(ENOSYS)); /* x32, and what does not exist */
-	emit_search(ranges, 0, n);
-
-	printf("/* Made by policy.c from its table. */\n#include \"filter.h\"\n\n");
-	printf("const struct sock_filter filter_code[] = {\n");
-	for (unsigned i = 0; i < length; i++)
-		printf("\t{0x%02x, %u, %u, 0x%08x},\n", code[i].code, code[i].jt, code[i].jf, code[i].k);
-	printf("};\nconst unsigned short filter_length = %u;\n", length);
-	return 0;
-}
+/* With --explain these are told of although they are allowed: what they name may not be there, or not be writable. */
+const char policy_watched[] =
+	"open openat creat stat lstat newfstatat statx access faccessat faccessat2 readlink readlinkat chdir execve execveat mkdir "
+	"mkdirat rmdir unlink unlinkat rename renameat renameat2 link linkat symlink symlinkat truncate connect";

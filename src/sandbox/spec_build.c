@@ -176,11 +176,12 @@ static void fill(struct buffer *b, const struct plan *plan, const struct sandbox
 		 const int *idmaps, struct spec *spec)
 {
 	char *writable[] = {plan->workspace, (char *)"/tmp", (char *)"/dev/shm"};
+	const struct filter *filter = &filters[FILTER_SILENT];
 
 	spec->n_argv = (uint32_t)strv_length(plan->command);
 	spec->n_env = (uint32_t)strv_length(plan->env);
 	spec->n_writable = ARRAY_SIZE(writable);
-	spec->n_filter = filter_length;
+	spec->n_filter = filter->length;
 	spec->argv = put_list(b, plan->command, spec->n_argv);
 	spec->env = put_list(b, plan->env, spec->n_env);
 	spec->writable = put_list(b, writable, spec->n_writable);
@@ -189,7 +190,7 @@ static void fill(struct buffer *b, const struct plan *plan, const struct sandbox
 	spec->program = put_string(b, plan->program);
 	spec->directory = put_string(b, plan->workspace);
 	spec->hostname = put_string(b, hostname);
-	spec->filter = put_array(b, filter_code, filter_length * sizeof filter_code[0]);
+	spec->filter = put_array(b, filter->code, filter->length * sizeof filter->code[0]);
 	if (o->cpus) {
 		spec->n_cpus = (uint32_t)o->n_cpus;
 		spec->cpus = put_array(b, o->cpus, o->n_cpus);
