@@ -18,7 +18,7 @@ const char *stream_name(int stream)
 
 void attempt_init(struct attempt *a)
 {
-	*a = (struct attempt){.exit_code = -1, .rows = -1, .usage = USAGE_UNKNOWN};
+	*a = (struct attempt){.exit_code = -1, .rows = -1, .usage = USAGE_UNKNOWN, .denials = DENIALS_UNKNOWN};
 }
 
 size_t lines_from_end(const char *data, size_t size, int *lines, bool *ret_found)
@@ -83,6 +83,7 @@ void attempt_done(struct attempt *a)
 	json_decref(a->result);
 	free(a->timeline);
 	receipt_done(&a->receipt);
+	denials_done(&a->denials);
 	manifest_done(&a->manifest);
 	inputs_done(&a->inputs);
 	for (int i = 0; i < STREAM_COUNT; i++)

@@ -11,6 +11,7 @@
 #include <jansson.h>
 
 #include "clock.h"
+#include "denial.h"
 #include "id.h"
 #include "manifest.h"
 #include "receipt.h"
@@ -93,6 +94,7 @@ struct attempt {
 	struct usage usage;
 	struct timeline *timeline; /* or NULL */
 	struct receipt receipt;
+	struct denials denials;
 	struct manifest manifest;
 	struct inputs inputs;
 	struct query *queries;

@@ -165,6 +165,7 @@ static json_t *stored_to_json(const struct attempt *a, bool lists)
 		{"usage", usage_to_json(&a->usage)},
 		{"timeline", a->timeline ? timeline_to_json(a->timeline) : json_null()},
 		{"receipt", receipt_to_json(&a->receipt)},
+		{"denials", denials_to_json(&a->denials)},
 		{"manifest", lists ? manifest_to_json(&a->manifest) : manifest_head_to_json(&a->manifest)},
 		{"inputs", lists ? inputs_to_json(&a->inputs) : json_array()},
 		{"queries", queries_to_json(a)},
@@ -288,11 +289,13 @@ static int read_identity(struct attempt *a, const json_t *json, struct error *er
 static int read_parts(struct attempt *a, const json_t *json, struct error *err)
 {
 	const json_t *usage = json_object_get(json, "usage"), *receipt = json_object_get(json, "receipt");
-	const json_t *manifest = json_object_get(json, "manifest");
+	const json_t *manifest = json_object_get(json, "manifest"),
+		     *denials = json_object_get(json, "denials");
 
 	if ((usage && usage_from_json(&a->usage, usage, err) < 0) ||
 	    read_timeline(a, json_object_get(json, "timeline"), err) < 0 ||
 	    (receipt && receipt_from_json(&a->receipt, receipt, err) < 0) ||
+	    (denials && denials_from_json(&a->denials, denials, err) < 0) ||
 	    (manifest && manifest_from_json(&a->manifest, manifest, err) < 0) ||
 	    inputs_from_json(&a->inputs, json_object_get(json, "inputs"), err) < 0 ||
 	    read_queries(a, json_object_get(json, "queries"), err) < 0 ||
@@ -397,7 +400,8 @@ static int set_result(json_t *o, const struct attempt *a, bool lists)
 		{"step", a->step ? json_integer(a->step) : json_null()},
 		{"steps", attempt_steps_to_json(a)},
 		{"receipt", receipt_to_json(&a->receipt)},
-		{"denials", json_null()},
+		{"denials", denials_to_public_json(&a->denials)},
+		{"denials_more", a->denials.more < 0 ? json_null() : json_integer(a->denials.more)},
 		{"error", a->error_message ? error_to_json(a) : json_null()},
 	};
 

@@ -185,6 +185,7 @@ int attempt_add_step(struct attempt *a, struct attempt *step, struct error *err)
 	for (size_t i = 0; i < step->n_events; i++)
 		attempt_event_at(a, step->events[i].at, step->events[i].stage, step->events[i].text);
 	receipt_join(&a->receipt, &step->receipt);
+	denials_join(&a->denials, &step->denials);
 	more = ARRAY_ADD(a->steps, a->n_steps);
 	if (!more)
 		return error_memory(err);

@@ -15,6 +15,7 @@ static const struct column input_columns[] = {INPUT_COLUMNS(ENTRY)};
 static const struct column query_columns[] = {QUERY_COLUMNS(ENTRY)};
 static const struct column event_columns[] = {EVENT_COLUMNS(ENTRY)};
 static const struct column step_columns[] = {STEP_COLUMNS(ENTRY)};
+static const struct column denial_columns[] = {DENIAL_COLUMNS(ENTRY)};
 static const struct column sample_columns[] = {SAMPLE_COLUMNS(ENTRY)};
 
 #define COLUMNS(list, type)                                 \
@@ -31,6 +32,7 @@ const struct columns columns_of[TABLE_COUNT] = {
 	[TABLE_EVENT] = COLUMNS(event_columns, event),
 	[TABLE_SAMPLE] = COLUMNS(sample_columns, sample),
 	[TABLE_STEP] = COLUMNS(step_columns, step),
+	[TABLE_DENIAL] = COLUMNS(denial_columns, denial),
 };
 
 /* ---- into the database ---- */

@@ -88,7 +88,8 @@ enum column_kind {
 	X(attempt, manifest.present, present, PATHS)              \
 	X(attempt, manifest.n_rejected_more, rejected_more, SIZE) \
 	X(attempt, timeline, sample_interval_ms, INTERVAL)        \
-	X(attempt, pruned, pruned_at, TIME)
+	X(attempt, pruned, pruned_at, TIME)                       \
+	X(attempt, denials.more, denials_more, COUNT)
 #define OUTPUT_COLUMNS(X)                 \
 	X(output, path, path, PATH)       \
 	X(output, sha256, sha256, DIGEST) \
@@ -129,6 +130,15 @@ enum column_kind {
 	X(step, request, request, JSON)     \
 	X(step, plan, plan, JSON)           \
 	X(step, receipt, receipt, RECEIPT)
+#define DENIAL_COLUMNS(X)                      \
+	X(denial, at, at, TIME)                \
+	X(denial, layer, layer, WORDS)         \
+	X(denial, operation, operation, WORDS) \
+	X(denial, path, path, BYTES)           \
+	X(denial, count, count, COUNT)         \
+	X(denial, target, target, TEXT)        \
+	X(denial, error, errno, TEXT)          \
+	X(denial, hint, hint, TEXT)
 #define SAMPLE_COLUMNS(X)                            \
 	X(sample, at_ms, at_ms, COUNT)               \
 	X(sample, cpu_ms, cpu_ms, COUNT)             \
@@ -144,7 +154,7 @@ struct columns {
 	size_t count;
 	size_t size; /* of the struct */
 };
-/* Of TABLE_ATTEMPT, TABLE_OUTPUT, TABLE_REJECTED, TABLE_INPUT, TABLE_QUERY, TABLE_EVENT, TABLE_SAMPLE and TABLE_STEP. */
+/* Of TABLE_ATTEMPT, TABLE_OUTPUT, TABLE_REJECTED, TABLE_INPUT, TABLE_QUERY, TABLE_EVENT, TABLE_SAMPLE, TABLE_STEP and TABLE_DENIAL. */
 extern const struct columns columns_of[TABLE_COUNT];
 
 /* The record as values, which last as long as it does, and its texts do: JSON is newly allocated (NULL for a table that has

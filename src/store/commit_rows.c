@@ -198,6 +198,7 @@ int commit_rows(struct commit *c, struct error *err)
 	    add_list(c, TABLE_INPUT, a->inputs.list, a->inputs.count, err) < 0 ||
 	    add_list(c, TABLE_QUERY, a->queries, a->n_queries, err) < 0 || add_logs(c, err) < 0 ||
 	    add_list(c, TABLE_EVENT, a->events, a->n_events, err) < 0 ||
+	    add_list(c, TABLE_DENIAL, a->denials.list, a->denials.n, err) < 0 ||
 	    add_list(c, TABLE_STEP, a->steps, a->n_steps, err) < 0)
 		return -1;
 	return a->timeline ? add_list(c, TABLE_SAMPLE, a->timeline->samples, (size_t)a->timeline->count, err)

@@ -221,6 +221,17 @@ static int add_step(struct attempt *a, void *record, const struct value *first U
 	return 0;
 }
 
+static int add_denial(struct attempt *a, void *record, const struct value *first UNUSED, struct error *err)
+{
+	struct denial *more = ARRAY_ADD(a->denials.list, a->denials.n);
+
+	if (!more)
+		return error_memory(err);
+	*more = *(struct denial *)record;
+	*(struct denial *)record = (struct denial){0};
+	return 0;
+}
+
 static int add_sample(struct attempt *a, void *record, const struct value *first UNUSED,
 		      struct error *err UNUSED)
 {
@@ -248,6 +259,7 @@ static int load_part(void *arg, const struct value *row, struct error *err)
 		struct query query;
 		struct event event;
 		struct step step;
+		struct denial denial;
 		struct sample sample;
 	} record;
 	int r;
@@ -329,6 +341,7 @@ static int load_all(struct ledger *l, const struct value key[2], struct load *lo
 		{SQL_EVENTS, TABLE_EVENT, add_event, &load->a},
 		{SQL_SAMPLES, TABLE_SAMPLE, add_sample, &load->a},
 		{SQL_STEPS, TABLE_STEP, add_step, &load->a},
+		{SQL_DENIALS, TABLE_DENIAL, add_denial, &load->a},
 	};
 
 	if (ledger_run(l, SQL_ATTEMPT, key, 2, take_attempt, load, err) < 0)
@@ -338,6 +351,8 @@ static int load_all(struct ledger *l, const struct value key[2], struct load *lo
 	for (size_t i = 0; i < ARRAY_SIZE(parts); i++)
 		if (ledger_run(l, parts[i].which, key, 2, load_part, &parts[i], err) < 0)
 			return -1;
+	if (load->a.pruned) /* they went with the rest: nobody knows */
+		load->a.denials.more = -1;
 	return ledger_run(l, SQL_POST_SUM, key, 2, take_rows, load, err);
 }
 

@@ -272,6 +272,7 @@ static const struct {
 	[SQL_EVENTS] = {ROWS_OF("position" EVENT_COLUMNS(NAME), "event")},
 	[SQL_SAMPLES] = {ROWS_OF("position" SAMPLE_COLUMNS(NAME), "sample")},
 	[SQL_STEPS] = {ROWS_OF("position" STEP_COLUMNS(NAME), "step")},
+	[SQL_DENIALS] = {ROWS_OF("position" DENIAL_COLUMNS(NAME), "denial")},
 	[SQL_LOG] =
 		{"SELECT head, tail, omitted FROM @log WHERE analysis_id = $1 AND attempt = $2 AND stream = $3"},
 	[SQL_CONTENT_BYTES] = {"SELECT CAST(coalesce(sum(size), 0) AS BIGINT) FROM @blob"},
@@ -521,6 +522,7 @@ const struct sql_table_info sql_tables[TABLE_COUNT] = {
 	[TABLE_EVENT] = TABLE_OF("event", EVENT_COLUMNS),
 	[TABLE_SAMPLE] = TABLE_OF("sample", SAMPLE_COLUMNS),
 	[TABLE_STEP] = TABLE_OF("step", STEP_COLUMNS),
+	[TABLE_DENIAL] = TABLE_OF("denial", DENIAL_COLUMNS),
 	[TABLE_QUERY] = TABLE_OF("query", QUERY_COLUMNS),
 	[TABLE_POSTED] = {"posted_chunk",
 			  "analysis_id, attempt, position, target, row_count, fields, posted_at", "tiitibz"},

@@ -59,6 +59,7 @@ enum sql {
 	SQL_EVENTS,	  /* id, number → at, stage, text */
 	SQL_SAMPLES,	  /* id, number → at_ms, cpu_ms, memory_bytes, pids */
 	SQL_STEPS,	  /* id, number → verdict, … */
+	SQL_DENIALS,	  /* id, number → at, layer, operation, … */
 	SQL_LOG,	  /* id, number, stream → head, tail, omitted */
 	SQL_SUCCESS,	  /* id → the number of its latest success, its owner */
 	SQL_SUCCESSES, /* after this id, before that, owner or null → id of a task, the number of its latest success or null, its owner */
@@ -180,6 +181,7 @@ enum sql_table {
 	TABLE_EVENT,
 	TABLE_SAMPLE,
 	TABLE_STEP,
+	TABLE_DENIAL,
 	TABLE_QUERY,
 	TABLE_POSTED,
 	TABLE_QUEUE, /* filled by submit */
@@ -199,7 +201,7 @@ extern const struct sql_table_info sql_tables[TABLE_COUNT];
 
 /* Of the columns of an attempt (columns.h), and the time of the commit after them: how many a list has, how many there are. A
  * statement that reads them has the owner first; one that reads a list of the attempt's has the position first. */
-enum { ATTEMPT_NUMBER = 1, ATTEMPT_LISTED = 19, ATTEMPT_COMMITTED = 27, ATTEMPT_COLUMNS = 28 };
+enum { ATTEMPT_NUMBER = 1, ATTEMPT_LISTED = 19, ATTEMPT_COMMITTED = 28, ATTEMPT_COLUMNS = 29 };
 enum { ROW_MAX = ATTEMPT_COLUMNS + 1 }; /* no statement has more columns */
 
 /* The columns of a queued analysis, in the order of every statement that reads one. */
@@ -262,6 +264,7 @@ extern const char sql_version_3_sqlite[], sql_version_3_postgres[];
 extern const char sql_version_4_sqlite[], sql_version_4_postgres[];
 extern const char sql_version_5_sqlite[], sql_version_5_postgres[];
 extern const char sql_version_6_sqlite[], sql_version_6_postgres[];
+extern const char sql_version_7_sqlite[], sql_version_7_postgres[];
 
 /* PostgreSQL: the roles and their rights (roles.sql). What a connection is to be, as a number of enum sql_part. */
 enum sql_part { PART_DIRECT, PART_WORKER, PART_SUBMITTER };
