@@ -16,11 +16,12 @@ struct filter {
 	unsigned short length;
 };
 extern const struct filter filters[FILTER_KINDS];
+extern const struct filter filters_bare[FILTER_KINDS]; /* without namespaces: policy_bare.c */
 
 struct filter_call {
 	const char *name; /* NULL: no row has it */
 	const char *reason;
 };
-extern const struct filter_call filter_calls[FILTER_CALLS];
+extern const struct filter_call filter_calls[FILTER_CALLS], filter_calls_bare[FILTER_CALLS];
 
 #endif

@@ -58,7 +58,8 @@ static int number_of(char *word)
 	return number;
 }
 
-static void enter(const struct policy_row *row)
+/* again: in place of what an earlier row says. */
+static void enter(const struct policy_row *row, bool again)
 {
 	char *words = strdup(row->calls), *rest = words, *word;
 
@@ -67,8 +68,9 @@ static void enter(const struct policy_row *row)
 
 		if (number < 0)
 			continue;
-		if (calls[number].row)
-			die("named twice", word);
+		if (!calls[number].row == again)
+			die(again ? "named by no other row" : "named twice", word);
+		free(calls[number].name);
 		calls[number] = (struct call){.row = row, .name = strdup(word)};
 	}
 	free(words);
@@ -210,30 +212,39 @@ static void compile(void)
 	emit_search(ranges, 0, n);
 }
 
-int main(void)
+/* The programs and what is said of the calls, as the table is now. */
+static void print_all(const char *suffix)
 {
 	unsigned lengths[FILTER_KINDS];
 
-	for (unsigned i = 0; i < policy_rows; i++)
-		enter(&policy[i]);
 	enter_watched();
-	printf("/* Made by filter_compile.c from policy.c. */\n#include \"filter.h\"\n\n");
 	for (kind = 0; kind < FILTER_KINDS; kind++) {
 		compile();
 		lengths[kind] = length;
-		printf("static const struct sock_filter code_%d[] = {\n", (int)kind);
+		printf("static const struct sock_filter code%s_%d[] = {\n", suffix, (int)kind);
 		for (unsigned i = 0; i < length; i++)
 			printf("\t{0x%02x, %u, %u, 0x%08x},\n", code[i].code, code[i].jt, code[i].jf,
 			       code[i].k);
 		printf("};\n\n");
 	}
-	printf("const struct filter filters[FILTER_KINDS] = {\n");
+	printf("const struct filter filters%s[FILTER_KINDS] = {\n", suffix);
 	for (int i = 0; i < FILTER_KINDS; i++)
-		printf("\t{code_%d, %u},\n", i, lengths[i]);
-	printf("};\n\nconst struct filter_call filter_calls[FILTER_CALLS] = {\n");
+		printf("\t{code%s_%d, %u},\n", suffix, i, lengths[i]);
+	printf("};\n\nconst struct filter_call filter_calls%s[FILTER_CALLS] = {\n", suffix);
 	for (int i = 0; i < FILTER_CALLS; i++)
 		if (calls[i].row)
 			printf("\t[%d] = {\"%s\", \"%s\"},\n", i, calls[i].name, calls[i].row->reason);
 	printf("};\n");
+}
+
+int main(void)
+{
+	printf("/* Made by filter_compile.c from policy.c and policy_bare.c. */\n#include \"filter.h\"\n\n");
+	for (unsigned i = 0; i < policy_rows; i++)
+		enter(&policy[i], false);
+	print_all("");
+	for (unsigned i = 0; i < policy_bare_rows; i++)
+		enter(&policy_bare[i], true);
+	print_all("_bare");
 	return 0;
 }

@@ -13,26 +13,13 @@
 #include <sys/resource.h>
 #include <sys/stat.h>
 
-#define END                             \
-	{                               \
-		0, -1,                  \
-		{                       \
-			{               \
-				0, 0, 0 \
-			}               \
-		}                       \
-	}
-#define INT(arg, value)                 \
-	{                               \
-		arg, 0xffffffffU, value \
-	}
 #define NOTHING(arg) INT(arg, 0), INT(UPPER(arg), 0) /* a pointer that is NULL */
 #define SUID	     (S_ISUID | S_ISGID)
 #define NAMESPACES   0x7e020000U /* every CLONE_NEW* that clone() knows */
 #define TMPFILE	     020000000U
 
 /* What an ioctl may ask. The most frequent first: is it a terminal? */
-static const uint32_t questions[] = {
+const uint32_t policy_questions[] = {
 	/* a terminal: its settings, size, queues and foreground group; not its input, its discipline, its session */
 	TCGETS, TIOCGWINSZ, TCSETS, TCSETSW, TCSETSF, TCGETS2, TCSETS2, TCSETSW2, TCSETSF2, TIOCSWINSZ,
 	TIOCGPGRP, TIOCSPGRP, TIOCGSID, TIOCNOTTY, TIOCOUTQ, TIOCGETD, TIOCEXCL, TIOCNXCL, TCSBRK, TCSBRKP,
@@ -105,7 +92,7 @@ const struct policy_row policy[] = {
 	 "what is not on the list is unknown to everything",
 	 USUAL(ENOTTY),
 	 {{REFUSE(EPERM), 1, {INT(1, TIOCSTI)}}, END},
-	 {1, questions}},
+	 {1, policy_questions}},
 	{"file_setattr:469", "inode flags, as ioctl", REFUSE(EPERM), {END}},
 
 	{"mprotect munmap mremap brk madvise mincore msync mlock mlock2 munlock mlockall munlockall remap_file_pages "

@@ -44,8 +44,26 @@ struct policy_row {
 	struct policy_list any;	   /* after the clauses, before `action`; numbers NULL: none */
 };
 
+#define END                             \
+	{                               \
+		0, -1,                  \
+		{                       \
+			{               \
+				0, 0, 0 \
+			}               \
+		}                       \
+	}
+#define INT(arg, value)                 \
+	{                               \
+		arg, 0xffffffffU, value \
+	}
+
 extern const struct policy_row policy[];
 extern const unsigned policy_rows;
-extern const char policy_watched[]; /* names */
+/* policy_bare.c: in place of what policy[] says of the same calls, where there are no namespaces. */
+extern const struct policy_row policy_bare[];
+extern const unsigned policy_bare_rows;
+extern const uint32_t policy_questions[]; /* what an ioctl may ask */
+extern const char policy_watched[];	  /* names */
 
 #endif
