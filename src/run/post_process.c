@@ -126,6 +126,7 @@ static void explain_end(const struct post *p, struct buffer *b)
 		.evidence = &result->evidence,
 		.usage = &result->usage,
 		.disk = &p->box.use,
+		.workspace = -1,
 	};
 
 	if (p->rows_failed) {

@@ -1,6 +1,6 @@
 #include "reason.h"
+#include "exec_reason.h"
 
-#include <errno.h>
 #include <signal.h>
 #include <string.h>
 
@@ -57,18 +57,23 @@ static void reason_disk(const struct end *end, struct buffer *b)
 static void reason_failed(const struct end *end, struct buffer *b)
 {
 	const struct evidence *e = end->evidence;
-	const char *program = end->plan->program;
+	struct exec_failure failure = {
+		.plan = end->plan,
+		.workspace = end->workspace,
+		.looks_outside = end->looks_outside,
+		.errnum = e->exec_errno,
+		.exit_code = e->exit_code,
+	};
 
-	if (e->exec_errno)
-		buffer_printf(
-			b, "cannot execute '%s': %s%s", SHOWN(256, program), strerror(e->exec_errno),
-			e->exec_errno == ENOENT
-				? " (it, or the interpreter that it names, is not there; --ro shows more)"
-				: "");
-	else if (e->signal)
+	if (e->exec_errno) {
+		exec_reason(&failure, b);
+		return;
+	}
+	if (e->signal)
 		buffer_printf(b, "ended by signal %d (%s)", e->signal, strsignal(e->signal));
 	else
 		buffer_printf(b, "exit status %d", e->exit_code);
+	exec_hint(&failure, b);
 }
 
 void end_reason(const struct end *end, struct buffer *b)

@@ -12,6 +12,8 @@ struct end {
 	const struct evidence *evidence;
 	const struct usage *usage;
 	const struct disk_use *disk;
+	int workspace;	    /* its descriptor, to look at what could not be executed; -1: none */
+	bool looks_outside; /* see exec_reason.h */
 };
 
 /* Half a sentence, "the limit is 2s"; nothing for a success, and for what the command itself cannot know (output_missing,

@@ -67,6 +67,8 @@ void story_reason(const struct story *s, struct buffer *b)
 		.evidence = &s->evidence,
 		.usage = &s->attempt->usage,
 		.disk = &s->disk,
+		.workspace = s->workspace.fd,
+		.looks_outside = !s->hooks->job,
 	};
 
 	switch (s->attempt->verdict) {
