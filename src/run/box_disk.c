@@ -2,6 +2,7 @@
  * What a box knows of its disk: a file system of its own, or directories of the host's that are looked at now and then.
  */
 #include "box.h"
+#include "ability.h"
 #include "clock.h"
 #include "file.h"
 #include "image.h"
@@ -55,7 +56,7 @@ void box_make_disk(struct box *b)
 	struct error why = ERROR_INIT;
 	char text[LIMIT_TEXT_SIZE];
 
-	if (geteuid() == 0 && limit[LIMIT_DISK] != LIMIT_NONE)
+	if (ability_is_root() && limit[LIMIT_DISK] != LIMIT_NONE)
 		b->disk.loop = image_open(w->site->root_fd, limit[LIMIT_DISK], limit[LIMIT_FILES],
 					  b->loop_path, &why);
 	for (size_t i = 0; b->disk.loop >= 0 && i < plan->n_mounts; i++)

@@ -124,8 +124,8 @@ static int trial_run(struct trial *t, struct error *err)
 	o.host_uid = t->place.uid;
 	o.host_gid = t->place.gid;
 	o.slot_fd = t->place.slot.fd;
-	if (geteuid() == 0 && (chown(t->workspace, o.host_uid, o.host_gid) < 0 ||
-			       chown(t->scratch, o.host_uid, o.host_gid) < 0))
+	if (o.host_uid != geteuid() && (chown(t->workspace, o.host_uid, o.host_gid) < 0 ||
+					chown(t->scratch, o.host_uid, o.host_gid) < 0))
 		return error_system(err, errno, "cannot give '%s' to another uid", t->workspace);
 	r = sandbox_start(&t->plan, &o, &(struct sandbox_hooks){0}, &t->receipt, &s, err);
 	if (r < 0)

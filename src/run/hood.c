@@ -1,4 +1,5 @@
 #include "private.h"
+#include "ability.h"
 #include "file.h"
 
 #include <errno.h>
@@ -43,7 +44,7 @@ static int config_load_all(struct hood *h, const struct hood_options *o, struct 
 
 	if ((o->config_file && (r = config_load(c, o->config_file, true, false, err)) < 0) ||
 	    (user && (r = config_load(c, user, false, false, err)) < 0) ||
-	    (r = config_load(c, site_config, false, geteuid() != 0, err)) < 0)
+	    (r = config_load(c, site_config, false, !ability_is_root(), err)) < 0)
 		return r;
 	return config_finish(c, err);
 }

@@ -16,33 +16,11 @@ struct showing {
 	struct reader reader;
 };
 
-/* In a user namespace that does not own the mounts around it, the kernel keeps them as they are. */
-static int mounts_are_locked(const struct plan *plan, bool *ret, struct error *err)
-{
-	_cleanup_buffer_ struct buffer map = {0};
-	unsigned inside, outside, count;
-	int r;
-
-	*ret = true;
-	if (plan->use_userns_first)
-		return 0;
-	r = file_load(AT_FDCWD, "/proc/self/uid_map", 4096, &map, err);
-	if (r < 0)
-		return r;
-	if (buffer_append(&map, "", 1) < 0)
-		return error_memory(err);
-	*ret = sscanf(map.data, "%u %u %u", &inside, &outside, &count) != 3 || inside != 0 || outside != 0 ||
-	       count != UINT_MAX;
-	return 0;
-}
-
 int layers_init(struct layers *l, struct plan *plan, struct error *err)
 {
-	int r;
-
-	*l = (struct layers){.plan = plan};
-	r = mounts_are_locked(plan, &l->locked, err);
-	return r < 0 ? r : mountinfo_load(&l->mounts, err);
+	/* In a user namespace that does not own the mounts around it, the kernel keeps them as they are. */
+	*l = (struct layers){.plan = plan, .locked = plan->use_userns_first};
+	return mountinfo_load(&l->mounts, err);
 }
 
 void layers_done(struct layers *l)
@@ -79,7 +57,7 @@ static bool may_read(const struct showing *v, const struct stat *st)
 {
 	if (st->st_mode & S_IROTH || v->reader.kind == READER_ANYBODY)
 		return st->st_mode & S_IROTH;
-	return geteuid() != 0 || (st->st_uid == v->reader.uid && st->st_mode & S_IRUSR) ||
+	return v->layers->plan->use_userns_first || (st->st_uid == v->reader.uid && st->st_mode & S_IRUSR) ||
 	       (st->st_gid == v->reader.gid && st->st_mode & S_IRGRP);
 }
 

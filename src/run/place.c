@@ -1,4 +1,5 @@
 #include "place.h"
+#include "ability.h"
 
 void place_init(struct place *p, struct workspace *w)
 {
@@ -11,7 +12,7 @@ int place_take(struct place *p, struct error *err)
 
 	p->uid = geteuid();
 	p->gid = getegid();
-	if (p->uid != 0)
+	if (!ability_is_root())
 		return 0;
 	r = slot_take(&p->slot, err);
 	if (r < 0)

@@ -1,4 +1,5 @@
 #include "post_scene.h"
+#include "ability.h"
 #include "collect.h"
 #include "file.h"
 #include "tree.h"
@@ -43,7 +44,7 @@ static int make_writable(const struct post_job *job, int scratch, const char *na
 {
 	_cleanup_close_ int fd = make_directory(scratch, name, 0700, false, err);
 
-	if (fd >= 0 && geteuid() == 0 && fchown(fd, job->place->uid, job->place->gid) < 0)
+	if (fd >= 0 && job->place->uid != geteuid() && fchown(fd, job->place->uid, job->place->gid) < 0)
 		return error_system(err, errno, "cannot give '%s' to the post-process", name);
 	return fd < 0 ? fd : TAKE_FD(fd);
 }
@@ -121,7 +122,7 @@ int post_scene_make(const struct post_job *job, struct error *err)
 	if (scratch < 0)
 		return error_system(err, -scratch, "cannot open '%s'", scratch_path);
 	/* Ours alone before anything is made in it: nobody else may come between. */
-	if ((geteuid() == 0 && fchown(scratch, 0, 0) < 0) || fchmod(scratch, 0700) < 0)
+	if ((ability_is_root() && fchown(scratch, 0, 0) < 0) || fchmod(scratch, 0700) < 0)
 		return error_system(err, errno, "cannot take '%s'", scratch_path);
 	r = tree_empty(scratch, err);
 	if (r < 0)

@@ -2,6 +2,7 @@
  * Request → plan: every default resolved against configuration and host. Looks, touches nothing.
  */
 #include "private.h"
+#include "ability.h"
 #include "caller.h"
 #include "file.h"
 #include "post_scene.h"
@@ -269,7 +270,7 @@ int plan_resolve(struct hood *h, const struct request *asked, struct rights *rig
 	    (e = plan_add_stages(h, &r, plan, err)) < 0 || (e = flows_place(&r, plan, err)) < 0 ||
 	    (e = flows_resolve(h, &r, rights, plan, err)) < 0)
 		return e;
-	plan->use_userns_first = geteuid() != 0;
+	plan->use_userns_first = !ability_is_root();
 	plan->own_disk = wants_disk(&plan->limits);
 	if (plan->own_disk)
 		fit_files(&plan->limits);
@@ -337,7 +338,7 @@ int plan_resolve_post(struct hood *h, const struct post_order *o, struct plan *p
 	snprintf(plan->id, sizeof plan->id, "%s", o->id);
 	plan->kind = PLAN_POST_PROCESS;
 	plan->attempt = o->attempt;
-	plan->use_userns_first = geteuid() != 0;
+	plan->use_userns_first = !ability_is_root();
 	plan->allow_unlimited = r.allow_unlimited;
 	plan->strength = r.strength;
 	if ((e = text_set(&plan->workspace, POST_DIRECTORY, err)) < 0 ||

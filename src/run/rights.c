@@ -1,4 +1,5 @@
 #include "rights.h"
+#include "ability.h"
 #include "array.h"
 #include "file.h"
 #include "private.h"
@@ -157,7 +158,7 @@ int rights_find(struct hood *h, const struct job *job, const struct request *req
 	if (r < 0)
 		return r;
 	ret->is_bound = r == 0 || ret->who.uid != geteuid();
-	ret->has_user = r == 1 && (!ret->is_bound || geteuid() == 0);
+	ret->has_user = r == 1 && (!ret->is_bound || ability_is_root());
 	if (!ret->is_bound || ret->has_user)
 		return 0;
 	if (r == 1) {
@@ -168,7 +169,7 @@ int rights_find(struct hood *h, const struct job *job, const struct request *req
 			SHOWN(SHOWN_SIZE, ret->owner), ret->who.uid);
 	}
 	identity_done(&ret->who);
-	return geteuid() == 0 ? identity_nobody(&ret->who, err) : identity_of(geteuid(), &ret->who, err);
+	return ability_is_root() ? identity_nobody(&ret->who, err) : identity_of(geteuid(), &ret->who, err);
 }
 
 /* ---- what ---- */

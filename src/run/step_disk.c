@@ -45,7 +45,7 @@ int step_move_in(const struct workspace *w, int host, uid_t uid, gid_t gid, stru
 			"what lies in the workspace of '%s' does not fit its disk: give it more (--disk, "
 			"--files), or remove some of it",
 			w->record.id);
-	return r < 0 || geteuid() != 0 ? r : tree_chown(w->fd, uid, gid, err);
+	return r < 0 || uid == geteuid() ? r : tree_chown(w->fd, uid, gid, err);
 }
 
 int step_copy_home(const struct workspace *w, int disk, struct error *err)

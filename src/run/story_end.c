@@ -274,7 +274,7 @@ static int copy_out(struct story *s, struct error *err)
 	int to = s->box.disk.host_workspace, r;
 
 	if ((r = tree_copy(s->workspace.fd, to, err)) < 0 ||
-	    (geteuid() == 0 && (r = tree_chown(to, s->owner, (gid_t)-1, err)) < 0))
+	    (s->owner != geteuid() && (r = tree_chown(to, s->owner, (gid_t)-1, err)) < 0))
 		(void)tree_empty(to, &ignored);
 	return r;
 }

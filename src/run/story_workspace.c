@@ -47,7 +47,7 @@ static int make_mount_points(struct story *s, struct error *err)
 				err, ERROR_REFUSED,
 				"'%s' in the workspace must be a directory: it is where --%s appears",
 				names[i], names[i]);
-		if (geteuid() == 0 &&
+		if (s->place.uid != geteuid() &&
 		    fchownat(s->workspace.fd, names[i], s->place.uid, s->place.gid, AT_SYMLINK_NOFOLLOW) < 0)
 			return error_system(err, errno, "cannot give '%s' to the analysis", names[i]);
 	}

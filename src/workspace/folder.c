@@ -43,7 +43,7 @@ int directory_make(int dirfd, const char *name, uid_t uid, gid_t gid)
 		return -EPERM;
 	if ((st.st_mode & 07777) != 0700 && fchmod(fd, 0700) < 0)
 		return -errno;
-	if (geteuid() == 0 && (st.st_uid != uid || st.st_gid != gid) && fchown(fd, uid, gid) < 0)
+	if (uid != geteuid() && fchown(fd, uid, gid) < 0)
 		return -errno;
 	return TAKE_FD(fd);
 }

@@ -1,4 +1,5 @@
 #include "slot.h"
+#include "ability.h"
 #include "file.h"
 
 #include <errno.h>
@@ -99,7 +100,7 @@ int slot_take(struct slot *ret, struct error *err)
 	struct stat st;
 	int r;
 
-	if (geteuid() != 0)
+	if (!ability_is_root())
 		return error_set(err, ERROR_REFUSED, "only root can give each analysis a user of its own");
 	r = dir_make_private(SLOT_DIRECTORY, err);
 	if (r < 0)

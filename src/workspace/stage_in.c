@@ -163,7 +163,7 @@ static int fill_target(int to, struct staging *s, const struct stage_content *c,
 		return r;
 	if (fchmod(to, s->input.mode) < 0)
 		return error_system(err, errno, "cannot set the mode of '%s'", s->shown_as);
-	if (geteuid() == 0 && fchown(to, s->uid, s->gid) < 0)
+	if (s->uid != geteuid() && fchown(to, s->uid, s->gid) < 0)
 		return error_system(err, errno, "cannot give '%s' to user %u", s->shown_as, (unsigned)s->uid);
 	return 0;
 }

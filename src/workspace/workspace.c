@@ -1,4 +1,5 @@
 #include "folder.h"
+#include "ability.h"
 #include "clock.h"
 #include "file.h"
 #include "tree.h"
@@ -249,7 +250,7 @@ int workspace_adopt(struct workspace *w, const char *token, uid_t uid, gid_t gid
 	w->record.held = (struct holding){.owner = held.owner, .process = held.process, .until = held.until};
 	memcpy(w->record.held.token, held.token, sizeof held.token);
 	if (r < 0 || (r = folder_save(w, false, err)) < 0 ||
-	    (geteuid() == 0 && (r = tree_chown(w->fd, uid, gid, err)) < 0) ||
+	    (uid != geteuid() && (r = tree_chown(w->fd, uid, gid, err)) < 0) ||
 	    (r = make_scratch(w, uid, gid, err)) < 0) {
 		names_make(&n, w->site, held.id, token);
 		(void)tree_remove(w->site->root_fd, n.scratch, &ignored);
@@ -272,7 +273,7 @@ static int take_back(struct workspace *w, struct error *err)
 
 	names_make(&n, w->site, w->record.id, w->record.token);
 	r = tree_remove(w->site->root_fd, n.scratch, err);
-	return r < 0 || geteuid() != 0 ? r : tree_chown(w->fd, geteuid(), getegid(), err);
+	return r < 0 || !ability_is_root() ? r : tree_chown(w->fd, geteuid(), getegid(), err);
 }
 
 int workspace_give_back(struct workspace *w, struct error *err)

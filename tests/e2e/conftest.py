@@ -58,7 +58,7 @@ def pytest_generate_tests(metafunc):
     # On cgroup v2 a user must be started inside what root has delegated: tests/vm does that.
     if 'caged' in metafunc.fixturenames and os.geteuid() == 0 and not CGROUP_V1:
         halves = [half for half in halves if half == 'root']
-    if 'mounted' in metafunc.fixturenames and os.geteuid():
+    if {'mounted', 'forbid'}.intersection(metafunc.fixturenames) and os.geteuid():
         halves = []
     mark = metafunc.definition.get_closest_marker('only')
     if mark:
@@ -128,6 +128,22 @@ def caged(hood):
 def bare(hood):
     """The hood of an ordinary user to whom nothing is delegated. For tests that are only('user')."""
     return hood
+
+
+@pytest.fixture
+def forbid(hood, request):
+    """`forbid('--caps', 'docker')`: from now on the command runs on a host that is so (tests/support/forbid.c)."""
+    program = shutil.copy(Path(request.config.getoption('binary')).parent / 'tests/support/forbid', hood.base)
+
+    def hold(*options):
+        hood.prefix = [program, *options]
+        if hood.who.uid is not None and '--userns' in options:  # which is made by that user
+            hood.prefix[:0] = ['setpriv', f'--reuid={hood.who.uid}', f'--regid={hood.who.uid}', '--clear-groups']
+        elif hood.who.uid is not None:
+            hood.prefix += ['--uid', hood.who.uid]
+        hood.prefix.append('--')
+    yield hold
+    hood.prefix = []
 
 
 @pytest.fixture

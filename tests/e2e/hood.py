@@ -57,6 +57,7 @@ class Hood:
         self.tag = 't' + secrets.token_hex(4)  # part of every id of this test
         self.ids = 0
         self.processes = []
+        self.prefix = []  # words before the command; whoever sets them says in them who calls (conftest: forbid)
         self.base = Path(tempfile.mkdtemp(prefix=f'fumehood-{self.tag}-', dir='/var/tmp'))
         self.base.chmod(0o755)
         self.home, self.dir = self.directory('home', 0o700), self.directory('platform', 0o755)
@@ -120,9 +121,9 @@ class Hood:
     def popen(self, *arguments, env=None, cwd=None, **others):
         options = dict(stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
                        errors='surrogateescape', cwd=cwd or self.dir, env={**self.env, **(env or {})},
-                       start_new_session=True, **self.who.popen_arguments())
+                       start_new_session=True, **({} if self.prefix else self.who.popen_arguments()))
         options.update(others)
-        self.processes.append(subprocess.Popen([str(self.binary), *map(str, arguments)], **options))
+        self.processes.append(subprocess.Popen([*map(str, self.prefix), str(self.binary), *map(str, arguments)], **options))
         return self.processes[-1]
 
     def cli(self, *arguments, stdin=None, **others):
