@@ -364,6 +364,32 @@ static void hint_env(const struct exec_failure *f, const struct executable *x, s
 	}
 }
 
+/* A shell ran it, by the command or by the script's first line. */
+static bool runs_shell(const struct exec_failure *f)
+{
+	struct executable x;
+
+	return is_shell(f->plan->command[0]) ||
+	       (workspace_name(f, f->plan->program) && judge_inside(f, f->plan->program, &x) &&
+		x.kind == EXECUTABLE_SCRIPT &&
+		(is_shell(x.word[0]) || (strcmp(last_part(x.word[0]), "env") == 0 && is_shell(x.word[1]))));
+}
+
+/* What a number above 125 means by a shell's own rule. */
+static void hint_status(const struct exec_failure *f, struct buffer *b)
+{
+	int number = f->exit_code - 128;
+
+	if (f->exit_code < 126 || number >= 32 || number == 0 || !runs_shell(f))
+		return;
+	if (number > 0)
+		buffer_printf(b, ", as of a shell in which a program was ended by signal %d (%s)", number,
+			      strsignal(number));
+	else
+		buffer_printf(b, ", as of a shell that %s a program",
+			      f->exit_code == 127 ? "did not find" : "could not execute");
+}
+
 void exec_hint(const struct exec_failure *f, struct buffer *b)
 {
 	char *const *command = f->plan->command;
@@ -371,6 +397,7 @@ void exec_hint(const struct exec_failure *f, struct buffer *b)
 
 	if (!command || !command[0] || f->workspace < 0)
 		return;
+	hint_status(f, b);
 	if (f->exit_code == 127 && workspace_name(f, f->plan->program) &&
 	    judge_inside(f, f->plan->program, &x)) {
 		hint_env(f, &x, b);

@@ -127,6 +127,7 @@ static void explain_end(const struct post *p, struct buffer *b)
 		.usage = &result->usage,
 		.disk = &p->box.use,
 		.workspace = -1,
+		.maximum = &p->job->hood->config.maximum,
 	};
 
 	if (p->rows_failed) {

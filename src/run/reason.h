@@ -12,11 +12,12 @@ struct end {
 	const struct evidence *evidence;
 	const struct usage *usage;
 	const struct disk_use *disk;
-	int workspace;	    /* its descriptor, to look at what could not be executed; -1: none */
-	bool looks_outside; /* see exec_reason.h */
+	int workspace;		      /* its descriptor, to look at what could not be executed; -1: none */
+	bool looks_outside;	      /* see exec_reason.h */
+	const struct limits *maximum; /* the site's, NULL: none */
 };
 
-/* Half a sentence, "the limit is 2s"; nothing for a success, and for what the command itself cannot know (output_missing,
+/* Half a sentence, "the limit is 2s; --wall raises it"; nothing for a success, and for what the command itself cannot know (output_missing,
  * post_process_failed). */
 void end_reason(const struct end *end, struct buffer *b);
 

@@ -27,6 +27,23 @@ static const struct rejected_output *rejected_as(const struct manifest *m, const
 	return NULL;
 }
 
+/* What would make an output of it. */
+static const char *remedy_of(const char *reason)
+{
+	static const char *const known[][2] = {
+		{REJECT_SYMLINK, ", and a link is no output: write the file itself"},
+		{REJECT_HARD_LINK, ": copy it instead"},
+		{REJECT_BYTES, "; --output-max raises it"},
+		{REJECT_FILES, "; --files raises it"},
+		{REJECT_UNREADABLE, ": give its directories a mode that lets its owner in"},
+	};
+
+	for (size_t i = 0; i < ARRAY_SIZE(known); i++)
+		if (strcmp(known[i][0], reason) == 0)
+			return known[i][1];
+	return "";
+}
+
 /* What was rejected, and then what nothing matched at all. */
 static void reason_missing(const struct story *s, struct buffer *b)
 {
@@ -37,8 +54,8 @@ static void reason_missing(const struct story *s, struct buffer *b)
 		const struct rejected_output *o = rejected_as(m, *pattern);
 
 		if (o && said++ < 5)
-			buffer_printf(b, "%s'%s' was rejected: %s", said > 1 ? "; " : "", SHOWN(128, o->path),
-				      o->reason);
+			buffer_printf(b, "%s'%s' was rejected: %s%s", said > 1 ? "; " : "",
+				      SHOWN(128, o->path), o->reason, remedy_of(o->reason));
 	}
 	for (char **pattern = m->missing; pattern && *pattern; pattern++) {
 		if (rejected_as(m, *pattern))
@@ -55,8 +72,14 @@ static void reason_missing(const struct story *s, struct buffer *b)
 	}
 	if (rest == 0)
 		return;
-	buffer_puts(b, m->present && m->present[0] ? "; there was " : "; there was no file at all");
+	if (!m->present || !m->present[0]) {
+		buffer_puts(
+			b, "; there was no file at all: outputs are what it leaves in its working directory");
+		return;
+	}
+	buffer_puts(b, "; there was ");
 	list_some(b, m->present, 8);
+	buffer_puts(b, ": let it write what --output names, or correct that");
 }
 
 /* One line of evidence for people. */
@@ -69,6 +92,7 @@ void story_reason(const struct story *s, struct buffer *b)
 		.disk = &s->disk,
 		.workspace = s->workspace.fd,
 		.looks_outside = !s->hooks->job,
+		.maximum = &s->hood->config.maximum,
 	};
 
 	switch (s->attempt->verdict) {

@@ -30,7 +30,7 @@ static void pass_on_end(const struct story *s, int stream, bool in_line)
 	char note[400], text[LIMIT_TEXT_SIZE];
 	int n = snprintf(
 		note, sizeof note,
-		"%s[fumehood: %s is longer than log_max, %s: its head and tail are kept, see fumehood logs %s]\n",
+		"%s[fumehood: %s is longer than log_max, %s: its head and tail are kept, see fumehood logs %s; --log-max keeps more]\n",
 		in_line ? "\n" : "", stream_name(stream),
 		limit_format(LIMIT_LOG_MAX, s->plan->limits.value[LIMIT_LOG_MAX], text), s->plan->id);
 

@@ -40,22 +40,29 @@ ENDS = {
     'no interpreter': (['./no-interpreter'], [], 'failed', 127, None, None, ['interpreter']),
     'not executable': (['./not-executable'], [], 'failed', 126, None, None, ['Permission denied']),
     'no program': (['./no-program'], [], 'failed', 126, None, None, ['Exec format error']),
-    'a signal': (shell('kill -SEGV $$'), [], 'failed', 139, None, 11, ['signal 11', 'Segmentation fault']),
+    'a signal': (shell('kill -SEGV $$'), [], 'failed', 139, None, 11, ['signal 11', 'Segmentation fault', 'memory that is not its own']),
+    'a signal, behind a shell': (shell('sh -c "kill -SEGV \\$\\$"; exit $?'), [], 'failed', 139, 139, None,
+                                 ['exit status 139, as of a shell in which a program was ended by signal 11 (Segmentation fault)']),
+    'not found, behind a shell': (shell('no-such-program'), [], 'failed', 127, 127, None, ['exit status 127, as of a shell that did not find a program']),
     'killed by itself': (shell('kill -KILL $$'), [], 'failed', 137, None, 9, ['signal 9']),
     'killed by a child': (shell('(kill -KILL $$); exit 0'), [], 'failed', 137, None, 9, ['signal 9']),
-    'wall time': (bomb_with('sleep'), ['--wall', '300ms', '--grace', '20s'], 'timed_out', 124, None, 15, ['the limit is 300ms']),
-    'cpu time': (bomb_with('busy'), ['--cpu-time', '100ms', '--grace', '20s'], 'timed_out', 124, None, 15, ['cpu time', '100ms']),
+    'wall time': (bomb_with('sleep'), ['--wall', '300ms', '--grace', '20s'], 'timed_out', 124, None, 15, ['the limit is 300ms; --wall raises it']),
+    'cpu time': (bomb_with('busy'), ['--cpu-time', '100ms', '--grace', '20s'], 'timed_out', 124, None, 15, ['cpu time', '100ms; --cpu-time raises it']),
     'an output is missing': (shell('echo > other.txt'), ['--output', 'result.csv'], 'output_missing', 122, 0, None,
-                             ["'result.csv'", "'other.txt'"]),
+                             ["'result.csv'", "'other.txt': let it write what --output names, or correct that"]),
+    'no output at all': (shell('true'), ['--output', 'result.csv'], 'output_missing', 122, 0, None,
+                         ['there was no file at all: outputs are what it leaves in its working directory']),
     'an output is rejected': (shell('head -c 300000 /dev/zero >big; echo >ok'), ['--output', 'b*', '--output', 'ok', '--output-max', '100K'],
-                              'output_missing', 122, 0, None, ["'big' was rejected: "]),
+                              'output_missing', 122, 0, None, ["'big' was rejected: over the limit of collected bytes; --output-max raises it"]),
     'one is rejected, one missing': (shell('ln -s / big; echo >ok'), ['--output', 'big', '--output', 'other'], 'output_missing', 122, 0, None,
-                                     ["'big' was rejected: symbolic link; no output matches 'other'; there was ", "'ok'"]),
-    'memory': (bomb_with('malloc'), [], 'out_of_memory', 137, None, 9, ['64M of 64M', "'bomb'"]),
+                                     ["'big' was rejected: symbolic link, and a link is no output: write the file itself; no output matches 'other'; there was ", "'ok'"]),
+    'memory': (bomb_with('malloc'), [], 'out_of_memory', 137, None, 9, ['64M of 64M', "'bomb'; --memory raises it"]),
     'memory, of a child': (bomb_with('children'), ['--pids', '300'], 'out_of_memory', 137, 9, None, ['child']),
-    'disk': (bomb_with('disk'), [], 'out_of_disk', 28, 28, None, ['the limit is 16M']),
-    'files': (bomb_with('files'), [], 'out_of_disk', 28, 28, None, ['the limit is 500 files']),
-    'processes': (bomb_with('fork'), [], 'out_of_processes', 11, 11, None, ['the limit is 30']),
+    'disk': (bomb_with('disk'), [], 'out_of_disk', 28, 28, None, ['the limit is 16M, and it was full; --disk raises it']),
+    'files': (bomb_with('files'), [], 'out_of_disk', 28, 28, None, ['the limit is 500 files, and it was full; --files raises it']),
+    'processes': (bomb_with('fork'), [], 'out_of_processes', 11, 11, None, ['the limit is 30', '--pids raises it']),
+    'the size of a file': (shell('exec head -c 2000000 /dev/zero >big'), ['--file-size', '1M'], 'failed', 153, None, 25,
+                           ['signal 25', 'the limit of one file is 1M; --file-size raises it']),
     # Limits that were reached, and survived.
     'memory, survived': (bomb_with('child-memory', '2'), [], 'succeeded', 0, 0, None, []),
     'disk, survived': (bomb_with('disk-handled'), [], 'succeeded', 0, 0, None, []),
@@ -77,6 +84,14 @@ def test_how_it_ended_decides_verdict_exit_status_and_reason(box, end):
     assert (kept['verdict'], kept['reason'], kept['status']) == (verdict, found['reason'], status)
     line = box.succeed('show', found['id']).out.splitlines()[0]
     assert verdict in line and all(word in line for word in words), line
+
+
+def test_what_the_site_allows_is_named_where_it_is_the_bound(box):
+    config = box.write('site.yaml', 'maximum: {wall: 300ms, memory: 64M, pids: 100}\n')
+    reason = box.run(['sleep', '100'], '--config', config).json['reason']
+    assert reason == 'the limit is 300ms; this site allows no more (maximum.wall in its configuration)', reason
+    reason = box.run(bomb_with('malloc'), '--config', config, '--memory', '32M').json['reason']
+    assert reason.endswith('; --memory raises it, up to 64M on this site'), reason
 
 
 @pytest.mark.parametrize('number, status, words', [

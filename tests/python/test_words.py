@@ -115,3 +115,18 @@ say([calls, problems])
 def test_no_value_of_a_wrong_type_is_told_in_the_librarys_words(program, hood):
     calls, problems = program(FUZZ)
     assert problems == [] and calls > 500, problems
+
+
+def test_why_it_failed_is_said_in_pythons_words(program):
+    said = program('''
+for n, (command, options) in enumerate([
+        ("sleep 100", {"limits": fumehood.Limits(wall="200ms")}),
+        ("true", {"outputs": ["result.csv"]})]):
+    try:
+        fumehood.run(command, id=ID(n), check=True, **options)
+    except fumehood.AnalysisFailed as e:
+        say([str(e), e.result.reason])
+''')
+    assert [text for pair in said for text in pair if '--' in text] == [], said
+    assert said[0][0].endswith('timed_out: the limit is 200ms; limits.wall raises it') and said[0][1] in said[0][0], said
+    assert 'outputs are what it leaves in its working directory' in said[1][0], said

@@ -73,6 +73,11 @@ def _text(value: Any) -> str:
     return os.fsdecode(base64.b64decode(value["b64"])) if isinstance(value, dict) else str(value)
 
 
+def _reason(json: Mapping[str, Any]) -> Optional[str]:
+    from ._errors import in_python  # which knows of Result
+    return None if json["reason"] is None else in_python(_text(json["reason"]))
+
+
 def _known(kind: Type[_T], json: Mapping[str, Any]) -> _T:
     """A dataclass out of the keys that it knows: a newer library may tell more."""
     names = {f.name for f in dataclasses.fields(kind)}
@@ -172,7 +177,7 @@ class Step:
     @staticmethod
     def of(json: Mapping[str, Any]) -> Step:
         return Step(command=tuple(_text(word) for word in json["command"] or ()), verdict=json["verdict"],
-                    status=json["status"], exit_code=json["exit_code"], signal=json["signal"], reason=json["reason"],
+                    status=json["status"], exit_code=json["exit_code"], signal=json["signal"], reason=_reason(json),
                     started=json["started"], ended=json["ended"], usage=_known(Usage, json["usage"]))
 
 
@@ -234,7 +239,8 @@ class Result:
         error = json.get("error")
         return Result(
             id=json["id"] or "", attempt=json["attempt"], verdict=json["verdict"], status=status,
-            exit_code=json["exit_code"], signal=json["signal"], reason=json["reason"], committed=json["committed"],
+            exit_code=json["exit_code"], signal=json["signal"], committed=json["committed"],
+            reason=_reason(json),
             pending=json.get("pending", False), step=json.get("step"),
             steps=tuple(Step.of(s) for s in json.get("steps", ())),
             workspace=json["workspace"], kept=json["kept"], rows=json["rows"], usage=_known(Usage, json["usage"]),
