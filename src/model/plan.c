@@ -26,6 +26,7 @@ static const struct member plan_members[] = {
 	MEMBER_AS("optional_output", struct plan, optional_outputs, MEMBER_LIST),
 	MEMBER(struct plan, allow_unlimited, MEMBER_BOOL),
 	MEMBER_AS("stdin", struct plan, stdin_open, MEMBER_BOOL),
+	MEMBER(struct plan, explain, MEMBER_BOOL),
 	MEMBER(struct plan, into, MEMBER_TEXT),
 	MEMBER_AS("force", struct plan, into_force, MEMBER_BOOL),
 	MEMBER(struct plan, ledger, MEMBER_TEXT),

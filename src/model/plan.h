@@ -92,6 +92,7 @@ struct plan {
 	struct limits limits;
 	bool allow_unlimited;
 	bool stdin_open;
+	bool explain; /* paths and connections are listened to as well */
 	enum strength strength;
 	enum keep keep;
 	char *into;

@@ -157,16 +157,25 @@ static int on_disk(void *arg, int fd, struct error *err)
 	return r;
 }
 
+static void on_notice(void *arg, const struct notice *n)
+{
+	const struct box_order *o = &((struct box *)arg)->order;
+
+	o->on_notice(o->arg, n);
+}
+
 int box_start(struct box *b, struct error *err)
 {
 	const struct place *place = b->order.place;
-	struct sandbox_hooks hooks = {.arg = b, .on_init = on_init, .on_disk = on_disk};
+	struct sandbox_hooks hooks = {
+		.arg = b, .on_init = on_init, .on_disk = on_disk, .on_notice = on_notice};
 	struct sandbox_options o = {
 		.host_uid = place->uid,
 		.host_gid = place->gid,
 		.stdio = {b->in[0] >= 0 ? b->in[0] : b->null, b->out[STREAM_STDOUT][1],
 			  b->out[b->order.merge ? STREAM_STDOUT : STREAM_STDERR][1]},
 		.slot_fd = place->slot.fd,
+		.listen = b->order.on_notice ? b->order.listen : FILTER_SILENT,
 		.facts = b->facts,
 	};
 	int r;
@@ -189,6 +198,11 @@ int box_start(struct box *b, struct error *err)
 static int job_report(void *arg, struct command_report *ret)
 {
 	return sandbox_read_report(((struct box *)arg)->sandbox, ret);
+}
+
+static bool job_hear(void *arg)
+{
+	return sandbox_hear(((struct box *)arg)->sandbox, on_notice, arg);
 }
 
 static void job_terminate(void *arg)
@@ -226,6 +240,7 @@ static int watch(struct box *b, struct error *err)
 	struct supervise_job job = {
 		.pidfd = b->sandbox->pidfd,
 		.report_fd = b->sandbox->report_fd,
+		.listener_fd = b->sandbox->listener_fd,
 		.out_fd = {b->out[STREAM_STDOUT][0], b->out[STREAM_STDERR][0]},
 		.log_fd = {b->log[STREAM_STDOUT], b->log[STREAM_STDERR]},
 		.cancel_fd = {o->cancel_fd, o->stop_fd},
@@ -236,6 +251,7 @@ static int watch(struct box *b, struct error *err)
 		.started = b->started,
 		.arg = b,
 		.read_report = job_report,
+		.hear = job_hear,
 		.terminate = job_terminate,
 		.kill = job_kill,
 		.measure = box_measure,

@@ -40,6 +40,8 @@ struct box_order {
 	void (*output)(void *arg, int stream, const char *data, size_t size); /* NULL: log only */
 	void (*progress)(void *arg, const struct sample *now, int64_t files); /* NULL: none */
 	int progress_interval_ms;
+	enum filter_kind listen;			      /* for on_notice: to what */
+	void (*on_notice)(void *arg, const struct notice *n); /* NULL: nobody listens */
 };
 
 /* How much of its disk it used. */

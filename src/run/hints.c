@@ -4,6 +4,7 @@
  */
 #include "private.h"
 #include "file.h"
+#include "hints.h"
 #include "program.h"
 #include "staging.h"
 #include "text.h"
@@ -15,8 +16,7 @@
 
 enum { HINTS_MAX = 4 };
 
-/* A file or directory that the caller could read: of what he could not, nothing is said. */
-static bool is_readable(const char *path, struct stat *st)
+bool path_is_readable(const char *path, struct stat *st)
 {
 	if (stat(path, st) < 0 || !(S_ISREG(st->st_mode) || S_ISDIR(st->st_mode)))
 		return false;
@@ -62,7 +62,7 @@ static bool is_mounted(const struct plan *p, const char *path)
 	return is_shown;
 }
 
-static bool is_machine(const char *path)
+bool path_is_machine(const char *path)
 {
 	static const char *const machine[] = {"/proc", "/sys", "/dev", "/etc", "/run"};
 
@@ -78,8 +78,8 @@ static bool hint_far(struct plan *p, const char *word, const char *path)
 	char real[PATH_MAX];
 	struct stat st;
 
-	if (is_machine(path) || is_mounted(p, path) || !is_readable(path, &st) || !realpath(path, real) ||
-	    is_machine(real))
+	if (path_is_machine(path) || is_mounted(p, path) || !path_is_readable(path, &st) ||
+	    !realpath(path, real) || path_is_machine(real))
 		return false;
 	if (*word != '/')
 		plan_note(p,
@@ -100,7 +100,7 @@ static bool hint_near(const struct request *r, struct plan *p, const char *word)
 	struct stat st;
 
 	if (!path || !path_clean_relative(word, as, sizeof as) || is_in_workspace(p, as) ||
-	    !is_readable(path, &st))
+	    !path_is_readable(path, &st))
 		return false;
 	plan_note(p, "%s exists here but is not shown to the analysis; add --input %s", SHOWN(256, word),
 		  SHOWN(256, as));

@@ -31,8 +31,6 @@ static int check_supported(const struct request *r, struct error *err)
 {
 	if (r->strength == STRENGTH_LANDLOCK)
 		return refuse_later("--strength landlock", err);
-	if (r->explain)
-		return refuse_later("--explain", err);
 	return 0;
 }
 
@@ -277,6 +275,7 @@ int plan_resolve(struct hood *h, const struct request *asked, struct rights *rig
 	plan->allow_unlimited = r.allow_unlimited;
 	plan->stdin_open = r.stdin_open;
 	plan->strength = r.strength;
+	plan->explain = r.explain;
 	plan->keep = r.keep == KEEP_UNSET ? KEEP_NEVER : r.keep;
 	plan->outputs = strv_copy(r.outputs);
 	plan->optional_outputs = strv_copy(r.optional_outputs);

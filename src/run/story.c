@@ -177,6 +177,7 @@ void story_blank(struct story *s)
 	box_init(&s->box);
 	s->stop_fd = -1;
 	pulse_init(&s->pulse);
+	notices_init(&s->notices);
 }
 
 static void story_init(struct story *s, struct hood *h, const struct request *r,

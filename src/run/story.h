@@ -8,6 +8,7 @@
 #include "box.h"
 #include "buffer.h"
 #include "ended.h"
+#include "notices.h"
 #include "post_process.h"
 #include "private.h"
 #include "pulse.h"
@@ -29,6 +30,7 @@ struct story {
 	struct box box;
 	int stop_fd; /* stopper.h; -1: none */
 	struct pulse_writer pulse;
+	struct notices notices;
 	struct passed_on {
 		uint64_t bytes; /* that the caller got as they came */
 		bool in_line;	/* the last was no newline */

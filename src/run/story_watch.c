@@ -11,6 +11,8 @@ int story_start(struct story *s, struct error *err)
 	int r = box_start(&s->box, err);
 
 	s->attempt->started = s->box.started_utc;
+	if (r == 0 && s->box.sandbox->listener_fd >= 0 && s->attempt->denials.more < 0)
+		s->attempt->denials.more = 0;
 	if (r == 0 && s->hooks->started)
 		s->hooks->started(s->hooks->arg, s->box.sandbox->exec_errno);
 	return r;
@@ -146,6 +148,8 @@ int story_watch(struct story *s, struct error *err)
 	memcpy(a->logs, result->logs, sizeof a->logs);
 	memset(result->logs, 0, sizeof result->logs);
 	a->ended = clock_utc();
+	notices_sort(&s->notices);
+	notices_done(&s->notices);
 	if (r < 0)
 		r = note_unwatched(s, err);
 	note_logs(s);

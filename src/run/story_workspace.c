@@ -252,6 +252,22 @@ static int on_fill(void *arg, struct error *err)
 	return note_begin(s, err);
 }
 
+static void on_notice(void *arg, const struct notice *n)
+{
+	notices_on(&((struct story *)arg)->notices, n);
+}
+
+/* Of what lies outside only he hears who could look for himself. */
+static void listen(struct story *s, struct box_order *order)
+{
+	s->notices.plan = s->plan;
+	s->notices.denials = &s->attempt->denials;
+	s->notices.looks_outside = !s->rights.is_bound;
+	s->notices.directory = s->rights.is_bound ? NULL : s->request->directory;
+	order->listen = s->plan->explain ? FILTER_EXPLAIN : FILTER_TELL;
+	order->on_notice = on_notice;
+}
+
 int story_box(struct story *s, struct error *err)
 {
 	struct record *record = &s->workspace.record;
@@ -274,6 +290,7 @@ int story_box(struct story *s, struct error *err)
 	};
 	int r;
 
+	listen(s, &order);
 	s->attempt->step = (int)s->step;
 	if ((r = hood_cgroups(s->hood, &order.cgroups, err)) < 0 || (r = box_open(&s->box, &order, err)) < 0)
 		return r;

@@ -18,10 +18,7 @@ struct filter {
 extern const struct filter filters[FILTER_KINDS];
 extern const struct filter filters_bare[FILTER_KINDS]; /* without namespaces: policy_bare.c */
 
-struct filter_call {
-	const char *name; /* NULL: no row has it */
-	const char *reason;
-};
-extern const struct filter_call filter_calls[FILTER_CALLS], filter_calls_bare[FILTER_CALLS];
+/* What a call is named; NULL: no row has it. */
+extern const char *const filter_names[FILTER_CALLS], *const filter_names_bare[FILTER_CALLS];
 
 #endif

@@ -230,10 +230,10 @@ static void print_all(const char *suffix)
 	printf("const struct filter filters%s[FILTER_KINDS] = {\n", suffix);
 	for (int i = 0; i < FILTER_KINDS; i++)
 		printf("\t{code%s_%d, %u},\n", suffix, i, lengths[i]);
-	printf("};\n\nconst struct filter_call filter_calls%s[FILTER_CALLS] = {\n", suffix);
+	printf("};\n\nconst char *const filter_names%s[FILTER_CALLS] = {\n", suffix);
 	for (int i = 0; i < FILTER_CALLS; i++)
 		if (calls[i].row)
-			printf("\t[%d] = {\"%s\", \"%s\"},\n", i, calls[i].name, calls[i].row->reason);
+			printf("\t[%d] = \"%s\",\n", i, calls[i].name);
 	printf("};\n");
 }
 

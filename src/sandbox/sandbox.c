@@ -13,6 +13,7 @@
 #include <fcntl.h>
 #include <linux/capability.h>
 #include <linux/landlock.h>
+#include <poll.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
@@ -203,13 +204,27 @@ static int start_failed(const struct report *r, struct error *err)
 	return errno_is_passing(r->errnum) && r->errnum != EROFS ? error_here(err, e) : e;
 }
 
+/* The command's first call may be asked about, and until it is answered init has nothing to report. */
+static void hear_until_report(struct sandbox *s, const struct sandbox_hooks *hooks)
+{
+	struct pollfd fds[] = {{.fd = s->report_fd, .events = POLLIN},
+			       {.fd = s->listener_fd, .events = POLLIN}};
+
+	while (poll(fds, ARRAY_SIZE(fds), START_TIMEOUT_MS) > 0 && !fds[0].revents && fds[1].revents & POLLIN)
+		sandbox_hear(s, hooks->on_notice, hooks->arg);
+}
+
 /* Answers init's questions until the command runs. 0: it runs or could not be executed. */
 static int start_converse(struct sandbox *s, const struct plan *plan, const struct sandbox_options *o,
 			  const struct sandbox_hooks *hooks, struct receipt *receipt, struct error *err)
 {
 	for (;;) {
 		struct report r;
-		int fd, n = (int)read_raw(s, &r, START_TIMEOUT_MS, &fd);
+		int fd, n;
+
+		if (s->listener_fd >= 0)
+			hear_until_report(s, hooks);
+		n = (int)read_raw(s, &r, START_TIMEOUT_MS, &fd);
 
 		if (n == MESSAGE_LATE)
 			return error_set(err, ERROR_SYSTEM, "the hood could not be closed within %d s",
@@ -234,6 +249,9 @@ static int start_converse(struct sandbox *s, const struct plan *plan, const stru
 			n = n < 0 ? n : let_go(s, err);
 			if (n < 0)
 				return n;
+			break;
+		case REPORT_LISTENER:
+			s->listener_fd = fd;
 			break;
 		case REPORT_LAYER:
 			layer_note(&r, receipt);
@@ -372,7 +390,9 @@ int sandbox_start(const struct plan *plan, const struct sandbox_options *o, cons
 	assert(!plan->failed);
 	if (!s)
 		return error_memory(err);
-	s->pidfd = s->report_fd = s->control_fd = -1;
+	s->pidfd = s->report_fd = s->control_fd = s->listener_fd = -1;
+	s->wall = &filters[FILTER_SILENT];
+	s->names = filter_names;
 	r = idmaps_open(plan, o, &maps, err);
 	if (r < 0)
 		return r;
@@ -445,6 +465,7 @@ void sandbox_free(struct sandbox *s)
 	fd_close(s->pidfd);
 	fd_close(s->report_fd);
 	fd_close(s->control_fd);
+	fd_close(s->listener_fd);
 	free(s);
 }
 

@@ -16,6 +16,7 @@
 #include <stdint.h>
 #include <sys/types.h>
 
+#include "filter.h"
 #include "plan.h"
 #include "process.h"
 #include "receipt.h"
@@ -38,6 +39,7 @@ struct sandbox_options {
 	int slot_fd;	  /* kept open by init; -1: none */
 	const void *cpus; /* affinity mask, NULL: as it is */
 	size_t n_cpus;
+	enum filter_kind listen; /* to what it is refused, or asks as well; not at all where that cannot be */
 	const struct mount_fact
 		*facts; /* one for each mount of the plan, zeros where nothing was learned; or NULL */
 };
@@ -47,8 +49,26 @@ struct sandbox {
 	int pidfd;
 	int report_fd;
 	int control_fd;
-	int exec_errno; /* not 0: the walls stood, the command could not be executed */
+	int listener_fd;	   /* readable: sandbox_hear(); -1: nobody is asked */
+	const struct filter *wall; /* what decides */
+	const char *const *names;  /* of the calls */
+	int exec_errno;		   /* not 0: the walls stood, the command could not be executed */
 };
+
+/*
+ * A system call about which the listener is asked. Its arguments are what the kernel has of it; what they point to, in the memory of
+ * a hostile process that waits, or is killed and another by the time one looks: notice_is_valid() tells afterwards.
+ */
+struct notice {
+	int number;
+	const char *call;     /* its name */
+	const uint64_t *args; /* 6 */
+	pid_t pid;	      /* the thread, as seen here */
+	int errnum;	      /* what it is refused with; 0: it goes on */
+	int listener_fd;
+	uint64_t id;
+};
+bool notice_is_valid(const struct notice *n);
 
 /* What the caller does on the way; each may be NULL. */
 struct sandbox_hooks {
@@ -57,6 +77,8 @@ struct sandbox_hooks {
 	int (*on_init)(void *arg, const struct process_id *init, struct error *err);
 	/* The analysis's own file system (MOUNT_DISK) is there, with "work" and "tmp": fill it. fd is the caller's. */
 	int (*on_disk)(void *arg, int fd, struct error *err);
+	/* With options.listen: while it starts, and from sandbox_hear(). */
+	void (*on_notice)(void *arg, const struct notice *n);
 };
 
 /* Returns 0 when the command runs or could not be executed (exec_errno); negative when a wall could not be raised,
@@ -75,6 +97,9 @@ void sandbox_reap(struct sandbox *s);
 
 /* 1: a report; 0: nothing more (end of file); negative: nothing now, or it cannot be read. */
 int sandbox_read_report(struct sandbox *s, struct command_report *ret);
+
+/* Answers one question, as the policy does, when listener_fd is readable. false: nobody is left who could ask. */
+bool sandbox_hear(struct sandbox *s, void (*on_notice)(void *arg, const struct notice *n), void *arg);
 
 /* Landlock's ABI on this host, 0: none. */
 int sandbox_landlock_abi(void);

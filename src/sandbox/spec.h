@@ -59,6 +59,7 @@ struct spec {
 	uint32_t program, directory, hostname;
 	uint32_t writable, n_writable; /* string offsets: what Landlock leaves writable */
 	uint32_t filter, n_filter;     /* struct sock_filter */
+	uint32_t teller, n_teller;     /* the same, asking a listener; 0: none */
 	uint32_t rlimits, n_rlimits;
 	uint32_t n_join;
 	uint32_t stdin_null;	    /* stdin is the analysis's own /dev/null */
@@ -71,6 +72,7 @@ enum report_kind {
 	REPORT_NEED_MAP, /* in a new user namespace: write my maps, then CONTROL_GO */
 	REPORT_NO_OVERLAY, /* value: index of a mount that cannot be an overlay's layer: errnum; it is the end */
 	REPORT_DISK, /* a descriptor of the analysis's own file system comes along: fill it, then CONTROL_GO */
+	REPORT_LISTENER, /* a descriptor of the filter's listener comes along */
 	REPORT_LAYER,	 /* value 1: held, 0: not; text "name\0detail" */
 	REPORT_FAILED,	 /* the walls could not be raised: text says which, errnum why */
 	REPORT_EXEC,	 /* the walls stand; the command could not be executed: errnum */

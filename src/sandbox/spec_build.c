@@ -176,7 +176,7 @@ static void fill(struct buffer *b, const struct plan *plan, const struct sandbox
 		 const int *idmaps, struct spec *spec)
 {
 	char *writable[] = {plan->workspace, (char *)"/tmp", (char *)"/dev/shm"};
-	const struct filter *filter = &filters[FILTER_SILENT];
+	const struct filter *filter = &filters[FILTER_SILENT], *teller = &filters[o->listen];
 
 	spec->n_argv = (uint32_t)strv_length(plan->command);
 	spec->n_env = (uint32_t)strv_length(plan->env);
@@ -191,6 +191,10 @@ static void fill(struct buffer *b, const struct plan *plan, const struct sandbox
 	spec->directory = put_string(b, plan->workspace);
 	spec->hostname = put_string(b, hostname);
 	spec->filter = put_array(b, filter->code, filter->length * sizeof filter->code[0]);
+	if (o->listen != FILTER_SILENT) {
+		spec->n_teller = teller->length;
+		spec->teller = put_array(b, teller->code, teller->length * sizeof teller->code[0]);
+	}
 	if (o->cpus) {
 		spec->n_cpus = (uint32_t)o->n_cpus;
 		spec->cpus = put_array(b, o->cpus, o->n_cpus);

@@ -1,5 +1,6 @@
 #include "supervise.h"
 #include "clock.h"
+#include "ear.h"
 #include "loop.h"
 #include "process.h"
 #include "pump.h"
@@ -445,6 +446,7 @@ int supervise(const struct supervise_job *job, struct supervise_result *ret, str
 	_cleanup_loop_ struct loop *loop = NULL;
 	struct watch w = {.job = job, .result = ret};
 	struct pump *pump = NULL;
+	struct ear ear = {.fd = job->listener_fd, .hear = job->hear, .arg = job->arg};
 	int r;
 
 	*ret = (struct supervise_result){
@@ -457,7 +459,7 @@ int supervise(const struct supervise_job *job, struct supervise_result *ret, str
 		capture_init(&w.capture[i], job->log_fd[i], job->limits->value[LIMIT_LOG_MAX]);
 	r = loop_open(&loop, err);
 	w.loop = loop;
-	if (r == 0 && (r = watch_everything(&w, err)) == 0 &&
+	if (r == 0 && (r = watch_everything(&w, err)) == 0 && (r = ear_open(&ear, loop, err)) == 0 &&
 	    (job->stdin_to < 0 || (r = pump_open(loop, job->stdin_from, job->stdin_to, &pump, err)) == 0))
 		r = loop_run(loop, err);
 	pump_close(pump);

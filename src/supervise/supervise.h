@@ -32,6 +32,7 @@ struct supervise_job {
 	int out_fd[STREAM_COUNT];  /* read ends, non-blocking; -1: none */
 	int log_fd[STREAM_COUNT];  /* where captured bytes go */
 	int cancel_fd[CANCEL_FDS]; /* on any of them a byte with a signal's number; -1: none */
+	int listener_fd;	   /* readable: somebody asks, and waits for `hear`; -1: none */
 	int stdin_from,
 		stdin_to; /* what is poured into the command's stdin; -1: nothing. stdin_to becomes ours */
 	const struct limits *limits;
@@ -40,8 +41,9 @@ struct supervise_job {
 
 	void *arg;
 	int (*read_report)(void *arg, struct command_report *ret); /* 1, 0 at the end, negative: none now */
-	void (*terminate)(void *arg);				   /* SIGTERM, grace, then the end */
-	void (*kill)(void *arg);				   /* the end */
+	bool (*hear)(void *arg);      /* one question; false: nobody is left who could ask */
+	void (*terminate)(void *arg); /* SIGTERM, grace, then the end */
+	void (*kill)(void *arg);      /* the end */
 	/* Bytes and files in use, stopping early beyond the limits; NULL: not watched. */
 	enum look (*measure)(void *arg, uint64_t *ret_bytes, uint64_t *ret_files);
 	bool disk_is_held; /* by the file system itself: looked at, but nothing is ended for it */

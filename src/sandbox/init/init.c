@@ -127,6 +127,39 @@ char ask(uint32_t kind, int32_t value, long error)
 	return await_control();
 }
 
+/* struct msghdr and struct cmsghdr with one descriptor, as the kernel wants them. */
+struct descriptor_message {
+	size_t length;
+	int level, type;
+	int fd, pad;
+};
+
+void descriptor_send(uint32_t kind, int fd)
+{
+	struct report r = {.kind = kind};
+	struct {
+		void *base;
+		size_t size;
+	} part = {&r, sizeof r};
+	struct descriptor_message control = {.length = sizeof(size_t) + 3 * sizeof(int),
+					     .level = 1 /* SOL_SOCKET */,
+					     .type = 1 /* SCM_RIGHTS */,
+					     .fd = fd};
+	struct {
+		void *name;
+		int name_size, pad;
+		void *parts;
+		size_t n_parts;
+		void *control;
+		size_t control_size;
+		unsigned flags;
+	} message = {.parts = &part, .n_parts = 1, .control = &control, .control_size = sizeof control};
+	long n = SYS3(__NR_sendmsg, INIT_FD_REPORT, &message, 0);
+
+	if (n < 0)
+		fail("hand over a descriptor", NULL, n);
+}
+
 static void spec_map(void)
 {
 	long size = SYS3(__NR_lseek, INIT_FD_SPEC, 0, 2 /* SEEK_END */);

@@ -36,6 +36,7 @@ void fail_overlay(uint32_t index, long r) __attribute__((noreturn));
 /* Reports and waits for the supervisor's answer; its byte. Dies if the supervisor is gone. */
 char ask(uint32_t kind, int32_t value, long r);
 char await_control(void);
+void descriptor_send(uint32_t kind, int fd); /* a report that it comes along with */
 
 /* mounts.c: the new root, whole, then pivot_root; nothing of the old one is left. */
 void mounts_make(void);

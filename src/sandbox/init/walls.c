@@ -167,14 +167,38 @@ void privileges_drop(void)
 		fail("drop the capabilities", NULL, r);
 }
 
-void filter_apply(void)
+static long filter_load(uint32_t at, uint32_t length, unsigned flags)
 {
 	struct sock_fprog program = {
-		.len = (unsigned short)spec->n_filter,
-		.filter = (struct sock_filter *)spec_at(spec->filter),
+		.len = (unsigned short)length,
+		.filter = (struct sock_filter *)spec_at(at),
 	};
-	long r = SYS3(__NR_seccomp, SECCOMP_SET_MODE_FILTER, 0, &program);
 
+	return SYS3(__NR_seccomp, SECCOMP_SET_MODE_FILTER, flags, &program);
+}
+
+/* A filter that asks. With the second flag, who has been heard is not disturbed by signals (Linux 5.19). Not everybody may: one
+ * that listens already, around us, is the only one. */
+static long filter_listen(void)
+{
+	long fd = filter_load(spec->teller, spec->n_teller,
+			      SECCOMP_FILTER_FLAG_NEW_LISTENER | SECCOMP_FILTER_FLAG_WAIT_KILLABLE_RECV);
+
+	if (fd == -EINVAL)
+		fd = filter_load(spec->teller, spec->n_teller, SECCOMP_FILTER_FLAG_NEW_LISTENER);
+	return fd;
+}
+
+void filter_apply(void)
+{
+	long r = spec->teller ? filter_listen() : -ENOSYS;
+
+	if (r >= 0) {
+		descriptor_send(REPORT_LISTENER, (int)r);
+		SYS1(__NR_close, r);
+		return;
+	}
+	r = filter_load(spec->filter, spec->n_filter, 0);
 	if (r < 0)
 		fail("load the system call filter", NULL, r);
 }

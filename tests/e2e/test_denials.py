@@ -1,0 +1,207 @@
+"""What an analysis was denied is told: by the filter always, files and connections with --explain; and telling changes nothing."""
+import os
+import signal
+import socket
+import time
+
+import pytest
+
+NAMESPACE = 'import ctypes\nlibc = ctypes.CDLL(None, use_errno=True)\n'
+
+
+def denials(hood, text, *options, **others):
+    result = hood.python(text, *options, **others)
+    shown = hood.succeed('show', result.json['id'], '--json').json
+    assert shown['denials'] == result.json['denials'] and shown['denials_more'] == result.json['denials_more']
+    return {(d['operation'], d['target']): d for d in result.json['denials']}
+
+
+def test_a_refused_call_is_counted_and_its_error_is_the_policys(hood):
+    found = denials(hood, NAMESPACE + '''
+import errno, os, socket
+for i in range(5):
+    assert libc.unshare(0x10000000) == -1 and ctypes.get_errno() == errno.EPERM
+for family in (38, 40):
+    try:
+        socket.socket(family, 5, 0)
+    except OSError as e:
+        assert e.errno == errno.EAFNOSUPPORT
+raise SystemExit(3)
+''')
+    assert found['unshare', None]['count'] == 5 and found['unshare', None]['errno'] == 'EPERM'
+    assert found['socket', 'AF_ALG']['errno'] == found['socket', 'AF_VSOCK']['errno'] == 'EAFNOSUPPORT'
+    assert all(d['layer'] == 'seccomp' and d['hint'] for d in found.values()) and len(found) == 3
+
+
+def test_an_analysis_that_asks_for_nothing_has_none(hood):
+    result = hood.python('import json, subprocess, threading\nt = threading.Thread(target=print)\nt.start()\nt.join()\n'
+                         'subprocess.run(["sort", "--version"], check=True)\n')
+    assert result.json['denials'] == [] and result.json['denials_more'] == 0, result
+
+
+def test_of_many_different_ones_a_hundred_are_kept_and_the_rest_is_counted(hood):
+    result = hood.python(NAMESPACE + '''
+import socket
+for family in range(40, 300):
+    libc.socket(family, 1, 0)
+''')
+    assert len(result.json['denials']) == 100
+    assert len(result.json['denials']) + result.json['denials_more'] == 260, result.json
+
+
+def test_a_storm_ends_with_its_time_and_is_counted(hood):
+    """Whoever does nothing but ask is answered more slowly; the deadline and the supervisor's own work come all the same."""
+    result = hood.python(NAMESPACE + 'import os\nfor i in range(7): os.fork()\nwhile True: libc.unshare(0x10000000)\n', '--wall', '2s')
+    assert result.json['verdict'] == 'timed_out', result
+    [one] = result.json['denials']
+    assert one['count'] > 100 and result.json['usage']['wall_ms'] < 20000, result
+
+
+def test_a_signal_disturbs_nobody_who_was_heard(hood):
+    """Who is heard gets the policy's error, and is counted; a handler may run before that, as during any call that waits."""
+    result = hood.python(NAMESPACE + '''
+import errno, signal
+signal.signal(signal.SIGALRM, lambda *_: None)
+signal.setitimer(signal.ITIMER_REAL, 0.0005, 0.0005)
+seen = []
+for i in range(3000):
+    libc.unshare(0x10000000)
+    seen.append(ctypes.get_errno())
+signal.setitimer(signal.ITIMER_REAL, 0)
+assert set(seen) <= {errno.EPERM, errno.EINTR}, set(seen)
+print(seen.count(errno.EPERM))
+''')
+    assert result.status == 0, result
+    [one] = result.json['denials']
+    assert str(one['count']) == hood.log(result.json['id']).strip() and one['count'] > 100
+
+
+def test_a_program_with_a_listener_of_its_own_is_refused_one(hood):
+    result = hood.python(NAMESPACE + '''
+import errno
+class Prog(ctypes.Structure):
+    _fields_ = [("n", ctypes.c_ushort), ("p", ctypes.c_void_p)]
+allow = (ctypes.c_uint64 * 1)(0x7fff000000000006)
+libc.prctl(38, 1, 0, 0, 0)
+r = libc.syscall(317, 1, 8, ctypes.byref(Prog(1, ctypes.cast(allow, ctypes.c_void_p))))
+assert r == -1 and ctypes.get_errno() == errno.EBUSY, (r, ctypes.get_errno())
+''')
+    if os.uname().machine == 'x86_64':
+        assert result.status == 0, (result, hood.log(result.json['id']))
+
+
+def test_without_explain_files_and_connections_cost_nothing_and_are_not_told(hood):
+    hood.write('near.txt', 'near\n')
+    assert denials(hood, 'import socket\ntry: open("near.txt")\nexcept OSError: pass\n'
+                         'socket.socket().connect_ex(("127.0.0.1", 5432))\n') == {}
+
+
+FAR = '''
+import os, socket
+def attempt(f, *args):
+    try: f(*args)
+    except OSError: pass
+'''
+
+
+def test_explained_files_have_the_option_that_shows_them(hood):
+    hood.write('near.txt', 'near\n')
+    hood.write('lib/a.txt', 'a\n')
+    far = hood.directory('far')
+    hood.write(far / 'a b', 'x')
+    found = denials(hood, FAR + f'''
+attempt(open, "near.txt"); attempt(os.stat, "./lib/../near.txt")
+attempt(os.listdir, "lib")
+attempt(open, "site/index.html", "w")
+attempt(open, {str(far / 'a b')!r})
+attempt(open, "/usr/share/mine", "w")
+attempt(os.mkdir, "data/mine")
+attempt(open, "nowhere.txt"); attempt(open, "/nowhere/at/all")
+open("made", "w").close(); os.rename("made", "kept"); open("/tmp/scratch", "w").close(); open("/dev/null", "w").close()
+''', '--explain')
+    assert found['read', 'near.txt']['count'] >= 2, found
+    assert found['read', 'near.txt']['hint'] == './near.txt exists outside; add --input near.txt'
+    assert found['read', 'lib']['hint'].endswith('add --input lib')
+    assert 'only the workspace is writable' in found['write', 'site/index.html']['hint']
+    assert found['read', str(far / 'a b')]['hint'] == f'exists outside; add --ro {far}/a b'
+    assert found['write', '/usr/share/mine']['errno'] == 'EROFS'
+    assert ('write', 'data/mine') in found
+    mine = {key for key in found if not (key[1] or '').startswith('/etc')}
+    assert len(mine) == 6, found
+
+
+def test_explained_connections_say_whom_they_meant(hood):
+    found = denials(hood, FAR + '''
+attempt(socket.create_connection, ("127.0.0.1", 5432))
+attempt(socket.create_connection, ("192.0.2.1", 443), 1)
+attempt(socket.create_connection, ("::1", 8080))
+s = socket.socket(socket.AF_UNIX); attempt(s.connect, "\\0nobody")
+own = socket.socket(); own.bind(("127.0.0.1", 0)); own.listen(); socket.create_connection(own.getsockname())
+here = socket.socket(socket.AF_UNIX); here.bind("here"); here.listen(); socket.socket(socket.AF_UNIX).connect("here")
+''', '--explain')
+    assert set(found) == {('connect', '127.0.0.1:5432'), ('connect', '192.0.2.1:443'), ('connect', '[::1]:8080'), ('connect', '@nobody')}
+    assert found['connect', '127.0.0.1:5432']['errno'] == 'ECONNREFUSED' and '--query' in found['connect', '127.0.0.1:5432']['hint']
+    assert found['connect', '192.0.2.1:443']['errno'] == 'ENETUNREACH'
+    assert all(d['layer'] == 'network' and 'no network' in d['hint'] or 'cannot be reached' in d['hint'] for d in found.values())
+
+
+def test_a_service_of_the_host_is_named(hood):
+    place = hood.directory('service')
+    server = socket.socket(socket.AF_UNIX)
+    server.bind(str(place / 's'))
+    os.chmod(place / 's', 0o777)
+    server.listen()
+    found = denials(hood, FAR + f's = socket.socket(socket.AF_UNIX)\nattempt(s.connect, {str(place / "s")!r})\n', '--explain')
+    assert 'cannot be reached' in found['connect', str(place / 's')]['hint']
+    server.close()
+
+
+def test_a_command_that_lies_beside_is_found_by_explain(hood):
+    hood.write('helper.sh', '#!/bin/sh\necho hi\n', 0o755)
+    result = hood.run('x=helper; ./$x.sh', '--explain')
+    found = {(d['operation'], d['target']) for d in result.json['denials']}
+    assert result.json['exit_code'] == 127 and {o for o, t in found if t == 'helper.sh'} & {'execute', 'read'}, found
+
+
+def test_explain_sees_what_was_staged_as_there(hood):
+    hood.write('in.txt', 'in\n')
+    assert denials(hood, 'open("in.txt").read()\nimport os\nos.remove("in.txt")\nos.path.exists("in.txt")\n', '--explain', '--input', 'in.txt') == {}
+
+
+def test_hostile_paths_are_only_words(hood):
+    found = denials(hood, FAR + NAMESPACE + r'''
+attempt(open, b"/\xff\x1b[31m\n" + b"x" * 200)
+libc.open(1, 0); libc.open(None, 0); libc.connect(0, 1, 16); libc.connect(0, None, 0); libc.connect(0, b"\1\0", 2)
+libc.open(b"y" * 100000, 0)
+libc.openat(1 << 20, b"relative", 0)
+attempt(open, "/" + "a/" * 2000); attempt(open, "../../../../../../etc/../../..//nothing")
+os.mkdir("d"); os.chdir("d"); os.rmdir("../d"); attempt(open, "gone")
+''', '--explain')
+    assert all((t or '').startswith('/etc') for o, t in found), found
+
+
+def test_a_stopped_supervisor_keeps_who_asks_waiting_and_no_longer_than_its_time(hood):
+    """The deadline is PID 1's: nobody who waits for an answer outlives it."""
+    hood.write('ask.py', NAMESPACE + 'import time\nwhile True: libc.unshare(0x10000000); time.sleep(0.001)\n')
+    process, id = hood.start('echo up; exec python3 ask.py', '--wall', '3s', '--input', 'ask.py')
+    os.kill(process.pid, signal.SIGSTOP)
+    time.sleep(4)
+    os.kill(process.pid, signal.SIGCONT)
+    process.communicate(timeout=60)
+    assert hood.verdict(id) == 'timed_out'
+
+
+@pytest.mark.parametrize('text', ['explain: perhaps', 'explain: [true]', 'explain: agents'])
+def test_a_bad_value_is_refused(hood, text):
+    hood.write('r.yaml', f'command: ["true"]\n{text}\n')
+    result = hood.cli('run', '-f', 'r.yaml')
+    assert result.status == 125 and 'explain' in result.err, result
+
+
+def test_a_queued_one_of_ones_own_is_told_the_same(hood):
+    hood.write('near.txt', 'near\n')
+    id = hood.id()
+    hood.succeed('submit', id, '--explain', '--', 'python3', '-c', 'try: open("near.txt")\nexcept OSError: pass')
+    hood.succeed('worker', '--drain')
+    shown = hood.succeed('show', id, '--json').json
+    assert [d['target'] for d in shown['denials'] if d['layer'] == 'mounts' and not d['target'].startswith('/')] == ['near.txt']
