@@ -18,7 +18,8 @@ const char *stream_name(int stream)
 
 void attempt_init(struct attempt *a)
 {
-	*a = (struct attempt){.exit_code = -1, .rows = -1, .usage = USAGE_UNKNOWN, .denials = DENIALS_UNKNOWN};
+	*a = (struct attempt){
+		.exit_code = -1, .rows = -1, .usage = USAGE_UNKNOWN, .denials = DENIALS_UNKNOWN};
 }
 
 size_t lines_from_end(const char *data, size_t size, int *lines, bool *ret_found)

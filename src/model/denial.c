@@ -97,10 +97,15 @@ static json_t *stored_to_json(const struct denial *d)
 	return members_to_json(denial_members, ARRAY_SIZE(denial_members), d);
 }
 
+static json_t *list_to_json(const struct denials *d)
+{
+	return JSON_LIST(d->list, d->n, stored_to_json);
+}
+
 json_t *denials_to_json(const struct denials *d)
 {
 	const struct json_entry entries[] = {
-		{"list", JSON_LIST(d->list, d->n, stored_to_json)},
+		{"list", list_to_json(d)},
 		{"more", d->more < 0 ? json_null() : json_integer(d->more)},
 	};
 
