@@ -249,6 +249,15 @@ char *view_warning(const char *text, bool colour);
 /* As workflow engines write it: Nextflow's columns, and a line below them. */
 char *view_trace(const struct attempt *a);
 
+/* ---- view_denial.c: what was denied ---- */
+
+/* One of them, without a line's end; newly allocated, NULL: memory is out. */
+char *view_denial(const struct denial *d);
+/* A line for each, the first of them; nothing if there are none. */
+void view_denials(struct buffer *b, const struct attempt *a, bool colour);
+/* Was it run with --explain? */
+bool view_was_explained(const struct attempt *a);
+
 /* ---- view.c: the house ---- */
 
 /* What `gc` has done, in the order in which it is told. */

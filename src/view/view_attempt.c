@@ -208,6 +208,20 @@ static int put_receipt(FILE *to, const struct look *look, const struct attempt *
 	return 0;
 }
 
+static void put_denials(FILE *to, const struct look *look, const struct attempt *a)
+{
+	if (a->denials.n == 0)
+		return;
+	heading(to, look, "denied");
+	for (size_t i = 0; i < a->denials.n; i++) {
+		_cleanup_free_ char *text = view_denial(&a->denials.list[i]);
+
+		fprintf(to, "  %s\n", text ? text : "?");
+	}
+	if (a->denials.more > 0)
+		fprintf(to, "  and %lld more\n", (long long)a->denials.more);
+}
+
 static int put_files(FILE *to, const struct look *look, const struct attempt *a, struct error *err)
 {
 	_cleanup_table_ struct table t = {.n_columns = 3, .indent = 2, .right = 1};
@@ -312,7 +326,10 @@ int view_attempt(FILE *to, const struct look *look, const struct attempt *a, con
 		return -1;
 	if (a->timeline && a->timeline->count > 1)
 		put_timeline(to, look, a->timeline);
-	if (put_receipt(to, look, a, err) < 0 || put_files(to, look, a, err) < 0)
+	if (put_receipt(to, look, a, err) < 0)
+		return -1;
+	put_denials(to, look, a);
+	if (put_files(to, look, a, err) < 0)
 		return -1;
 	put_events(to, look, a);
 	if (a->pruned)

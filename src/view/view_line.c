@@ -164,6 +164,8 @@ char *view_line_after(const struct attempt *a, size_t told, bool colour, bool qu
 	add_warnings(&b, a, told, colour);
 	if (!quiet || is_news)
 		add_verdict(&b, a, colour);
+	if (is_news || (!quiet && view_was_explained(a)))
+		view_denials(&b, a, colour);
 	if (a->committed)
 		add_error(&b, a);
 	return buffer_take(&b);

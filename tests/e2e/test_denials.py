@@ -205,3 +205,23 @@ def test_a_queued_one_of_ones_own_is_told_the_same(hood):
     hood.succeed('worker', '--drain')
     shown = hood.succeed('show', id, '--json').json
     assert [d['target'] for d in shown['denials'] if d['layer'] == 'mounts' and not d['target'].startswith('/')] == ['near.txt']
+
+
+def test_the_terminal_tells_of_them_unless_it_succeeded(hood):
+    hood.write('near.txt', 'near\n')
+    script = 'import os, sys\ntry: os.mkfifo("x"); open("near.txt")\nexcept OSError: pass\nsys.exit(int(sys.argv[1]))\n'
+    hood.write('s.py', NAMESPACE + 'libc.unshare(0x10000000); libc.unshare(0x10000000)\n' + script)
+    failed = hood.cli('run', hood.id(), '--', 'python3', 's.py', '1')
+    assert 'fumehood: denied: unshare (EPERM, 2 times): ' in failed.err and 'near.txt' not in failed.err, failed
+    assert 'denied' not in hood.cli('run', hood.id(), '--', 'python3', 's.py', '0').err
+    id = hood.id()
+    explained = hood.cli('run', id, '--explain', '--', 'python3', 's.py', '0')
+    assert 'fumehood: denied: read near.txt (ENOENT): ./near.txt exists outside; add --input near.txt\n' in explained.err, explained
+    assert 'denied' not in hood.cli('run', hood.id(), '--explain', '--quiet', '--', 'python3', 's.py', '0').err
+    assert '  read near.txt (ENOENT)' in hood.succeed('show', id).out
+
+
+def test_a_terminal_is_told_ten_and_how_many_more(hood):
+    hood.write('s.py', NAMESPACE + 'for f in range(40, 53): libc.socket(f, 1, 0)\nraise SystemExit(1)\n')
+    lines = [line for line in hood.cli('run', hood.id(), '--', 'python3', 's.py').err.splitlines() if 'denied: ' in line]
+    assert len(lines) == 11 and 'denied: 3 more: fumehood show' in lines[-1]
