@@ -1,10 +1,11 @@
 /*
  * Words of the command that name a file of the caller's which the analysis will not see: told before it starts, since
- * otherwise it is only a "No such file" from inside. A hint, never a refusal: the word may mean something else.
+ * otherwise it is only a "No such file" from inside. A hint, never a refusal: the word may mean something else. What a
+ * Python program imports is hints_import.c.
  */
+#include "hints.h"
 #include "private.h"
 #include "file.h"
-#include "hints.h"
 #include "program.h"
 #include "staging.h"
 #include "text.h"
@@ -13,8 +14,6 @@
 #include <fcntl.h>
 #include <limits.h>
 #include <string.h>
-
-enum { HINTS_MAX = 4 };
 
 bool path_is_readable(const char *path, struct stat *st)
 {
@@ -34,8 +33,7 @@ static bool is_staged(const struct plan *p, const char *as)
 	return false;
 }
 
-/* In the working directory: copied, or data and docs, or what lies in a workspace that was held. */
-static bool is_in_workspace(const struct plan *p, const char *as)
+bool hints_in_workspace(const struct plan *p, const char *as)
 {
 	_cleanup_free_ char *path = path_join(p->workspace, as);
 
@@ -99,7 +97,7 @@ static bool hint_near(const struct request *r, struct plan *p, const char *word)
 	char as[PATH_MAX];
 	struct stat st;
 
-	if (!path || !path_clean_relative(word, as, sizeof as) || is_in_workspace(p, as) ||
+	if (!path || !path_clean_relative(word, as, sizeof as) || hints_in_workspace(p, as) ||
 	    !path_is_readable(path, &st))
 		return false;
 	plan_note(p, "%s exists here but is not shown to the analysis; add --input %s", SHOWN(256, word),
@@ -130,5 +128,7 @@ int plan_add_hints(const struct request *r, struct plan *plan, struct error *err
 	for (size_t i = 1; r->command[0] && r->command[i] && found < HINTS_MAX; i++)
 		if (strcmp(r->command[i - 1], "-c") != 0)
 			found += hint(r, plan, r->command[i]);
+	if (found < HINTS_MAX)
+		hints_add_imports(r, plan, HINTS_MAX - found);
 	return plan_check(plan, err);
 }

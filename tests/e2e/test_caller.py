@@ -179,3 +179,75 @@ def test_nothing_is_said_of_what_the_caller_could_not_read(hood):
     os.chown(secret.parent, os.geteuid(), os.getegid())
     hood.write('unreadable', '', 0)
     assert hints(hood, 'echo', str(secret), str(secret.parent), str(Path('/root')), 'unreadable', options=['--no-stage']) == []
+
+
+# What a Python program imports, and lies beside it.
+
+SAID = '{} imports {}, which lies beside it but is not shown to the analysis; add --input {}'
+
+
+@pytest.mark.parametrize('text, beside, said', [
+    ('import helper\n', ['helper.py'], [('analysis.py', 'helper', 'helper.py')]),
+    ('if True:\n    from helper import a, b\n', ['helper.py'], [('analysis.py', 'helper', 'helper.py')]),
+    ('import pkg.deep as p, os\r\n', ['pkg/__init__.py', 'os.txt'], [('analysis.py', 'pkg.deep', 'pkg')]),
+    ('import pkg.deep\n', ['pkg/deep.py'], [('analysis.py', 'pkg.deep', 'pkg')]),
+    ('import pkg\n', ['pkg/readme.txt'], []),
+    ('import data\nimport api_, nothing\n', ['data.txt'], []),
+    ('print("import helper")\n', ['helper.py'], []),
+])
+def test_what_a_script_imports_from_beside_it_is_told_before_the_start(hood, text, beside, said):
+    for name in beside:
+        hood.write(name, 'a = b = 1\n')
+    result = hood.python(text)
+    assert told(result) == [SAID.format(*words) for words in said], result
+
+
+def test_what_is_told_to_add_makes_it_work(hood):
+    hood.write('src/analysis.py', 'import helper\nprint(helper.answer)\n')
+    hood.write('src/helper.py', 'from more import answer\n')
+    hood.write('src/more.py', 'answer = 42\n')
+    added = []
+    for _ in range(3):
+        result = hood.run(['python3', 'src/analysis.py'], *added)
+        for text in told(result):
+            added += ['--input', text.split(' add --input ')[1]]
+    assert added == ['--input', 'src/helper.py', '--input', 'src/more.py']
+    assert result.status == 0 and hood.log(result.json['id']) == '42\n', result
+
+
+def test_a_package_that_imports_its_own_is_looked_at_where_it_lies(hood):
+    hood.write('pkg/__init__.py', '')
+    hood.write('pkg/main.py', 'from . import part\nfrom .other import x\nimport top\n')
+    for name in ('pkg/part.py', 'pkg/other.py', 'top.py', 'pkg/top.py'):
+        hood.write(name, 'x = 1\n')
+    result = hood.run(['python3', '-m', 'pkg.main'], '--input', 'pkg/__init__.py', '--input', 'pkg/main.py')
+    assert [text.split(' add --input ')[1] for text in told(result)][:2] == ['pkg/part.py', 'pkg/other.py'], result
+
+
+def test_a_program_on_the_command_line_is_looked_at_too(hood):
+    hood.write('helper.py', 'x = 1\n')
+    hood.write('pkg/part.py', 'x = 1\n')
+    assert told(hood.run(['python3', '-c', 'import helper'])) == [SAID.format('the program after -c', 'helper', 'helper.py')]
+    assert told(hood.run(['python3', '-u', '-m', 'pkg.part'])) == [SAID.format('the command', 'pkg.part', 'pkg')]
+    assert told(hood.run(['sh', '-c', 'import helper'])) == []
+
+
+def test_a_script_from_elsewhere_names_what_lies_there_in_full(hood):
+    script = hood.write(hood.base / 'elsewhere/fit.py', 'import helper\n')
+    hood.write(hood.base / 'elsewhere/helper.py', '')
+    result = hood.run(['python3', 'run.py'], '--input', f'{script}:run.py')
+    assert told(result) == [SAID.format('run.py', 'helper', f'{script.parent}/helper.py:helper.py')], result
+    assert hood.run(['python3', 'run.py'], '--input', f'{script}:run.py', '--input', f'{script.parent}/helper.py:helper.py').status == 0
+
+
+@pytest.mark.only('user')
+def test_of_what_the_caller_cannot_read_nothing_is_told(hood):
+    hood.write('helper.py', '', 0)
+    assert told(hood.python('import helper\n')) == []
+
+
+def test_a_submission_is_told_when_it_is_made(hood):
+    hood.write('helper.py', '')
+    hood.write('analysis.py', 'import helper\n')
+    submitted = hood.succeed('submit', hood.id(), '--', 'python3', 'analysis.py')
+    assert SAID.format('analysis.py', 'helper', 'helper.py') in submitted.err, submitted
