@@ -398,14 +398,16 @@ int dir_make_private(const char *path, struct error *err)
 		return error_memory(err);
 	for (char *p = copy + 1;; p++) {
 		char end = *p;
+		int errnum;
 
 		if (end != '/' && end != 0)
 			continue;
 		*p = 0;
-		if (mkdir(copy, 0700) == 0)
+		errnum = mkdir(copy, 0700) < 0 ? errno : 0;
+		if (!errnum)
 			(void)chmod(copy, 0700);
-		else if (errno != EEXIST && access(copy, F_OK) < 0)
-			return error_system(err, errno, "cannot create directory '%s'", copy);
+		else if (errnum != EEXIST && access(copy, F_OK) < 0)
+			return error_system(err, errnum, "cannot create directory '%s'", copy);
 		if (end == 0)
 			return 0;
 		*p = end;
