@@ -61,14 +61,16 @@ bool cgroup_list_has(const char *list, const char *word)
 }
 
 /* The directory of the cgroup `path` under the mount m, unless it lies outside of what is mounted. A writable mount
- * that was seen before stays. */
+ * that was seen before stays, unless this one covers it. */
 static void place_set(struct cgroup_place *place, const struct mountinfo_line *m, const char *path)
 {
 	const char *below = path;
 	size_t n = strlen(m->root);
 	bool read_only = cgroup_list_has(m->options, "ro") || cgroup_list_has(m->super_options, "ro");
+	bool covers = place->known && strlen(m->point) == place->root_length &&
+		      strncmp(place->dir, m->point, place->root_length) == 0;
 
-	if (place->known && (!place->read_only || read_only))
+	if (place->known && !covers && (!place->read_only || read_only))
 		return;
 	if (strcmp(m->root, "/") != 0) {
 		if (strncmp(path, m->root, n) != 0 || (path[n] && path[n] != '/'))
