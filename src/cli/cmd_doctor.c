@@ -9,11 +9,12 @@
 static const char help[] =
 	"  fumehood doctor\n"
 	"  fumehood doctor --attack            break out, with and without the hood, and see\n"
+	"  fumehood doctor --apparmor          a profile for this program, where AppArmor wants one\n"
 	"  fumehood doctor --json | jq '.items[] | select(.ok | not)'\n"
 	"\n"
 	"Exit status: 0 when everything that is required is there, 1 when not.\n"
 	"\n"
-	"--attack  --delegate USER  --db URL  --config FILE  --json  --quiet (only what is not there)\n";
+	"--attack  --apparmor  --delegate USER  --db URL  --config FILE  --json  --quiet (only what is not there)\n";
 
 static int examine(struct cli *cli, struct error *err)
 {
@@ -36,13 +37,28 @@ static int do_delegate(struct cli *cli, const char *user, struct error *err)
 	return 0;
 }
 
+static int print_apparmor(struct cli *cli, struct error *err)
+{
+	_cleanup_free_ char *profile = NULL;
+	int r = hood_apparmor(&profile, err);
+
+	if (r < 0)
+		return r;
+	if (cli->json)
+		return cli_print_json(cli, json_pack("{s:s}", "profile", profile), err);
+	fputs(profile, stdout);
+	return 0;
+}
+
 static int doctor_main(struct cli *cli, struct error *err)
 {
 	const char *delegate = NULL;
-	bool attack = false;
+	bool attack = false, apparmor = false;
 	json_t *json = NULL;
 	const struct option_row own[] = {
 		{"--attack", OPTION_FLAG, &attack, NULL, "tries to break out, with and without the hood"},
+		{"--apparmor", OPTION_FLAG, &apparmor, NULL,
+		 "prints an AppArmor profile that lets this program make user namespaces"},
 		{"--delegate", OPTION_TEXT, &delegate, "USER",
 		 "as root: gives that user a cgroup to hold limits with"},
 		{0}};
@@ -50,6 +66,8 @@ static int doctor_main(struct cli *cli, struct error *err)
 
 	if (r < 0)
 		return r;
+	if (apparmor)
+		return print_apparmor(cli, err);
 	if (delegate)
 		return do_delegate(cli, delegate, err);
 	r = cli_open(cli, CLI_HOOD, err);
@@ -63,7 +81,7 @@ static int doctor_main(struct cli *cli, struct error *err)
 
 const struct command command_doctor = {
 	.name = "doctor",
-	.usage = "doctor [--attack] [--delegate USER]",
+	.usage = "doctor [--attack] [--apparmor] [--delegate USER]",
 	.summary = "what this host can enforce, and what to do about the rest",
 	.help = help,
 	.main = doctor_main,

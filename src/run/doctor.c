@@ -1,9 +1,11 @@
 /*
  * What this host can enforce: each wall is raised around a harmless command, each limit is set on an empty cgroup.
  */
-#include "private.h"
+#include "doctor.h"
+#include "ability.h"
 #include "clock.h"
 #include "file.h"
+#include "ground.h"
 #include "place.h"
 #include "sandbox.h"
 #include "tree.h"
@@ -18,17 +20,8 @@
 #include <sys/utsname.h>
 #include <sys/wait.h>
 
-struct examination {
-	struct hood *hood;
-	doctor_fn fn;
-	void *arg;
-	bool failed;
-};
-
-static void say(struct examination *x, const char *name, bool required, bool ok, const char *remedy,
-		const char *format, ...) PRINTF_LIKE(6, 7);
-static void say(struct examination *x, const char *name, bool required, bool ok, const char *remedy,
-		const char *format, ...)
+void examine_say(struct examination *x, const char *name, bool required, bool ok, const char *remedy,
+		 const char *format, ...)
 {
 	struct doctor_item item = {.name = name, .ok = ok, .required = required};
 	va_list ap;
@@ -45,14 +38,10 @@ static void say(struct examination *x, const char *name, bool required, bool ok,
 
 static void examine_kernel(struct examination *x)
 {
-	int abi = sandbox_landlock_abi();
 	struct utsname u;
 
 	uname(&u);
-	say(x, "kernel", false, true, NULL, "%s %s on %s", u.sysname, u.release, u.machine);
-	say(x, "landlock", false, abi >= 1,
-	    "boot a kernel with CONFIG_SECURITY_LANDLOCK and landlock in lsm=",
-	    abi ? "ABI %d" : "this kernel has none", abi);
+	examine_say(x, "kernel", false, true, NULL, "%s %s on %s", u.sysname, u.release, u.machine);
 }
 
 /* An analysis's RLIMIT_CORE of 1 keeps a handler from being started; a socket (Linux 6.16) is asked for no limit. */
@@ -63,11 +52,11 @@ static void examine_crashes(struct examination *x)
 	int r = file_load(AT_FDCWD, "/proc/sys/kernel/core_pattern", PATH_MAX, &pattern, &ignored);
 	char first = r == 0 && pattern.size ? pattern.data[0] : 0;
 
-	say(x, "crashes", false, first != '@',
-	    "set kernel.core_pattern to a file or a handler: analyses can keep those from being used",
-	    first == '@'   ? "are sent to a socket of the host's, as root, whatever a limit says"
-	    : first == '|' ? "the host's core handler is not started for them"
-			   : "leave no core dumps");
+	examine_say(x, "crashes", false, first != '@',
+		    "set kernel.core_pattern to a file or a handler: analyses can keep those from being used",
+		    first == '@'   ? "are sent to a socket of the host's, as root, whatever a limit says"
+		    : first == '|' ? "the host's core handler is not started for them"
+				   : "leave no core dumps");
 }
 
 /* A directory that looks like a workspace, for a command that does nothing. */
@@ -90,8 +79,7 @@ static int trial_prepare(struct examination *x, struct trial *t, struct error *e
 	snprintf(t->scratch, sizeof t->scratch, "%.4000s/.fumehood-doctor-XXXXXX",
 		 x->hood->config.workspace_root);
 	if (!mkdtemp(t->workspace) || !mkdtemp(t->scratch))
-		return error_system(err, errno, "cannot make a directory in '%s'",
-				    x->hood->config.workspace_root);
+		return ground_refuse(GROUND_WORKSPACES, x->hood->config.workspace_root, errno, err);
 	request_init(&request);
 	request.command = strv_copy(command);
 	request.directory = strdup(t->workspace);
@@ -117,10 +105,8 @@ static int trial_run(struct trial *t, struct error *err)
 	_cleanup_close_ int null = open("/dev/null", O_RDWR | O_CLOEXEC);
 	_cleanup_sandbox_ struct sandbox *s = NULL;
 	struct sandbox_options o = {.stdio = {null, null, null}, .facts = t->facts};
-	int r = place_take(&t->place, err);
+	int r;
 
-	if (r < 0)
-		return r;
 	o.host_uid = t->place.uid;
 	o.host_gid = t->place.gid;
 	o.slot_fd = t->place.slot.fd;
@@ -144,8 +130,8 @@ static void examine_layer(struct examination *x, const struct layer *l)
 	bool devices = strcmp(l->name, "devices") == 0;
 
 	if (strcmp(l->name, "landlock") != 0)
-		say(x, l->name, !devices, l->held,
-		    devices ? "as root each analysis has nodes of its own" : NULL, "%s", l->detail);
+		examine_say(x, l->name, !devices, l->held,
+			    devices ? "as root each analysis has nodes of its own" : NULL, "%s", l->detail);
 }
 
 static void examine_walls(struct examination *x)
@@ -156,16 +142,19 @@ static void examine_walls(struct examination *x)
 
 	plan_init(&t.plan);
 	place_init(&t.place, NULL);
-	r = trial_prepare(x, &t, &err);
+	r = place_take(&t.place, &err);
+	if (r == 0)
+		r = trial_prepare(x, &t, &err);
 	if (r == 0)
 		r = trial_run(&t, &err);
+	examine_host(x, &(struct probe_identity){!ability_is_root(), t.place.uid, t.place.gid}, &t.receipt);
 	for (size_t i = 0; i < t.receipt.count; i++)
 		examine_layer(x, &t.receipt.layers[i]);
 	for (size_t i = 0; t.receipt.warnings && t.receipt.warnings[i]; i++)
-		say(x, "inputs", false, false, "files that only their owner may read go unread", "%s",
-		    t.receipt.warnings[i]);
-	say(x, "the whole hood", true, r == 0, err.message,
-	    r == 0 ? "a command ran under it" : "no command can run under it");
+		examine_say(x, "inputs", false, false, "files that only their owner may read go unread", "%s",
+			    t.receipt.warnings[i]);
+	examine_say(x, "the whole hood", true, r == 0, err.message,
+		    r == 0 ? "a command ran under it" : "no command can run under it");
 	tree_remove(AT_FDCWD, t.workspace, &ignored);
 	tree_remove(AT_FDCWD, t.scratch, &ignored);
 	place_release(&t.place);
@@ -180,14 +169,15 @@ static void examine_limits(struct examination *x)
 	struct error err = ERROR_INIT;
 
 	if (hood_cgroups(x->hood, &host, &err) < 0) {
-		say(x, "cgroups", false, false, err.message, "cannot be examined");
+		examine_say(x, "cgroups", false, false, err.message, "cannot be examined");
 		return;
 	}
-	say(x, "cgroups", false, host->way != CGROUP_NONE, host->why, "%s", cgroup_way_name(host->way));
-	say(x, "limit memory", false, host->memory, host->why,
-	    host->memory ? (host->swap ? "swap included" : "swap not counted") : "cannot be held");
-	say(x, "limit pids", false, host->pids, host->why, host->pids ? "held" : "cannot be held");
-	say(x, "limit cpus", false, host->cpu, host->why, host->cpu ? "held" : "cannot be held");
+	examine_say(x, "cgroups", false, host->way != CGROUP_NONE, host->why, "%s",
+		    cgroup_way_name(host->way));
+	examine_say(x, "limit memory", false, host->memory, host->why,
+		    host->memory ? (host->swap ? "swap included" : "swap not counted") : "cannot be held");
+	examine_say(x, "limit pids", false, host->pids, host->why, host->pids ? "held" : "cannot be held");
+	examine_say(x, "limit cpus", false, host->cpu, host->why, host->cpu ? "held" : "cannot be held");
 }
 
 static void examine_places(struct examination *x)
@@ -199,14 +189,17 @@ static void examine_places(struct examination *x)
 	char detail[256];
 	int r = hood_site(x->hood, &site, &err);
 
-	say(x, "state directory", true, r == 0, err.message, "%.200s", x->hood->state_dir);
+	if (r < 0)
+		examine_say(x, "state directory", true, false, err.message, "%.200s", x->hood->state_dir);
+	else
+		examine_grounds(x, site);
 	err = (struct error)ERROR_INIT;
 	r = hood_ledger(x->hood, LEDGER_CREATE, &ledger, &err);
-	say(x, "ledger", true, r == 0, err.message, "%.200s", url ? url : "");
+	examine_say(x, "ledger", true, r == 0, err.message, "%.200s", url ? url : "");
 	if (r < 0)
 		return;
 	r = ledger_store_describe(ledger, detail, sizeof detail, &err);
-	say(x, "object store", true, r == 0, err.message, "%s", detail);
+	examine_say(x, "object store", true, r == 0, err.message, "%s", detail);
 }
 
 int hood_doctor(struct hood *h, doctor_fn fn, void *arg, UNUSED struct error *err)

@@ -165,10 +165,9 @@ int hood_site(struct hood *h, struct site **ret, struct error *err)
 {
 	if (!h->site_is_open) {
 		const struct config *c = &h->config;
-		int r;
+		int r = site_open(&h->site, h->state_dir, c->workspace_root, c->workspace_prefix, err);
 
-		if ((r = dir_make_private(h->state_dir, err)) < 0 ||
-		    (r = site_open(&h->site, h->state_dir, c->workspace_root, c->workspace_prefix, err)) < 0)
+		if (r < 0)
 			return r;
 		h->site_is_open = true;
 	}

@@ -225,6 +225,9 @@ typedef void (*doctor_fn)(void *arg, const struct doctor_item *item);
 /* 0 if every required item is ok, 1 if not, negative on our failure. */
 int hood_doctor(struct hood *h, doctor_fn fn, void *arg, struct error *err);
 
+/* `doctor --apparmor`: a profile that lets this very program use user namespaces, for the path at which it lies. Allocated. */
+int hood_apparmor(char **ret_profile, struct error *err);
+
 /* `doctor --delegate USER`, as root: a part of the cgroup tree for that user. *ret_done: what is so now; allocated. */
 int hood_delegate(const char *user, char **ret_done, struct error *err);
 

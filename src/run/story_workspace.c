@@ -4,6 +4,7 @@
 #include "story.h"
 #include "collect.h"
 #include "file.h"
+#include "ground.h"
 #include "steps.h"
 #include "stopper.h"
 
@@ -206,7 +207,7 @@ int story_workspace(struct story *s, struct error *err)
 	r = workspace_open(site, s->plan->id, s->plan->token, s->place.uid, s->place.gid, recover_workspace,
 			   &recovery, &s->workspace, err);
 	if (r < 0)
-		return r;
+		return ground_explain(site, s->hood->state_dir, r, err);
 	s->has_workspace = true;
 	if (workspace_is_adopted(&s->workspace) && s->rights.is_bound) /* held since we have looked */
 		return error_set(err, ERROR_BUSY, "somebody holds the workspace of '%s'", s->plan->id);

@@ -1,4 +1,5 @@
 #include "sandbox.h"
+#include "cause.h"
 #include "clone.h"
 #include "embedded.h"
 #include "file.h"
@@ -97,24 +98,6 @@ __attribute__((no_sanitize("address", "undefined", "thread"))) static int child_
 	return 127;
 }
 
-static int explain_clone(int errnum, bool userns, struct error *err)
-{
-	if (userns && (errnum == EPERM || errnum == EACCES))
-		return error_set(
-			err, ERROR_REFUSED,
-			"this host does not let ordinary users make user namespaces: ask its administrator to set "
-			"kernel.unprivileged_userns_clone=1 (or to allow them in AppArmor), or run as root");
-	if (errnum == ENOSPC || errnum == EUSERS)
-		return error_set(
-			err, ERROR_REFUSED,
-			"this host's limit of namespaces is used up: raise the sysctls user.max_*_namespaces");
-	if (errnum == EPERM)
-		return error_set(
-			err, ERROR_REFUSED,
-			"this process may not make namespaces: it needs CAP_SYS_ADMIN, or must run as an ordinary user");
-	return error_system(err, errnum, "cannot start a process in new namespaces");
-}
-
 /*
  * CLONE_VM | CLONE_VFORK: nothing of a large caller is copied, and we go on when init has been executed. No exit signal
  * until then; an exec makes it SIGCHLD again, so that the caller's own waitpid(-1) may meet it, and may have it: what we
@@ -141,7 +124,7 @@ static int launch_clone(struct launch *l, bool userns, pid_t *ret_pid, int *ret_
 	pthread_sigmask(SIG_SETMASK, &before, NULL);
 	munmap(stack, STACK);
 	if (pid < 0)
-		return explain_clone(saved, userns, err);
+		return error_system(err, saved, "cannot start a process in new namespaces");
 	if (l->error) {
 		waitpid(pid, NULL, __WALL);
 		fd_close(pidfd);
@@ -377,8 +360,8 @@ static void launch_fill(struct launch *l, const struct sandbox_options *o, const
 		l->source[INIT_FD_IDMAP + i] = maps->list[i].fd;
 }
 
-int sandbox_start(const struct plan *plan, const struct sandbox_options *o, const struct sandbox_hooks *hooks,
-		  struct receipt *receipt, struct sandbox **ret, struct error *err)
+static int start(const struct plan *plan, const struct sandbox_options *o, const struct sandbox_hooks *hooks,
+		 struct receipt *receipt, struct sandbox **ret, struct error *err)
 {
 	_cleanup_sandbox_ struct sandbox *s = calloc(1, sizeof *s);
 	_cleanup_(idmaps_done) struct idmaps maps = {0};
@@ -433,6 +416,17 @@ int sandbox_start(const struct plan *plan, const struct sandbox_options *o, cons
 		return r;
 	*ret = TAKE_PTR(s);
 	return 0;
+}
+
+int sandbox_start(const struct plan *plan, const struct sandbox_options *o, const struct sandbox_hooks *hooks,
+		  struct receipt *receipt, struct sandbox **ret, struct error *err)
+{
+	struct probe_identity who = {
+		.userns = plan->use_userns_first, .uid = o->host_uid, .gid = o->host_gid};
+	int r = start(plan, o, hooks, receipt, ret, err);
+
+	/* Where the host is the reason, it says so as doctor does. */
+	return r < 0 ? cause_explain(&who, r, err) : 0;
 }
 
 void sandbox_kill(struct sandbox *s)

@@ -1,6 +1,7 @@
 #include "folder.h"
 #include "digest.h"
 #include "file.h"
+#include "ground.h"
 #include "text.h"
 
 #include <errno.h>
@@ -35,7 +36,9 @@ static int open_state(struct site *s, const char *state_dir, struct error *err)
 	int r = dir_make_private(state_dir, err);
 
 	if (r < 0)
-		return r;
+		return r == -EROFS || r == -ENOSPC || r == -EDQUOT
+			       ? ground_refuse(GROUND_STATE, state_dir, -r, err)
+			       : r;
 	s->state = open(state_dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	if (s->state < 0)
 		return error_system(err, errno, "cannot open the state directory '%s'", state_dir);

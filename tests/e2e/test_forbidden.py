@@ -1,6 +1,9 @@
 """Hosts that do not allow something: what can be done decides, never the uid; what cannot is named, with the remedy, by `doctor` and
 by `run` in the same words. Each host is made by its own means: capabilities, seccomp profiles, mounts, user namespaces."""
 import os
+import re
+import shutil
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -108,3 +111,170 @@ def test_a_user_who_is_root_of_a_namespace_has_all_of_the_story(hood, forbid):
     become(hood, forbid, ROOTS['a user namespace of one id'])
     check_one_run(hood)
     check_the_rest(hood)
+
+
+# ---- what cannot be done is named, with the remedy ----
+
+def doctor(hood):
+    found = hood.cli('doctor', '--json')
+    return found.status, {item['name']: item for item in found.json['items']}
+
+
+def check_refused(hood, layer, *words):
+    """By doctor and by run, in the same words; and nothing is recorded or left."""
+    status, items = doctor(hood)
+    item = items[layer]
+    assert status == 1 and item['required'] and not item['ok'], items
+    assert all(word in item['detail'] + ' ' + item['remedy'] for word in words), item
+    id = hood.id()
+    result = hood.run('true', id=id)
+    assert result.status == 125 and result.json['verdict'] == 'refused', result
+    assert result.json['error']['message'] == f"no {layer}: {item['detail']}; {item['remedy']}", (result, item)
+    assert result.json['error']['code'] == 'refused' and not hood.workspace(id).exists()
+    return items
+
+
+def in_container(hood):
+    """Docker's, or Kubernetes' as a user: no capabilities to speak of."""
+    return ['--caps', 'docker'] if hood.who.is_root else []
+
+
+def test_dockers_profile_is_named_and_ours_helps(hood, forbid):
+    forbid(*in_container(hood), '--seccomp-docker', PROFILE)
+    items = check_refused(hood, 'user namespace', 'seccomp profile', '--security-opt seccomp=', 'packaging/containers')
+    assert 'identity' not in items and 'overlays' not in items  # which could not be tried
+    forbid(*in_container(hood), '--seccomp', PROFILE)
+    assert doctor(hood)[0] == 0
+    assert hood.run('true').status == 0
+
+
+def test_a_masked_proc_is_named(hood, forbid):
+    forbid(*in_container(hood), '--seccomp', PROFILE, '--mask-proc')
+    check_refused(hood, 'fresh /proc', 'masked', 'systempaths=unconfined', 'unmask=ALL', 'procMount: Unmasked')
+
+
+@pytest.mark.only('root')
+def test_a_masked_proc_is_no_matter_for_root(hood, forbid):
+    forbid('--mask-proc')
+    assert doctor(hood)[1]['fresh /proc']['ok'] and hood.run('ls /proc/self').status == 0
+
+
+@pytest.mark.only('root')
+def test_root_under_dockers_profile_cannot_have_another_root_directory(hood, forbid):
+    forbid('--seccomp-docker', PROFILE)
+    check_refused(hood, 'root directory', 'seccomp profile', 'packaging/containers')
+
+
+@pytest.mark.only('root')
+def test_a_root_that_cannot_map_itself_is_told_what_it_needs(hood, forbid):
+    forbid('--caps', 'none')
+    check_refused(hood, 'identity', 'CAP_SETFCAP', '--cap-add SETFCAP', '--user 1000:1000')
+
+
+def test_switched_off_user_namespaces_are_named(hood, forbid):
+    forbid('--userns', 1, '--max-userns', 0)
+    check_refused(hood, 'user namespace', 'user.max_user_namespaces is 0', 'sysctl -w user.max_user_namespaces=15000')
+
+
+# What the filter answers, and what is said then.
+@pytest.mark.parametrize('call, errnum, layer, word', [
+    ('memfd_create', 1, 'programs in memory', 'seccomp'), ('fsopen', 38, 'mount namespace', 'old container runtime'),
+    ('pivot_root', 1, 'root directory', 'seccomp'), ('mount_setattr', 38, 'root directory', 'old container runtime')])
+def test_a_call_that_is_refused_is_found(hood, forbid, call, errnum, layer, word):
+    forbid('--refuse', f'{call}={errnum}')
+    check_refused(hood, layer, word)
+
+
+@pytest.mark.parametrize('errnum, word', [(38, 'hides it, or this kernel has none'), (95, 'add landlock to lsm=')])
+def test_without_landlock_it_is_said_and_the_rest_holds(hood, forbid, errnum, word):
+    forbid('--refuse', f'landlock_create_ruleset={errnum}')
+    status, items = doctor(hood)
+    assert status == 0 and not items['landlock']['ok'] and not items['landlock']['required']
+    assert word in items['landlock']['detail'] + items['landlock']['remedy']
+    result = hood.run('true')
+    assert result.status == 0
+    assert [layer['held'] for layer in result.json['receipt']['layers'] if layer['name'] == 'landlock'] == [False]
+
+
+@pytest.mark.parametrize('options, word', [('size=64k,nr_inodes=3', 'is full'), ('ro', 'is read-only')])
+def test_a_tmp_without_room_is_named(hood, forbid, options, word):
+    forbid('--tmpfs', f'/tmp:mode=1777,{options}')
+    check_refused(hood, 'workspaces', f"'/tmp' {word}", 'workspace: {root: DIR}')
+
+
+def test_a_tmp_that_executes_nothing_is_told(hood, forbid):
+    forbid('--tmpfs', '/tmp:mode=1777,noexec')
+    status, items = doctor(hood)
+    assert status == 0 and not items['workspaces']['ok'] and not items['workspaces']['required']
+    assert 'noexec' in items['workspaces']['detail'] and 'remount,exec' in items['workspaces']['remedy']
+    made = 'cp /bin/true made; ./made'
+    assert hood.run(made).json['verdict'] == 'failed'
+    assert hood.run(made, '--disk', '16M').json['verdict'] == 'succeeded'
+
+
+def test_a_home_that_is_read_only_is_named(hood, forbid):
+    assert hood.run('true').status == 0
+    forbid('--remount', f'{hood.home}:ro')
+    check_refused(hood, 'state directory', 'is read-only', 'XDG_STATE_HOME')
+
+
+def test_a_new_home_that_is_read_only_is_named(hood, forbid):
+    forbid('--remount', f'{hood.home}:ro')
+    _, items = doctor(hood)
+    assert not items['state directory']['ok'] and 'XDG_STATE_HOME' in items['state directory']['remedy']
+    assert not items['ledger']['ok'] and 'Read-only file system' in items['ledger']['remedy']
+    assert 'Read-only file system' in hood.cli('run', '--', 'true').err
+
+
+def test_what_is_mounted_below_usr_is_no_matter(hood, forbid):
+    forbid('--tmpfs', '/usr/local/games', '--tmpfs', '/usr/share/doc:ro')
+    assert doctor(hood)[0] == 0
+    assert hood.run('ls /usr/share/doc').json['verdict'] == 'succeeded'
+
+
+def test_cgroups_that_are_read_only_are_named(hood, forbid):
+    """As a container has them."""
+    mounts = [line.split() for line in Path('/proc/self/mounts').read_text().splitlines()]
+    forbid(*(word for _, at, kind, *_ in mounts if kind.startswith('cgroup') for word in ('--remount', f'{at}:ro')))
+    status, items = doctor(hood)
+    assert status == 0 and not items['limit memory']['ok']
+    assert 'read-only' in items['limit memory']['remedy'] and 'container' in items['limit memory']['remedy']
+    refused = hood.run('true', '--memory', '64M')
+    assert refused.status == 125 and 'read-only' in refused.json['error']['message']
+
+
+# ---- AppArmor, which this kernel may not have ----
+
+def profile_of(hood, *words):
+    return hood.succeed('doctor', '--apparmor', *words).out
+
+
+def test_the_profile_is_for_where_the_program_lies(hood):
+    profile = profile_of(hood)
+    assert f'profile fumehood "{hood.binary}" flags=(unconfined) {{' in profile and '  userns,\n' in profile
+    assert hood.succeed('doctor', '--apparmor', '--json').json == {'profile': profile}
+    packaged = (TOP / 'packaging/apparmor/fumehood').read_text()
+    assert packaged == profile.replace(str(hood.binary), '/usr/bin/fumehood')
+
+
+def parse(text):
+    """Before version 4 the parser knows neither user namespaces nor the ABI that has them."""
+    version = subprocess.run(['apparmor_parser', '--version'], stdout=subprocess.PIPE, text=True).stdout
+    if int(re.search(r'version (\d+)', version)[1]) < 4:
+        text = text.replace('abi <abi/4.0>,\n', '').replace('  userns,\n', '')
+    return subprocess.run(['apparmor_parser', '-Q', '-T', '-N'], input=text, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+
+
+def test_the_profile_is_one(hood):
+    done = parse(profile_of(hood))
+    assert done.returncode == 0 and done.stdout.split() == ['fumehood'], done
+    assert parse('profile fumehood {').returncode != 0
+
+
+def test_a_path_that_looks_like_a_pattern_is_named_as_it_is(hood):
+    """A program in a directory with a blank, braces, a quote."""
+    odd = hood.directory('a b{c}"[d]*')
+    copy = shutil.copy(hood.binary, odd)
+    profile = subprocess.run([copy, 'doctor', '--apparmor'], stdout=subprocess.PIPE, text=True, check=True, env=hood.env).stdout
+    assert r'/a b\{c\}\"\[d\]\*/fumehood" flags' in profile
+    assert parse(profile).returncode == 0, parse(profile)

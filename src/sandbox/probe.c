@@ -1,0 +1,232 @@
+#include "probe.h"
+#include "error.h"
+#include "file.h"
+#include "idmap.h"
+#include "sandbox.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/filter.h>
+#include <linux/landlock.h>
+#include <linux/mount.h>
+#include <linux/seccomp.h>
+#include <net/if.h>
+#include <pthread.h>
+#include <sched.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+/* ---- in the child: system calls, and nothing that a thread of the parent could have locked ---- */
+
+static int done(long r)
+{
+	return r < 0 ? errno : 0;
+}
+
+static int try_nothing(void)
+{
+	return 0;
+}
+
+static int try_loopback(void)
+{
+	struct ifreq request = {.ifr_name = "lo", .ifr_flags = IFF_UP | IFF_RUNNING};
+	int fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+
+	return fd < 0 ? errno : done(ioctl(fd, SIOCSIFFLAGS, &request));
+}
+
+/* A file system of this type, with one option; its descriptor, or -1. */
+static int make(const char *type, const char *key, const char *value)
+{
+	int context = (int)syscall(SYS_fsopen, type, FSOPEN_CLOEXEC);
+
+	if (context < 0 || (key && syscall(SYS_fsconfig, context, FSCONFIG_SET_STRING, key, value, 0) < 0) ||
+	    syscall(SYS_fsconfig, context, FSCONFIG_CMD_CREATE, NULL, NULL, 0) < 0)
+		return -1;
+	return (int)syscall(SYS_fsmount, context, FSMOUNT_CLOEXEC, 0);
+}
+
+static int mount_private(void)
+{
+	return (int)syscall(SYS_mount, NULL, "/", NULL, 0x4000 /* MS_REC */ | 0x40000 /* MS_PRIVATE */, NULL);
+}
+
+/* At /tmp, as init has it; its descriptor, or -1. */
+static int mount_tmpfs(void)
+{
+	int fd = mount_private() < 0 ? -1 : make("tmpfs", "mode", "0700");
+
+	if (fd < 0 || syscall(SYS_move_mount, fd, "", AT_FDCWD, "/tmp", MOVE_MOUNT_F_EMPTY_PATH) < 0)
+		return -1;
+	return fd;
+}
+
+static int try_mounts(void)
+{
+	return done(mount_tmpfs());
+}
+
+static int try_root(void)
+{
+	struct mount_attr attr = {.attr_set = MOUNT_ATTR_RDONLY};
+	int fd = mount_tmpfs();
+
+	if (fd < 0 || fchdir(fd) < 0 || syscall(SYS_pivot_root, ".", ".") < 0 ||
+	    syscall(SYS_umount2, ".", 2 /* MNT_DETACH */) < 0)
+		return errno;
+	return done(syscall(SYS_mount_setattr, fd, "", AT_EMPTY_PATH, &attr, sizeof attr));
+}
+
+static int try_proc(void)
+{
+	return mount_private() < 0 ? errno : done(make("proc", NULL, NULL));
+}
+
+static int try_overlay(void)
+{
+	if (mount_tmpfs() < 0 || mkdir("/tmp/a", 0700) < 0 || mkdir("/tmp/b", 0700) < 0)
+		return errno;
+	return done(make("overlay", "lowerdir", "/tmp/a:/tmp/b"));
+}
+
+static int try_seccomp(void)
+{
+	struct sock_filter allow[] = {BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW)};
+	struct sock_fprog program = {.len = 1, .filter = allow};
+
+	if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0)
+		return errno;
+	return done(syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, 0, &program));
+}
+
+/* ---- the table ---- */
+
+static const struct {
+	const char *name;
+	int (*in_child)(void);
+	int flags;  /* namespaces of that child, beside the user namespace */
+	bool alone; /* no namespace is needed */
+} rows[PROBE_COUNT] = {
+	[PROBE_MEMORY] = {"programs in memory", NULL},
+	[PROBE_USER] = {"user namespace", try_nothing},
+	[PROBE_IDENTITY] = {"identity", try_nothing},
+	[PROBE_PROCESSES] = {"pid, ipc and uts namespaces", try_nothing,
+			     CLONE_NEWPID | CLONE_NEWIPC | CLONE_NEWUTS},
+	[PROBE_NETWORK] = {"network namespace", try_loopback, CLONE_NEWNET},
+	[PROBE_MOUNTS] = {"mount namespace", try_mounts, CLONE_NEWNS},
+	[PROBE_ROOT] = {"root directory", try_root, CLONE_NEWNS},
+	[PROBE_PROC] = {"fresh /proc", try_proc, CLONE_NEWNS | CLONE_NEWPID},
+	[PROBE_OVERLAY] = {"overlays", try_overlay, CLONE_NEWNS},
+	[PROBE_SECCOMP] = {"seccomp", try_seccomp, .alone = true},
+	[PROBE_LANDLOCK] = {"landlock", NULL},
+};
+
+const char *probe_name(enum probe which)
+{
+	return rows[which].name;
+}
+
+/* ---- in the parent ---- */
+
+struct talk {
+	int go[2], answer[2];
+};
+
+__attribute__((noreturn)) static void child_main(enum probe which, const struct talk *t)
+{
+	int errnum;
+	char c;
+
+	prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0);
+	close(t->go[1]);
+	if (read(t->go[0], &c, 1) != 1)
+		_exit(1);
+	errnum = rows[which].in_child();
+	(void)!write(t->answer[1], &errnum, sizeof errnum);
+	_exit(0);
+}
+
+/* As fork(), into new namespaces, without the handlers of a fork: what it does is system calls. Without an exit signal: a host
+ * program that waits for its own children does not meet it. */
+static pid_t child_start(enum probe which, bool userns, const struct talk *t)
+{
+	int flags = rows[which].flags | (userns && !rows[which].alone ? CLONE_NEWUSER : 0);
+	sigset_t all, before;
+	pid_t pid;
+	int saved;
+
+	sigfillset(&all);
+	pthread_sigmask(SIG_SETMASK, &all, &before);
+	pid = (pid_t)syscall(SYS_clone, flags, NULL, NULL, NULL, NULL);
+	if (pid == 0)
+		child_main(which, t);
+	saved = errno;
+	pthread_sigmask(SIG_SETMASK, &before, NULL);
+	errno = saved;
+	return pid;
+}
+
+static int child_ask(enum probe which, const struct probe_identity *who, const struct talk *t)
+{
+	struct error ignored = ERROR_INIT;
+	pid_t pid = child_start(which, who->userns, t);
+	int errnum, r = 0;
+
+	if (pid < 0)
+		return errno;
+	if (who->userns && !rows[which].alone && which != PROBE_USER)
+		r = identity_map(pid, SANDBOX_UID, who->uid, SANDBOX_GID, who->gid, &ignored);
+	if (r < 0 || write(t->go[1], "", 1) != 1)
+		kill(pid, SIGKILL);
+	/* It has answered when it is gone, or died of what it tried. */
+	while (waitpid(pid, NULL, __WALL) < 0 && errno == EINTR)
+		;
+	if (r < 0)
+		return -r;
+	return read(t->answer[0], &errnum, sizeof errnum) == sizeof errnum ? errnum : EIO;
+}
+
+static int try_in_child(enum probe which, const struct probe_identity *who)
+{
+	struct talk t;
+	int errnum;
+
+	if (pipe2(t.go, O_CLOEXEC) < 0)
+		return errno;
+	if (pipe2(t.answer, O_CLOEXEC | O_NONBLOCK) < 0) {
+		errnum = errno;
+	} else {
+		errnum = child_ask(which, who, &t);
+		fd_close(t.answer[0]);
+		fd_close(t.answer[1]);
+	}
+	fd_close(t.go[0]);
+	fd_close(t.go[1]);
+	return errnum;
+}
+
+int probe_try(enum probe which, const struct probe_identity *who)
+{
+	struct error ignored = ERROR_INIT;
+	int fd;
+
+	if (which == PROBE_LANDLOCK)
+		return syscall(SYS_landlock_create_ruleset, NULL, 0, LANDLOCK_CREATE_RULESET_VERSION) < 0
+			       ? errno
+			       : 0;
+	if (which == PROBE_MEMORY) {
+		fd = file_in_memory("fumehood-probe", "", 1, true, &ignored);
+		fd_close(fd);
+		return fd < 0 ? -fd : 0;
+	}
+	if ((which == PROBE_USER || which == PROBE_IDENTITY) && !who->userns)
+		return 0;
+	return try_in_child(which, who);
+}
