@@ -3,12 +3,14 @@
 #include "file.h"
 #include "text.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/utsname.h>
 #include <unistd.h>
@@ -52,6 +54,26 @@ bool process_is_gone(const struct process_id *id)
 	_cleanup_close_ int fd = process_open(id);
 
 	return fd == -ESRCH;
+}
+
+uint64_t process_count(uid_t uid)
+{
+	_cleanup_close_ int proc = open("/proc", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	_cleanup_dir_ DIR *dir = proc < 0 ? NULL : dir_list(proc);
+	uint64_t count = 0;
+	struct dirent *e;
+
+	while (dir && (e = readdir(dir))) {
+		char tasks[sizeof e->d_name + 8];
+		struct stat st;
+
+		snprintf(tasks, sizeof tasks, "%s/task", e->d_name);
+		/* A directory for each thread, beside "." and "..". */
+		if (e->d_name[0] >= '1' && e->d_name[0] <= '9' && fstatat(proc, tasks, &st, 0) == 0 &&
+		    st.st_uid == uid && st.st_nlink > 2)
+			count += st.st_nlink - 2;
+	}
+	return count;
 }
 
 int pidfd_kill(int pidfd, int signal)

@@ -24,6 +24,8 @@ int process_identify(pid_t pid, struct process_id *ret); /* -ESRCH if it is gone
 int process_open(const struct process_id *id);
 /* Is it? Not if that cannot be told. */
 bool process_is_gone(const struct process_id *id);
+/* How many processes and threads this user has on the host, as far as we can see; 0 if that cannot be told. */
+uint64_t process_count(uid_t uid);
 int pidfd_kill(int pidfd, int signal); /* 0, -ESRCH, -errno */
 /* Waits until every process of it is gone; 0, -ETIMEDOUT, -errno. timeout_ms -1: for ever. */
 int pidfd_wait(int pidfd, int timeout_ms);

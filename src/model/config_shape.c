@@ -249,6 +249,7 @@ int shape_allow(const struct node *map, const char *file, struct error *err)
 		{"query", shape_flag},
 		{"keep", shape_flag},
 		{"allow_unlimited", shape_flag},
+		{"landlock", shape_flag},
 		{0},
 	};
 

@@ -291,6 +291,9 @@ int box_watch(struct box *b, struct error *err)
 	else
 		r = watch(b, err);
 	sandbox_reap(b->sandbox);
+	/* Init has ended all of it, unless somebody has killed init. */
+	if (b->sandbox->bare)
+		cgroup_empty(b->cgroup);
 	box_measure_last(b);
 	return r;
 }

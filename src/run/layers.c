@@ -1,4 +1,5 @@
 #include "layers.h"
+#include "ability.h"
 #include "file.h"
 
 #include <dirent.h>
@@ -224,6 +225,47 @@ static int add_file(const struct showing *v, const char *source, const char *tar
 	return beside ? add_copy(v, source, target, beside, err) : add_overlay(v, source, target, st);
 }
 
+/* May the analysis's own uid, as root, come as far as that? */
+static bool is_for_everybody(const char *path, mode_t mode)
+{
+	_cleanup_free_ char *at = strdup(path);
+	struct stat st;
+	char *slash;
+
+	if (!(mode & S_IROTH) || (S_ISDIR(mode) && !(mode & S_IXOTH)))
+		return false;
+	while (at && (slash = strrchr(at, '/')) && slash > at) {
+		*slash = 0;
+		if (stat(at, &st) < 0 || !(st.st_mode & S_IXOTH))
+			return false;
+	}
+	return at;
+}
+
+/* Without namespaces: a rule of Landlock's, at the place where it is, for who we are there. */
+static int show_bare(const struct layers *l, const char *source, const char *target, const struct stat *st,
+		     struct error *err)
+{
+	struct mount *m;
+
+	if (strcmp(source, target) != 0)
+		return error_set(
+			err, ERROR_REFUSED,
+			"'%s' cannot appear as '%s' with --strength landlock: without a mount namespace everything is "
+			"where it is; leave out ':%s', or use --strength full",
+			source, target, target);
+	if (ability_is_root() && !is_for_everybody(source, st->st_mode))
+		plan_note(
+			l->plan,
+			"'%s' is shown only as far as everybody may read it: with --strength landlock the analysis "
+			"is a user of its own",
+			source);
+	m = plan_add_mount(l->plan, MOUNT_BIND, source, target);
+	m->device = st->st_dev;
+	m->inode = st->st_ino;
+	return 0;
+}
+
 int layers_show(struct layers *l, const char *source, const char *target, const struct reader *reader,
 		struct error *err)
 {
@@ -236,11 +278,13 @@ int layers_show(struct layers *l, const char *source, const char *target, const 
 		v.reader.uid = st.st_uid;
 		v.reader.gid = st.st_gid;
 	}
-	if (S_ISREG(st.st_mode))
-		return add_file(&v, source, target, &st, err);
-	if (!S_ISDIR(st.st_mode))
+	if (!S_ISREG(st.st_mode) && !S_ISDIR(st.st_mode))
 		return error_set(err, ERROR_REFUSED, "'%s' is neither a directory nor a regular file",
 				 source);
+	if (l->plan->strength == STRENGTH_LANDLOCK)
+		return show_bare(l, source, target, &st, err);
+	if (S_ISREG(st.st_mode))
+		return add_file(&v, source, target, &st, err);
 	if (!first_below(l, source))
 		return add_overlay(&v, source, target, &st);
 	return l->locked ? add_parts(&v, source, target, &st, MOUNT_TMPFS, err)

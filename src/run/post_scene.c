@@ -9,20 +9,32 @@
 #include <stdio.h>
 #include <string.h>
 
+int post_scene_enter(struct plan *plan, struct error *err)
+{
+	return plan->strength == STRENGTH_LANDLOCK
+		       ? text_print(&plan->workspace, err, "%s/" POST_WORK, plan->scratch)
+		       : text_set(&plan->workspace, POST_DIRECTORY, err);
+}
+
 void post_scene_plan(struct plan *plan, const char *scratch)
 {
 	static const struct {
 		const char *name, *target;
 		bool writable;
 	} places[] = {{"tmp", "/tmp", true},
-		      {"work", POST_DIRECTORY, true},
+		      {POST_WORK, POST_DIRECTORY, true},
 		      {"outputs", POST_DIRECTORY "/outputs", false},
 		      {"manifest.json", POST_DIRECTORY "/manifest.json", false}};
+	bool bare = plan->strength == STRENGTH_LANDLOCK;
 
 	for (size_t i = 0; i < ARRAY_SIZE(places); i++) {
 		_cleanup_free_ char *source = path_join(scratch, places[i].name);
 
-		plan_add_mount(plan, MOUNT_BIND, source, places[i].target)->writable = places[i].writable;
+		/* There already, as every scene's that has no namespaces. */
+		if (bare && places[i].writable)
+			continue;
+		plan_add_mount(plan, MOUNT_BIND, source, bare ? source : places[i].target)->writable =
+			places[i].writable;
 	}
 }
 
@@ -110,6 +122,18 @@ static int place_stages(const struct post_job *job, int work, struct error *err)
 	return 0;
 }
 
+/* Where nothing can be mounted, what it reads is linked to from where it is. */
+static int link_places(int work, struct error *err)
+{
+	static const char *const links[][2] = {{"../outputs", "outputs"},
+					       {"../manifest.json", "manifest.json"}};
+
+	for (size_t i = 0; i < ARRAY_SIZE(links); i++)
+		if (symlinkat(links[i][0], work, links[i][1]) < 0)
+			return error_system(err, errno, "cannot link '%s' for the post-process", links[i][1]);
+	return 0;
+}
+
 int post_scene_make(const struct post_job *job, struct error *err)
 {
 	const char *scratch_path = job->place->workspace->record.scratch,
@@ -117,6 +141,7 @@ int post_scene_make(const struct post_job *job, struct error *err)
 	_cleanup_close_ int scratch = tree_open_directory(job->place->workspace->site->root_fd, name);
 	_cleanup_close_ int outputs = -1, work = -1, tmp = -1;
 	const struct manifest *m = &job->attempt->manifest;
+	bool bare = job->plan->strength == STRENGTH_LANDLOCK;
 	int r;
 
 	if (scratch < 0)
@@ -127,14 +152,17 @@ int post_scene_make(const struct post_job *job, struct error *err)
 	r = tree_empty(scratch, err);
 	if (r < 0)
 		return r;
+	if (bare && job->place->uid != geteuid() && fchmod(scratch, 0711) < 0)
+		return error_system(err, errno, "cannot open '%s' to the post-process", scratch_path);
 	tmp = make_writable(job, scratch, "tmp", err);
-	work = tmp < 0 ? tmp : make_writable(job, scratch, "work", err);
+	work = tmp < 0 ? tmp : make_writable(job, scratch, POST_WORK, err);
 	outputs = work < 0 ? work : make_directory(scratch, "outputs", 0755, false, err);
 	if (outputs < 0)
 		return outputs;
 	for (size_t i = 0; i < m->n_outputs; i++)
 		if ((r = place_output(job, outputs, &m->outputs[i], err)) < 0)
 			return r;
-	r = place_manifest(job, scratch, err);
-	return r < 0 ? r : place_stages(job, work, err);
+	if ((r = place_manifest(job, scratch, err)) < 0 || (bare && (r = link_places(work, err)) < 0))
+		return r;
+	return place_stages(job, work, err);
 }

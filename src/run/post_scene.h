@@ -9,6 +9,9 @@
 
 /* Where it finds itself. */
 #define POST_DIRECTORY "/post-process"
+#define POST_WORK      "work" /* what that is on the host, in the scratch directory */
+/* The plan's workspace: that, or where there are no namespaces the directory itself. */
+int post_scene_enter(struct plan *plan, struct error *err);
 
 /* Its mounts, beside what every scene has. */
 void post_scene_plan(struct plan *plan, const char *scratch);

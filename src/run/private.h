@@ -42,6 +42,7 @@ struct post_order {
 	const char *
 		directory; /* where its own files lie; absolute; for the site's command beside the configuration */
 	const char *scratch;	     /* the directory on the host that its places are made in */
+	enum strength strength;	     /* the analysis's: it has no more walls than that had */
 	bool is_stored;		     /* its own files are in the ledger, with the submission */
 	const struct rights *rights; /* the command is a stranger's; else NULL */
 };

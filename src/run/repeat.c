@@ -63,6 +63,7 @@ static int make_plan(struct repeat *p, const char *command, struct error *err)
 	const json_t *request = p->attempt->request;
 	const char *asked = json_string_value(json_object_get(request, "post_process"));
 	const char *from = json_string_value(json_object_get(request, "directory"));
+	const char *strength = json_string_value(json_object_get(p->attempt->plan, "strength"));
 	char name[NAME_MAX + 1];
 	_cleanup_free_ char *scratch = NULL;
 	struct post_order order = {.id = p->attempt->id, .attempt = p->attempt->number};
@@ -79,6 +80,8 @@ static int make_plan(struct repeat *p, const char *command, struct error *err)
 	if (r < 0)
 		return r;
 	order.is_stored = p->is_stored;
+	if (strength && strcmp(strength, strength_name(STRENGTH_LANDLOCK)) == 0)
+		order.strength = STRENGTH_LANDLOCK;
 	r = post_plan(p->hood, &order, &p->plan, err);
 	if (r == 0)
 		return error_set(
@@ -97,7 +100,8 @@ static int take_place(struct repeat *p, struct error *err)
 	    (r = workspace_open(site, p->id, p->token, p->place.uid, p->place.gid, NULL, NULL, &p->workspace,
 				err)) < 0)
 		return r;
-	p->workspace.record.extra = json_pack("{s:s}", "repeats", p->attempt->id);
+	p->workspace.record.extra = json_pack("{s:s, s:b}", "repeats", p->attempt->id, RECORD_ENDS_ITSELF,
+					      p->plan.strength == STRENGTH_LANDLOCK);
 	return p->workspace.record.extra ? workspace_save(&p->workspace, err) : error_memory(err);
 }
 

@@ -20,20 +20,6 @@
 enum { DISK_BLOCK = 4096, DISK_FILES_MIN = 1024 };
 static const char default_search[] = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
 
-static int refuse_later(const char *what, struct error *err)
-{
-	return error_set(err, ERROR_REFUSED, "%s is not part of this version of fumehood (%s)", what,
-			 FUMEHOOD_VERSION);
-}
-
-/* What the contract names and this version does not do yet is refused, never ignored. */
-static int check_supported(const struct request *r, struct error *err)
-{
-	if (r->strength == STRENGTH_LANDLOCK)
-		return refuse_later("--strength landlock", err);
-	return 0;
-}
-
 int plan_resolve_limits(const struct hood *h, const struct request *r, struct plan *plan, struct error *err)
 {
 	int e;
@@ -45,6 +31,34 @@ int plan_resolve_limits(const struct hood *h, const struct request *r, struct pl
 	limits_inherit(&plan->limits, &h->config.defaults.limits);
 	limits_built_in(&plan->limits);
 	return limits_cap(&plan->limits, &h->config.maximum, err);
+}
+
+/* Without namespaces: Landlock must be able to hold what it alone holds then, and no file system of its own can be mounted. */
+static int check_bare(const struct plan *plan, struct error *err)
+{
+	const enum limit disk[] = {LIMIT_DISK, LIMIT_FILES};
+	int abi = plan->strength == STRENGTH_LANDLOCK ? sandbox_landlock_abi() : SANDBOX_BARE_ABI;
+
+	if (abi < SANDBOX_BARE_ABI)
+		return error_set(
+			err, ERROR_REFUSED,
+			"--strength landlock needs Landlock of ABI %d (Linux 6.2, or a kernel that has it backported), and "
+			"this kernel has %s%.0d: boot a newer one with landlock in lsm=, or use --strength full",
+			SANDBOX_BARE_ABI, abi ? "ABI " : "none", abi);
+	for (size_t i = 0; plan->strength == STRENGTH_LANDLOCK && i < ARRAY_SIZE(disk); i++) {
+		uint64_t value = plan->limits.value[disk[i]];
+		char text[LIMIT_TEXT_SIZE];
+
+		if (plan->limits.origin[disk[i]] == LIMIT_ASKED && value != LIMIT_NONE &&
+		    !plan->allow_unlimited)
+			return error_set(
+				err, ERROR_REFUSED,
+				"the %s limit of %s cannot be held with --strength landlock: without a mount namespace "
+				"there is no disk of its own, and a deleted file that is still open is not seen; use "
+				"--strength full, or pass --allow-unlimited to have it watched",
+				limit_table[disk[i]].name, limit_format(disk[i], value, text));
+	}
+	return 0;
 }
 
 /* A disk limit that somebody set is held exactly, by a file system of that size; the built-in one is only watched. */
@@ -94,16 +108,20 @@ static char *search_inside(const struct plan *plan)
 static int resolve_env(const struct request *r, struct plan *plan, struct error *err)
 {
 	const char *lang = getenv("LANG"), *tz = getenv("TZ");
-	_cleanup_free_ char *search = search_inside(plan);
+	bool bare = plan->strength == STRENGTH_LANDLOCK;
+	_cleanup_free_ char *search = search_inside(plan),
+			    *tmp = bare ? path_join(plan->scratch, SCRATCH_TMP) : strdup("/tmp"),
+			    *cache = tmp ? path_join(tmp, ".cache") : NULL,
+			    *matplotlib = tmp ? path_join(tmp, ".matplotlib") : NULL;
 	char threads[16], attempt[16];
 	const struct {
 		const char *name, *value;
 	} given[] = {
 		{"PATH", search},
 		{"HOME", plan->workspace},
-		{"TMPDIR", "/tmp"},
-		{"XDG_CACHE_HOME", "/tmp/.cache"},
-		{"MPLCONFIGDIR", "/tmp/.matplotlib"},
+		{"TMPDIR", tmp},
+		{"XDG_CACHE_HOME", cache},
+		{"MPLCONFIGDIR", matplotlib},
 		{"MPLBACKEND", "Agg"},
 		{"LANG", lang && *lang ? lang : "C.UTF-8"},
 		{"TZ", tz && *tz ? tz : NULL},
@@ -117,7 +135,7 @@ static int resolve_env(const struct request *r, struct plan *plan, struct error 
 		{"FUMEHOOD_ATTEMPT", attempt},
 	};
 
-	if (!search)
+	if (!search || !tmp || !cache || !matplotlib)
 		return error_memory(err);
 	snprintf(threads, sizeof threads, "%u", thread_count(&plan->limits));
 	snprintf(attempt, sizeof attempt, "%d", plan->attempt);
@@ -254,8 +272,12 @@ int plan_resolve(struct hood *h, const struct request *asked, struct rights *rig
 	    (rights && (e = rights_apply(h, rights, &r, err)) < 0) ||
 	    (e = request_inherit(&r, &h->config.defaults, err)) < 0 ||
 	    (!r.directory && (e = text_set(&r.directory, h->directory, err)) < 0) ||
-	    (e = request_check(&r, err)) < 0 || (e = check_supported(&r, err)) < 0 ||
-	    (e = resolve_identity(h, &r, plan, err)) < 0 || (e = plan_resolve_limits(h, &r, plan, err)) < 0 ||
+	    (e = request_check(&r, err)) < 0 || (e = resolve_identity(h, &r, plan, err)) < 0 ||
+	    (e = plan_resolve_limits(h, &r, plan, err)) < 0)
+		return e;
+	plan->strength = r.strength;
+	plan->allow_unlimited = r.allow_unlimited;
+	if ((e = check_bare(plan, err)) < 0 ||
 	    (e = resolve_inputs(h, &r, rights, own_data, own_docs, own_ro, plan, err)) < 0 ||
 	    (!queued && (e = caller_look(h, &r, plan, err)) < 0))
 		return e;
@@ -268,13 +290,11 @@ int plan_resolve(struct hood *h, const struct request *asked, struct rights *rig
 	    (e = plan_add_stages(h, &r, plan, err)) < 0 || (e = flows_place(&r, plan, err)) < 0 ||
 	    (e = flows_resolve(h, &r, rights, plan, err)) < 0)
 		return e;
-	plan->use_userns_first = !ability_is_root();
-	plan->own_disk = wants_disk(&plan->limits);
+	plan->use_userns_first = plan->strength == STRENGTH_FULL && !ability_is_root();
+	plan->own_disk = plan->strength == STRENGTH_FULL && wants_disk(&plan->limits);
 	if (plan->own_disk)
 		fit_files(&plan->limits);
-	plan->allow_unlimited = r.allow_unlimited;
 	plan->stdin_open = r.stdin_open;
-	plan->strength = r.strength;
 	plan->explain = r.explain;
 	plan->keep = r.keep == KEEP_UNSET ? KEEP_NEVER : r.keep;
 	plan->outputs = strv_copy(r.outputs);
@@ -337,11 +357,10 @@ int plan_resolve_post(struct hood *h, const struct post_order *o, struct plan *p
 	snprintf(plan->id, sizeof plan->id, "%s", o->id);
 	plan->kind = PLAN_POST_PROCESS;
 	plan->attempt = o->attempt;
-	plan->use_userns_first = !ability_is_root();
+	plan->strength = o->strength == STRENGTH_LANDLOCK ? o->strength : r.strength;
+	plan->use_userns_first = plan->strength == STRENGTH_FULL && !ability_is_root();
 	plan->allow_unlimited = r.allow_unlimited;
-	plan->strength = r.strength;
-	if ((e = text_set(&plan->workspace, POST_DIRECTORY, err)) < 0 ||
-	    (e = text_set(&plan->scratch, o->scratch, err)) < 0 ||
+	if ((e = text_set(&plan->scratch, o->scratch, err)) < 0 || (e = post_scene_enter(plan, err)) < 0 ||
 	    (e = text_set(&plan->submitter_directory, o->directory, err)) < 0 ||
 	    (e = plan_resolve_limits(h, &r, plan, err)) < 0 || (e = resolve_ro(h, &r, err)) < 0 ||
 	    (e = resolve_program(h, &r, o->rights ? &o->rights->post : NULL, program_search(), plan, err)) <

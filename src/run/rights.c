@@ -362,12 +362,14 @@ static int apply_bound(struct hood *h, struct rights *rights, struct request *r,
 {
 	_cleanup_free_ char *into = NULL;
 	bool keeps = r->keep == KEEP_ON_FAILURE || r->keep == KEEP_ALWAYS;
+	bool lowers = r->strength == STRENGTH_LANDLOCK && h->config.defaults.strength != STRENGTH_LANDLOCK;
 	int e;
 
 	if ((e = check_flag(h, rights, r->n_queries > 0, "--query", "query", err)) < 0 ||
 	    (e = check_flag(h, rights, keeps, "--keep", "keep", err)) < 0 ||
 	    (e = check_flag(h, rights, r->allow_unlimited, "--allow-unlimited", "allow_unlimited", err)) <
 		    0 ||
+	    (e = check_flag(h, rights, lowers, "--strength landlock", "landlock", err)) < 0 ||
 	    (e = fill_env(h, rights, r, err)) < 0 || (e = ask_places(h, rights, r, err)) < 0)
 		return e;
 	if (r->into && !(into = path_from(r->directory, r->into)))

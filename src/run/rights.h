@@ -2,7 +2,7 @@
  * Whose rights a queued analysis has on this host. Whoever may submit is not the worker's user: what a submission names of
  * this host (data, docs, ro, into, programs and their prefixes) is resolved with the rights of the local user that its
  * owner maps to (queue.users), in a child that has become that user, or must be listed in the site's configuration
- * (queue.allow). Other rights (env without a value, query, keep, allow_unlimited, a post-process for a stranger) must be
+ * (queue.allow). Other rights (env without a value, query, keep, allow_unlimited, landlock, a post-process for a stranger) must be
  * listed. Only what the worker's own user has submitted is resolved as if he had run it.
  *
  *   rights_find → rights_apply (by plan_resolve, before the site's defaults come in) → … → rights_done

@@ -214,6 +214,19 @@ static void add_flows(struct plan *p)
 	}
 }
 
+/* Without namespaces data/ and docs/ in the working directory are links, and what --from has put there can be changed. */
+static int add_bare(const struct request *r, const struct rights *rights, struct layers *l, struct error *err)
+{
+	int e;
+
+	if ((e = scene_add_bare(l, err)) < 0)
+		return e;
+	if (l->plan->kind == PLAN_POST_PROCESS)
+		post_scene_plan(l->plan, l->plan->scratch);
+	e = add_inputs(r, rights, l, err);
+	return e < 0 ? e : plan_check(l->plan, err);
+}
+
 int plan_add_scene(UNUSED struct hood *h, const struct request *r, const struct rights *rights,
 		   struct plan *p, struct error *err)
 {
@@ -222,6 +235,8 @@ int plan_add_scene(UNUSED struct hood *h, const struct request *r, const struct 
 
 	if ((e = layers_init(&layers, p, err)) < 0 || (e = scene_add_system(&layers, err)) < 0)
 		return e;
+	if (p->strength == STRENGTH_LANDLOCK)
+		return add_bare(r, rights, &layers, err);
 	add_identity_files(p);
 	add_devices(p);
 	plan_add_mount(p, MOUNT_PROC, NULL, "/proc");

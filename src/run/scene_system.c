@@ -68,7 +68,7 @@ static int is_public(const char *path, int fd, struct error *err)
 }
 
 /* A small file of the host as a copy: its inode, and so its locks, stay the host's own. Missing: passed over. */
-static int add_copy(struct plan *p, const char *path, struct error *err)
+static int add_copy(struct layers *l, const char *path, struct error *err)
 {
 	_cleanup_close_ int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
 	_cleanup_buffer_ struct buffer b = {0};
@@ -82,12 +82,14 @@ static int add_copy(struct plan *p, const char *path, struct error *err)
 	r = S_ISREG(st.st_mode) ? is_public(path, fd, err) : 0;
 	if (r <= 0)
 		return r;
+	if (l->plan->strength == STRENGTH_LANDLOCK)
+		return scene_add_as_is(l, fd, err);
 	r = file_read_all(fd, &b, COPY_MAX);
 	if (r == -EFBIG)
 		return 0;
 	if (r < 0)
 		return error_system(err, -r, "cannot read '%s'", path);
-	scene_add_file(p, path, b.data ? b.data : "", b.size);
+	scene_add_file(l->plan, path, b.data ? b.data : "", b.size);
 	return 0;
 }
 
@@ -107,7 +109,8 @@ static int add_system(struct layers *l, const char *path, struct error *err)
 		if (n < 0)
 			return error_system(err, errno, "cannot read the link '%s'", path);
 		text[n] = 0;
-		plan_add_mount(l->plan, MOUNT_LINK, text, path);
+		if (l->plan->strength != STRENGTH_LANDLOCK)
+			plan_add_mount(l->plan, MOUNT_LINK, text, path);
 		return 0;
 	}
 	if (!S_ISDIR(st.st_mode))
@@ -151,6 +154,11 @@ static int add_versioned(struct layers *l, struct error *err)
 	return r;
 }
 
+int scene_add_file_of_host(struct layers *l, const char *path, struct error *err)
+{
+	return add_copy(l, path, err);
+}
+
 int scene_add_system(struct layers *l, struct error *err)
 {
 	static const char *const directories[] = {
@@ -188,6 +196,6 @@ int scene_add_system(struct layers *l, struct error *err)
 			return r;
 	r = add_versioned(l, err);
 	for (size_t i = 0; r == 0 && i < ARRAY_SIZE(copies); i++)
-		r = add_copy(l->plan, copies[i], err);
+		r = add_copy(l, copies[i], err);
 	return r;
 }

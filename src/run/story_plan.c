@@ -73,6 +73,7 @@ int story_plan_post(struct story *s, struct error *err)
 		.scratch = s->plan->scratch,
 		.command = s->request->post_process,
 		.directory = s->plan->submitter_directory,
+		.strength = s->plan->strength,
 		.is_stored = rights->post_is_own,
 		.rights = rights->post_is_own && rights->is_bound ? rights : NULL,
 	};

@@ -89,16 +89,19 @@ static void note_watched_limits(struct story *s)
 	const struct limits *l = &s->plan->limits;
 	struct receipt *receipt = &s->attempt->receipt;
 	char text[LIMIT_TEXT_SIZE], seen[LIMIT_TEXT_SIZE];
+	bool bare = s->plan->strength == STRENGTH_LANDLOCK;
+	/* Somebody has set it, and no disk of its own holds it. */
+	bool is_set = l->origin[LIMIT_DISK] >= LIMIT_SITE;
 
 	if (l->value[LIMIT_WALL] != LIMIT_NONE)
-		receipt_add(receipt, "limit wall", true, "%s, kept by PID 1",
-			    limit_format(LIMIT_WALL, l->value[LIMIT_WALL], text));
+		receipt_add(receipt, "limit wall", true, "%s, kept by %s",
+			    limit_format(LIMIT_WALL, l->value[LIMIT_WALL], text), bare ? "init" : "PID 1");
 	if (l->value[LIMIT_CPU_TIME] != LIMIT_NONE)
 		receipt_add(receipt, "limit cpu_time", box_counts_cpu_time(&s->box), "%s, sampled",
 			    limit_format(LIMIT_CPU_TIME, l->value[LIMIT_CPU_TIME], text));
 	if (l->value[LIMIT_DISK] != LIMIT_NONE && !s->plan->own_disk)
 		receipt_add(
-			receipt, "limit disk", true,
+			receipt, "limit disk", !bare || !is_set,
 			"%s, watched: what is written between two looks (0.2 to 5 s apart) may exceed it, files without a name are not seen; "
 			"%s was seen",
 			limit_format(LIMIT_DISK, l->value[LIMIT_DISK], text),

@@ -7,9 +7,11 @@
 #include "ground.h"
 #include "steps.h"
 #include "stopper.h"
+#include "tree.h"
 
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <string.h>
 #include <sys/stat.h>
 
@@ -18,10 +20,11 @@
 /* What recovery needs to know if we die: enough to write down a lost attempt. */
 static int note_extra(struct story *s, struct error *err)
 {
-	json_t *extra = json_pack("{s:i, s:b, s:I, s:I, s:O, s:O, s:I}", "attempt", s->plan->attempt,
+	json_t *extra = json_pack("{s:i, s:b, s:I, s:I, s:O, s:O, s:I, s:b}", "attempt", s->plan->attempt,
 				  "queued", s->attempt->queued, "created", (json_int_t)s->attempt->created,
 				  "log_max", (json_int_t)s->plan->limits.value[LIMIT_LOG_MAX], "request",
-				  s->attempt->request, "plan", s->attempt->plan, "step", (json_int_t)s->step);
+				  s->attempt->request, "plan", s->attempt->plan, "step", (json_int_t)s->step,
+				  RECORD_ENDS_ITSELF, s->plan->strength == STRENGTH_LANDLOCK);
 
 	if (!extra)
 		return error_memory(err);
@@ -30,29 +33,54 @@ static int note_extra(struct story *s, struct error *err)
 	return 0;
 }
 
-/* The mount points of data/ and docs/ in the working directory. */
+static int refuse_point(const char *name, const char *what, struct error *err)
+{
+	return error_set(err, ERROR_REFUSED, "'%s' in the workspace must be %s: it is where --%s appears",
+			 name, what, name);
+}
+
+/* The mount point of data/ or docs/ in the working directory. */
+static int make_mount_point(struct story *s, const char *name, struct error *err)
+{
+	struct stat st;
+	int r = dir_make_own(s->workspace.fd, name, 0755);
+
+	if (r < 0 && r != -EEXIST)
+		return error_system(err, -r, "cannot create '%s' in the workspace", name);
+	if (fstatat(s->workspace.fd, name, &st, AT_SYMLINK_NOFOLLOW) < 0 || !S_ISDIR(st.st_mode))
+		return refuse_point(name, "a directory", err);
+	if (s->place.uid != geteuid() &&
+	    fchownat(s->workspace.fd, name, s->place.uid, s->place.gid, AT_SYMLINK_NOFOLLOW) < 0)
+		return error_system(err, errno, "cannot give '%s' to the analysis", name);
+	return 0;
+}
+
+/* Where nothing can be mounted, a link to it. */
+static int make_link(struct story *s, const char *name, const char *to, struct error *err)
+{
+	char text[PATH_MAX];
+	ssize_t n;
+
+	if (symlinkat(to, s->workspace.fd, name) == 0)
+		return 0;
+	if (errno != EEXIST)
+		return error_system(err, errno, "cannot link '%s' in the workspace", name);
+	n = readlinkat(s->workspace.fd, name, text, sizeof text - 1);
+	text[n < 0 ? 0 : n] = 0;
+	return strcmp(text, to) == 0 ? 0 : refuse_point(name, "a link to that directory, or nothing", err);
+}
+
 static int make_mount_points(struct story *s, struct error *err)
 {
-	const char *names[] = {s->plan->data ? "data" : NULL, s->plan->docs ? "docs" : NULL};
-	struct stat st;
-	int r;
+	const char *const points[][2] = {{"data", s->plan->data}, {"docs", s->plan->docs}};
+	bool bare = s->plan->strength == STRENGTH_LANDLOCK;
+	int r = 0;
 
-	for (size_t i = 0; i < ARRAY_SIZE(names); i++) {
-		if (!names[i])
-			continue;
-		r = dir_make_own(s->workspace.fd, names[i], 0755);
-		if (r < 0 && r != -EEXIST)
-			return error_system(err, -r, "cannot create '%s' in the workspace", names[i]);
-		if (fstatat(s->workspace.fd, names[i], &st, AT_SYMLINK_NOFOLLOW) < 0 || !S_ISDIR(st.st_mode))
-			return error_set(
-				err, ERROR_REFUSED,
-				"'%s' in the workspace must be a directory: it is where --%s appears",
-				names[i], names[i]);
-		if (s->place.uid != geteuid() &&
-		    fchownat(s->workspace.fd, names[i], s->place.uid, s->place.gid, AT_SYMLINK_NOFOLLOW) < 0)
-			return error_system(err, errno, "cannot give '%s' to the analysis", names[i]);
-	}
-	return 0;
+	for (size_t i = 0; r == 0 && i < ARRAY_SIZE(points); i++)
+		if (points[i][1])
+			r = bare ? make_link(s, points[i][0], points[i][1], err)
+				 : make_mount_point(s, points[i][0], err);
+	return r;
 }
 
 static bool is_same(const struct output *a, const struct output *b)
@@ -151,6 +179,20 @@ static void watch_staging(struct story *s)
 	s->workspace.copied_arg = &s->work;
 }
 
+/* Its private /tmp is reached by its path where nothing can be mounted; as root it belongs to another than what it lies in. */
+static int open_scratch(struct story *s, struct error *err)
+{
+	const char *path = s->workspace.record.scratch;
+	_cleanup_close_ int fd = -1;
+
+	if (s->plan->strength != STRENGTH_LANDLOCK || s->place.uid == geteuid())
+		return 0;
+	fd = tree_open_directory(s->workspace.site->root_fd, strrchr(path, '/') + 1);
+	if (fd < 0 || fchmod(fd, 0711) < 0)
+		return error_system(err, fd < 0 ? -fd : errno, "cannot open '%s' to the analysis", path);
+	return 0;
+}
+
 static int fill_workspace(struct story *s, struct error *err)
 {
 	uint64_t max = s->plan->limits.value[LIMIT_DISK];
@@ -158,7 +200,7 @@ static int fill_workspace(struct story *s, struct error *err)
 	gid_t gid = s->place.gid;
 	int r;
 
-	if ((s->step && (r = note_adopted(s, err)) < 0) ||
+	if ((r = open_scratch(s, err)) < 0 || (s->step && (r = note_adopted(s, err)) < 0) ||
 	    (s->hooks->job && (r = stage_job(s, max, err)) < 0))
 		return r;
 	watch_staging(s);

@@ -6,6 +6,7 @@
 #include "idmap.h"
 #include "message.h"
 #include "overlay_refused.h"
+#include "receipt_bare.h"
 #include "spec.h"
 #include "spec_build.h"
 
@@ -25,7 +26,7 @@
 #include <sys/syscall.h>
 #include <sys/wait.h>
 
-enum { IDMAP_MAX = INIT_FD_END - INIT_FD_IDMAP, START_TIMEOUT_MS = 30000 };
+enum { IDMAP_MAX = INIT_FD_END - INIT_FD_IDMAP, START_TIMEOUT_MS = 30000, END_TIMEOUT_MS = 10000 };
 
 int sandbox_landlock_abi(void)
 {
@@ -103,11 +104,11 @@ __attribute__((no_sanitize("address", "undefined", "thread"))) static int child_
  * until then; an exec makes it SIGCHLD again, so that the caller's own waitpid(-1) may meet it, and may have it: what we
  * need to know comes from the pidfd and from init's report.
  */
-static int launch_clone(struct launch *l, bool userns, pid_t *ret_pid, int *ret_pidfd, struct error *err)
+static int launch_clone(struct launch *l, int namespaces, pid_t *ret_pid, int *ret_pidfd, struct error *err)
 {
 	enum { STACK = 64 * 1024 };
-	int flags = CLONE_VM | CLONE_VFORK | CLONE_PIDFD | CLONE_NEWNS | CLONE_NEWPID | CLONE_NEWIPC |
-		    CLONE_NEWUTS | CLONE_NEWNET | (userns ? CLONE_NEWUSER : 0);
+	int flags = CLONE_VM | CLONE_VFORK | CLONE_PIDFD | namespaces;
+	bool userns = namespaces & CLONE_NEWUSER;
 	char *stack =
 		mmap(NULL, STACK, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_STACK, -1, 0);
 	sigset_t all, before;
@@ -133,6 +134,14 @@ static int launch_clone(struct launch *l, bool userns, pid_t *ret_pid, int *ret_
 	*ret_pid = pid;
 	*ret_pidfd = pidfd;
 	return 0;
+}
+
+static int namespaces_of(const struct plan *plan)
+{
+	if (plan->strength == STRENGTH_LANDLOCK)
+		return 0;
+	return CLONE_NEWNS | CLONE_NEWPID | CLONE_NEWIPC | CLONE_NEWUTS | CLONE_NEWNET |
+	       (plan->use_userns_first ? CLONE_NEWUSER : 0);
 }
 
 static int control(const struct sandbox *s, char byte)
@@ -331,7 +340,10 @@ static int raise_walls(struct sandbox *s, const struct plan *plan, const struct 
 	r = start_converse(s, plan, o, hooks, receipt, err);
 	if (r < 0)
 		return r;
-	receipt_add(receipt, "seccomp", true, "an allow-list; everything else is refused");
+	if (s->bare)
+		receipt_add_bare(receipt);
+	else
+		receipt_add(receipt, "seccomp", true, "an allow-list; everything else is refused");
 	receipt_add(receipt, "no privileges", true, "no capabilities, no_new_privs");
 	return receipt_check(receipt, err);
 }
@@ -374,12 +386,13 @@ static int start(const struct plan *plan, const struct sandbox_options *o, const
 	if (!s)
 		return error_memory(err);
 	s->pidfd = s->report_fd = s->control_fd = s->listener_fd = -1;
-	s->wall = &filters[FILTER_SILENT];
+	s->bare = plan->strength == STRENGTH_LANDLOCK;
+	s->wall = s->bare ? &filters_bare[FILTER_SILENT] : &filters[FILTER_SILENT];
 	s->names = filter_names;
 	r = idmaps_open(plan, o, &maps, err);
 	if (r < 0)
 		return r;
-	r = spec_build(plan, o, maps.of_mount, !plan->use_userns_first, &blob, err);
+	r = spec_build(plan, o, maps.of_mount, !s->bare && !plan->use_userns_first, &blob, err);
 	if (r < 0)
 		return r;
 	spec = file_in_memory("fumehood-spec", blob.data, blob.size, false, err);
@@ -405,7 +418,7 @@ static int start(const struct plan *plan, const struct sandbox_options *o, const
 	l.source[INIT_FD_REPORT] = report_end;
 	l.source[INIT_FD_SPEC] = spec;
 	l.source[INIT_FD_SUPERVISOR] = self;
-	r = launch_clone(&l, plan->use_userns_first, &s->init.pid, &s->pidfd, err);
+	r = launch_clone(&l, namespaces_of(plan), &s->init.pid, &s->pidfd, err);
 	if (r < 0)
 		return r;
 	/* Only init has them now: its death is the end of what we read. */
@@ -426,12 +439,18 @@ int sandbox_start(const struct plan *plan, const struct sandbox_options *o, cons
 	int r = start(plan, o, hooks, receipt, ret, err);
 
 	/* Where the host is the reason, it says so as doctor does. */
-	return r < 0 ? cause_explain(&who, r, err) : 0;
+	return r < 0 && plan->strength == STRENGTH_FULL ? cause_explain(&who, r, err) : r;
 }
 
+/* Without a namespace init must live to end the others; it does so at once, even if it was stopped. */
 void sandbox_kill(struct sandbox *s)
 {
-	pidfd_kill(s->pidfd, SIGKILL);
+	if (!s->bare) {
+		pidfd_kill(s->pidfd, SIGKILL);
+		return;
+	}
+	(void)control(s, CONTROL_NO);
+	pidfd_kill(s->pidfd, SIGCONT);
 }
 
 void sandbox_terminate(struct sandbox *s)
@@ -452,6 +471,9 @@ void sandbox_free(struct sandbox *s)
 	if (!s)
 		return;
 	if (s->pidfd >= 0) {
+		sandbox_kill(s);
+		if (s->bare)
+			pidfd_wait(s->pidfd, END_TIMEOUT_MS);
 		pidfd_kill(s->pidfd, SIGKILL);
 		pidfd_wait(s->pidfd, -1);
 		sandbox_reap(s);

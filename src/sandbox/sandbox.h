@@ -52,6 +52,7 @@ struct sandbox {
 	int listener_fd;	   /* readable: sandbox_hear(); -1: nobody is asked */
 	const struct filter *wall; /* what decides */
 	const char *const *names;  /* of the calls */
+	bool bare;		   /* no namespaces: init is no PID 1, and ends the others itself */
 	int exec_errno;		   /* not 0: the walls stood, the command could not be executed */
 };
 
@@ -101,7 +102,8 @@ int sandbox_read_report(struct sandbox *s, struct command_report *ret);
 /* Answers one question, as the policy does, when listener_fd is readable. false: nobody is left who could ask. */
 bool sandbox_hear(struct sandbox *s, void (*on_notice)(void *arg, const struct notice *n), void *arg);
 
-/* Landlock's ABI on this host, 0: none. */
+/* Landlock's ABI on this host, 0: none. Without namespaces it must be at least that: files could be truncated before. */
+enum { SANDBOX_BARE_ABI = 3 };
 int sandbox_landlock_abi(void);
 
 #endif

@@ -49,6 +49,7 @@ struct spec_rlimit {
 struct spec {
 	uint64_t magic;
 	uint32_t size;
+	uint32_t bare;	       /* no namespaces: Landlock's rules are made of the mounts (init/bare.c) */
 	uint32_t userns_first; /* init starts in a user namespace that owns all the others */
 	uint32_t own_userns;   /* else: enter one before the command, after the mounts */
 	uint32_t uid, gid;     /* inside */

@@ -1,13 +1,15 @@
 #include "spec_build.h"
 #include "filter.h"
+#include "process.h"
 #include "spec.h"
 
 #include <string.h>
 #include <sys/resource.h>
+#include <unistd.h>
 
 static const char hostname[] = "hood";
 
-enum { PIDS_SLACK = 16, SIGNALS_MAX = 2048, QUEUES_MAX = 256 * 1024 };
+enum { PIDS_SLACK = 16, PIDS_UNSEEN = 1024, SIGNALS_MAX = 2048, QUEUES_MAX = 256 * 1024 };
 
 /* Builders look at nothing: what could not be appended is seen once, when the blob is whole. Until then an offset may mean
  * nothing, and set() is nothing. */
@@ -139,8 +141,20 @@ static uint64_t below_hard(int resource, uint64_t value)
 	return value < now.rlim_max ? value : now.rlim_max;
 }
 
-static void put_rlimits(struct buffer *b, const struct limits *limits, struct spec *spec)
+/* In a user namespace of its own, or with a uid of its own, only this analysis counts; else all that its user runs on the host,
+ * in other containers too: no limit then, but a bound. */
+static uint64_t processes_max(const struct plan *plan, uid_t uid)
 {
+	uint64_t pids = plan->limits.value[LIMIT_PIDS] + PIDS_SLACK;
+
+	if (plan->strength == STRENGTH_LANDLOCK && uid == geteuid())
+		pids += process_count(uid) + PIDS_UNSEEN;
+	return pids;
+}
+
+static void put_rlimits(struct buffer *b, const struct plan *plan, uid_t uid, struct spec *spec)
+{
+	const struct limits *limits = &plan->limits;
 	/* 1, not 0: where the host pipes core dumps to a program, only 1 keeps that program from being started. */
 	struct spec_rlimit list[8] = {{.resource = RLIMIT_CORE, .value = 1},
 				      /* nobody gets before PID 1, whatever the host grants this user */
@@ -149,11 +163,10 @@ static void put_rlimits(struct buffer *b, const struct limits *limits, struct sp
 	uint64_t pids = limits->value[LIMIT_PIDS];
 	uint32_t n = 3;
 
-	/* A second lock behind the cgroup's, which must be the first to be reached: its counter is the evidence. In a
-	 * user namespace of its own only this analysis counts. */
+	/* A second lock behind the cgroup's, which must be the first to be reached: its counter is the evidence. */
 	if (pids < INT32_MAX)
 		list[n++] = (struct spec_rlimit){.resource = RLIMIT_NPROC,
-						 .value = below_hard(RLIMIT_NPROC, pids + PIDS_SLACK)};
+						 .value = below_hard(RLIMIT_NPROC, processes_max(plan, uid))};
 
 	/* Timers, queued signals and message queues are counted for the user on the host as well: leave him some. */
 	list[n++] = (struct spec_rlimit){.resource = RLIMIT_SIGPENDING,
@@ -176,7 +189,8 @@ static void fill(struct buffer *b, const struct plan *plan, const struct sandbox
 		 const int *idmaps, struct spec *spec)
 {
 	char *writable[] = {plan->workspace, (char *)"/tmp", (char *)"/dev/shm"};
-	const struct filter *filter = &filters[FILTER_SILENT], *teller = &filters[o->listen];
+	const struct filter *made = spec->bare ? filters_bare : filters, *filter = &made[FILTER_SILENT],
+			    *teller = &made[o->listen];
 
 	spec->n_argv = (uint32_t)strv_length(plan->command);
 	spec->n_env = (uint32_t)strv_length(plan->env);
@@ -186,7 +200,7 @@ static void fill(struct buffer *b, const struct plan *plan, const struct sandbox
 	spec->env = put_list(b, plan->env, spec->n_env);
 	spec->writable = put_list(b, writable, spec->n_writable);
 	put_mounts(b, plan, o, idmaps, spec);
-	put_rlimits(b, &plan->limits, spec);
+	put_rlimits(b, plan, o->host_uid, spec);
 	spec->program = put_string(b, plan->program);
 	spec->directory = put_string(b, plan->workspace);
 	spec->hostname = put_string(b, hostname);
@@ -206,6 +220,7 @@ int spec_build(const struct plan *plan, const struct sandbox_options *o, const i
 {
 	struct spec spec = {
 		.magic = SPEC_MAGIC,
+		.bare = plan->strength == STRENGTH_LANDLOCK,
 		.userns_first = plan->use_userns_first,
 		.own_userns = own_userns,
 		.uid = plan->use_userns_first || own_userns ? SANDBOX_UID : o->host_uid,

@@ -63,6 +63,8 @@ struct cgroup_counters {
 void cgroup_read(const struct cgroup *c, struct cgroup_counters *ret);
 /* Only what a progress line and the timeline need: cheap. */
 void cgroup_sample(const struct cgroup *c, struct cgroup_counters *ret);
+/* Kills and awaits what is in it, as far as that can be done: for who has no pid namespace that does. */
+void cgroup_empty(const struct cgroup *c);
 /* Removes the directories; kills and awaits what is still in them. Frees c in every case. */
 int cgroup_remove(struct cgroup *c, struct error *err);
 

@@ -154,6 +154,14 @@ static int dir_kill(int dirfd, const char *path, uint64_t deadline)
 	return v1_kill(dirfd, name ? name + 1 : path, deadline);
 }
 
+void cgroup_empty(const struct cgroup *c)
+{
+	uint64_t deadline = clock_now() + CGROUP_REMOVE_MS * NSEC_PER_MSEC;
+
+	for (int i = 0; i < c->n_groups; i++)
+		(void)dir_kill(c->groups[i].dir, c->groups[i].path, deadline);
+}
+
 /* --- directories --- */
 
 /* Removes the directories below; an analysis makes none, but we do in a systemd scope. */

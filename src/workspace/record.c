@@ -278,6 +278,10 @@ int record_kill(const struct record *r, struct error *err)
 	if (fd < 0)
 		return error_system(err, -fd, "cannot reach process %d of analysis '%s'", (int)r->init.pid,
 				    r->id);
+	if (json_is_true(json_object_get(r->extra, RECORD_ENDS_ITSELF))) {
+		pidfd_kill(fd, SIGCONT);
+		(void)pidfd_wait(fd, KILL_WAIT_MS);
+	}
 	result = pidfd_kill(fd, SIGKILL);
 	if (result < 0 && result != -ESRCH)
 		return error_system(err, -result, "cannot kill process %d of analysis '%s'", (int)r->init.pid,

@@ -64,6 +64,10 @@ struct record {
 	json_t *extra; /* run's own notes: request, plan, attempt number, created; or NULL */
 };
 
+/* Of run's notes the one that is ours to know, a boolean: there is no namespace that dies with init, which ends the others before
+ * itself as soon as its supervisor is dead. */
+#define RECORD_ENDS_ITSELF "ends_itself"
+
 void record_init(struct record *r);
 void record_done(struct record *r);
 json_t *record_to_json(const struct record *r);

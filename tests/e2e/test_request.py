@@ -170,7 +170,6 @@ def test_with_json_the_analysis_is_heard_only_in_the_log(hood):
 
 @pytest.mark.parametrize('arguments', [
     ['run', 'ID', '--post-process', 'cat', '--', 'true'], ['run', 'ID', '--query', 'a=SELECT 1', '--', 'true'],
-    ['run', 'ID', '--strength', 'landlock', '--', 'true'],
     ['shell', 'ID'], ['post-process', 'ID'], ['wait', 'ID'], ['cancel', 'ID'], ['retry', 'ID'],
 ])
 def test_what_is_not_there_is_refused_in_one_sentence(hood, arguments):

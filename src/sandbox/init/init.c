@@ -235,7 +235,7 @@ static void cgroups_join(void)
 		if (r < 0)
 			fail("join the cgroup", NULL, r);
 	}
-	if (spec->n_join) {
+	if (spec->n_join && !spec->bare) {
 		long r = SYS1(__NR_unshare, CLONE_NEWCGROUP);
 
 		if (r < 0)
@@ -427,6 +427,24 @@ static void command_await(int command, uint64_t started)
 	}
 }
 
+/* They are new and empty: what is in them, and who we are there. The ruleset's descriptor. */
+static int namespaces_furnish(void)
+{
+	int ruleset;
+
+	SYS2(__NR_sethostname, spec_string(spec->hostname), strlen(spec_string(spec->hostname)));
+	loopback_up();
+	/* Before this we have touched only what dies with us. From here on the supervisor's record names us, so that
+	 * whoever removes the workspace after a crash first waits for our end. */
+	if (!spec->userns_first && await_control() != CONTROL_GO)
+		die(1);
+	mounts_make();
+	identity_assume();
+	ruleset = landlock_prepare();
+	layer(1, "pid, ipc and uts namespaces", "the command is not PID 1");
+	return ruleset;
+}
+
 __attribute__((used)) void init_main(void);
 __attribute__((used)) void init_main(void)
 {
@@ -446,18 +464,9 @@ __attribute__((used)) void init_main(void)
 	if (spec->userns_first && await_control() != CONTROL_GO)
 		die(1);
 	oom = (int)SYS4(__NR_openat, AT_FDCWD, "/proc/self/oom_score_adj", O_WRONLY | O_CLOEXEC, 0);
-	SYS2(__NR_sethostname, spec_string(spec->hostname), strlen(spec_string(spec->hostname)));
-	loopback_up();
-	/* Before this we have touched only what dies with us. From here on the supervisor's record names us, so that
-	 * whoever removes the workspace after a crash first waits for our end. */
-	if (!spec->userns_first && await_control() != CONTROL_GO)
-		die(1);
-	mounts_make();
-	identity_assume();
-	ruleset = landlock_prepare();
+	ruleset = spec->bare ? bare_begin() : namespaces_furnish();
 	SYS2(__NR_prctl, PR_SET_DUMPABLE, 0);
 	SYS5(__NR_prctl, PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
-	layer(1, "pid, ipc and uts namespaces", "the command is not PID 1");
 	started = now();
 	oom_score(oom, "1000");
 	command = command_start(ruleset);
@@ -474,7 +483,11 @@ __attribute__((used)) void init_main(void)
 	SYS3(__NR_close_range, 0, 2, 0);
 	SYS1(__NR_close, oom);
 	privileges_drop();
+	if (spec->bare)
+		bare_settle();
 	command_await(command, started);
+	if (spec->bare)
+		bare_end();
 	die(0);
 }
 

@@ -45,7 +45,12 @@ void overlay_mount(const struct spec_mount *m, uint32_t index, int source, int p
 /* disk.c: the file system that holds workspace and private /tmp, where the disk limit is held exactly. */
 void disk_mount(const struct spec_mount *m);
 
-/* walls.c: in the process that becomes the command, in this order. */
+/* bare.c: in place of all that, where there are no namespaces. */
+int bare_begin(void);	/* the ruleset's descriptor */
+void bare_settle(void); /* the command runs */
+void bare_end(void);	/* kills and awaits whatever is left of it */
+
+/* walls.c, landlock.c: in the process that becomes the command, in this order. */
 int landlock_prepare(void); /* the ruleset's descriptor, or -1 where the kernel has none */
 void landlock_apply(int ruleset);
 void identity_assume(void); /* groups, user namespace, uid, gid */

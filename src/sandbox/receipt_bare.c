@@ -1,0 +1,30 @@
+#include "receipt_bare.h"
+#include "macros.h"
+
+void receipt_add_bare(struct receipt *receipt)
+{
+	static const struct {
+		const char *name;
+		bool held;
+		const char *detail;
+	} lines[] = {
+		{"mount namespace", false, "none: Landlock alone decides which files can be opened"},
+		{"pid, ipc and uts namespaces", false,
+		 "none: the command is watched by who inherits its orphans"},
+		{"network namespace", false, "none: no socket can be made"},
+		{"seccomp", true,
+		 "an allow-list; no sockets but stream pairs, no chmod, chown, times, extended attributes, flock, leases, "
+		 "System V IPC"},
+		{"sockets", true, "none but stream and sequence pairs: neither paths nor abstract names"},
+		{"leases", true, "refused"},
+		{"visible processes", false, "/proc shows those of the host, as to any user"},
+		{"visible names", false, "whether a path exists, its size, owner and times can be asked"},
+		{"locks", false, "a read lock on a range of an input (fcntl) makes who writes it wait"},
+		{"fifos", false, "a FIFO that lies below an input can be read"},
+		{"end of all processes", false,
+		 "by init, who inherits orphans; if somebody else kills init, only a cgroup finds the rest"},
+	};
+
+	for (size_t i = 0; i < ARRAY_SIZE(lines); i++)
+		receipt_add(receipt, lines[i].name, lines[i].held, "%s", lines[i].detail);
+}
