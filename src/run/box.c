@@ -200,7 +200,7 @@ static int job_report(void *arg, struct command_report *ret)
 	return sandbox_read_report(((struct box *)arg)->sandbox, ret);
 }
 
-static bool job_hear(void *arg)
+static int job_hear(void *arg)
 {
 	return sandbox_hear(((struct box *)arg)->sandbox, on_notice, arg);
 }

@@ -91,9 +91,6 @@ ssize_t notice_path(const struct notice *n, int directory_arg, int path_arg, cha
 	if (base)
 		out[base++] = '/';
 	memcpy(out + base, path, (size_t)length + 1);
-	/* What was read is another's memory now, if that one is gone. */
-	if (!notice_is_valid(n))
-		return -ESRCH;
 	clean(out);
 	return (ssize_t)strlen(out);
 }
@@ -138,7 +135,7 @@ static const char *refused_target(const struct notice *n, char *out, size_t room
 		bool at = call[1] == 'c';
 		ssize_t length = notice_path(n, at ? 0 : -1, at ? 1 : 0, out, room);
 
-		return length > 0 ? out : NULL;
+		return length > 0 && notice_is_valid(n) ? out : NULL;
 	}
 	return NULL;
 }

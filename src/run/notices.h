@@ -35,7 +35,8 @@ bool notices_path(struct notices *x, const struct notice *n);
 bool notices_connect(struct notices *x, const struct notice *n);
 /* "AF_ALG" */
 const char *socket_family_name(int family, char out[32]);
-/* The path that an argument names, absolute as the analysis has it, without "." and ".."; its length, negative: not to be had. */
+/* The path that an argument names, absolute as the analysis has it, without "." and ".."; its length, negative: not to be had. Only
+ * notice_is_valid() tells whose memory that was. */
 ssize_t notice_path(const struct notice *n, int directory_arg, int path_arg, char *out, size_t room);
 /* Is it there under the hood? *ret_mode; -errno. */
 int notices_look(struct notices *x, const struct notice *n, const char *path, mode_t *ret_mode);

@@ -114,7 +114,7 @@ static void to_be_read(struct notices *x, const struct notice *n, const char *pa
 	mode_t mode;
 	int r = notices_look(x, n, path, &mode);
 
-	if (r == -ENOENT || r == -ENOTDIR)
+	if ((r == -ENOENT || r == -ENOTDIR) && notice_is_valid(n))
 		not_there(x, strncmp(n->call, "exec", 4) == 0 ? "execute" : "read", path, -r);
 }
 
@@ -130,7 +130,7 @@ static void to_be_written(struct notices *x, const struct notice *n, const char 
 	slash = strrchr(parent, '/');
 	slash[slash == parent] = 0;
 	r = notices_look(x, n, parent, &mode);
-	if (r < 0 && r != -ENOENT && r != -ENOTDIR)
+	if ((r < 0 && r != -ENOENT && r != -ENOTDIR) || !notice_is_valid(n))
 		return;
 	if (is_writable(x->plan, path)) {
 		_cleanup_free_ char *outside = rest && r < 0 && x->looks_outside && x->directory

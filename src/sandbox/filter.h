@@ -7,6 +7,8 @@
 #define SANDBOX_FILTER_H
 
 #include <linux/filter.h>
+#include <linux/seccomp.h>
+#include <stdint.h>
 
 enum filter_kind { FILTER_SILENT, FILTER_TELL, FILTER_EXPLAIN, FILTER_KINDS };
 enum { FILTER_CALLS = 1024 };
@@ -17,6 +19,9 @@ struct filter {
 };
 extern const struct filter filters[FILTER_KINDS];
 extern const struct filter filters_bare[FILTER_KINDS]; /* without namespaces: policy_bare.c */
+
+/* What the kernel would do: SECCOMP_RET_*. */
+uint32_t filter_judge(const struct filter *f, const struct seccomp_data *data);
 
 /* What a call is named; NULL: no row has it. */
 extern const char *const filter_names[FILTER_CALLS], *const filter_names_bare[FILTER_CALLS];

@@ -6,41 +6,7 @@
 
 #include <errno.h>
 #include <linux/seccomp.h>
-#include <string.h>
 #include <sys/ioctl.h>
-
-/* One run of the silent program, which has no loops, and only these instructions (filter_compile.c). */
-static uint32_t judge(const struct filter *f, const struct seccomp_data *data)
-{
-	uint32_t a = 0;
-
-	for (unsigned i = 0; i < f->length; i++) {
-		const struct sock_filter *s = &f->code[i];
-
-		switch (s->code) {
-		case BPF_LD | BPF_W | BPF_ABS:
-			memcpy(&a, (const char *)data + s->k, sizeof a);
-			break;
-		case BPF_ALU | BPF_AND | BPF_K:
-			a &= s->k;
-			break;
-		case BPF_JMP | BPF_JA:
-			i += s->k;
-			break;
-		case BPF_JMP | BPF_JEQ | BPF_K:
-			i += a == s->k ? s->jt : s->jf;
-			break;
-		case BPF_JMP | BPF_JGE | BPF_K:
-			i += a >= s->k ? s->jt : s->jf;
-			break;
-		case BPF_RET | BPF_K:
-			return s->k;
-		default:
-			return SECCOMP_RET_ERRNO | EPERM;
-		}
-	}
-	return SECCOMP_RET_ERRNO | EPERM;
-}
 
 bool notice_is_valid(const struct notice *n)
 {
@@ -57,7 +23,7 @@ union answer {
 	char room[256];
 };
 
-bool sandbox_hear(struct sandbox *s, void (*on_notice)(void *arg, const struct notice *n), void *arg)
+int sandbox_hear(struct sandbox *s, void (*on_notice)(void *arg, const struct notice *n), void *arg)
 {
 	union question q = {.room = {0}};
 	union answer a = {.room = {0}};
@@ -66,8 +32,8 @@ bool sandbox_hear(struct sandbox *s, void (*on_notice)(void *arg, const struct n
 
 	/* ENOENT: who asked is dead. */
 	if (ioctl(s->listener_fd, SECCOMP_IOCTL_NOTIF_RECV, &q.notif) < 0)
-		return errno == ENOENT || errno == EINTR;
-	action = judge(s->wall, &q.notif.data);
+		return errno == ENOENT || errno == EINTR ? 0 : -errno;
+	action = filter_judge(s->wall, &q.notif.data);
 	a.resp.id = q.notif.id;
 	if (action == SECCOMP_RET_ALLOW)
 		a.resp.flags = SECCOMP_USER_NOTIF_FLAG_CONTINUE;
@@ -83,5 +49,5 @@ bool sandbox_hear(struct sandbox *s, void (*on_notice)(void *arg, const struct n
 	if (on_notice && n.call)
 		on_notice(arg, &n);
 	ioctl(s->listener_fd, SECCOMP_IOCTL_NOTIF_SEND, &a.resp);
-	return true;
+	return n.errnum != 0;
 }

@@ -99,8 +99,9 @@ void sandbox_reap(struct sandbox *s);
 /* 1: a report; 0: nothing more (end of file); negative: nothing now, or it cannot be read. */
 int sandbox_read_report(struct sandbox *s, struct command_report *ret);
 
-/* Answers one question, as the policy does, when listener_fd is readable. false: nobody is left who could ask. */
-bool sandbox_hear(struct sandbox *s, void (*on_notice)(void *arg, const struct notice *n), void *arg);
+/* Answers one question, as the policy does, when listener_fd is readable. 1: it was refused, 0: not, negative: nobody is left who
+ * could ask. */
+int sandbox_hear(struct sandbox *s, void (*on_notice)(void *arg, const struct notice *n), void *arg);
 
 /* Landlock's ABI on this host, 0: none. Without namespaces it must be at least that: files could be truncated before. */
 enum { SANDBOX_BARE_ABI = 3 };

@@ -12,7 +12,7 @@ static int on_rested(void *arg, struct error *err)
 {
 	struct ear *e = arg;
 
-	e->heard = 0;
+	e->refused = 0;
 	e->since = clock_now();
 	return listen_on(e, err);
 }
@@ -27,18 +27,21 @@ static int rest(struct ear *e)
 static int on_question(void *arg, UNUSED int fd, uint32_t events, UNUSED struct error *err)
 {
 	struct ear *e = arg;
-	uint64_t now = clock_now();
+	int r = events & EPOLLIN ? e->hear(e->arg) : -1;
+	uint64_t now;
 
-	if (!(events & EPOLLIN) || !e->hear(e->arg)) {
+	if (r < 0) {
 		loop_remove(e->source);
 		e->source = NULL;
-		return 0;
 	}
+	if (r <= 0)
+		return 0;
+	now = clock_now();
 	if (now - e->since > SPAN_MS * NSEC_PER_MSEC) {
 		e->since = now;
-		e->heard = 0;
+		e->refused = 0;
 	}
-	return ++e->heard < SPAN_MAX ? 0 : rest(e);
+	return ++e->refused < SPAN_MAX ? 0 : rest(e);
 }
 
 static int listen_on(struct ear *e, struct error *err)

@@ -1,6 +1,6 @@
 /*
  * Who asks, and waits for an answer: calls that the filter stops (sandbox.h's listener). Each costs us as much as it costs them, so
- * that an analysis which does nothing but ask is answered more slowly, and not at the expense of everything else.
+ * that an analysis which does nothing but ask for what is refused is answered more slowly, and not at the expense of everything else.
  */
 #ifndef SUPERVISE_EAR_H
 #define SUPERVISE_EAR_H
@@ -10,14 +10,15 @@
 #include "loop.h"
 
 struct ear {
-	int fd;			 /* -1: none, and nothing is done */
-	bool (*hear)(void *arg); /* one question; false: nobody is left who could ask */
+	int fd; /* -1: none, and nothing is done */
+	/* One question. 1: it was refused, 0: not, negative: nobody is left who could ask. */
+	int (*hear)(void *arg);
 	void *arg;
 	/* private */
 	struct loop *loop;
 	struct source *source, *timer;
 	uint64_t since;
-	int heard; /* since then */
+	int refused; /* since then */
 };
 
 /* For as long as the loop lives. */

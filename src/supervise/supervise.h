@@ -41,7 +41,8 @@ struct supervise_job {
 
 	void *arg;
 	int (*read_report)(void *arg, struct command_report *ret); /* 1, 0 at the end, negative: none now */
-	bool (*hear)(void *arg);      /* one question; false: nobody is left who could ask */
+	/* One question. 1: it was refused, 0: not, negative: nobody is left who could ask. */
+	int (*hear)(void *arg);
 	void (*terminate)(void *arg); /* SIGTERM, grace, then the end */
 	void (*kill)(void *arg);      /* the end */
 	/* Bytes and files in use, stopping early beyond the limits; NULL: not watched. */
