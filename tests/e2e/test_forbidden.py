@@ -1,5 +1,6 @@
 """Hosts that do not allow something: what can be done decides, never the uid; what cannot is named, with the remedy, by `doctor` and
 by `run` in the same words. Each host is made by its own means: capabilities, seccomp profiles, mounts, user namespaces."""
+import json
 import os
 import re
 import shutil
@@ -7,6 +8,7 @@ import subprocess
 from pathlib import Path
 
 import pytest
+import yaml
 
 TOP = Path(__file__).resolve().parents[2]
 PROFILE = TOP / 'packaging/containers/seccomp.json'
@@ -56,7 +58,8 @@ def become(hood, forbid, options):
 
 def check_one_run(hood, *options):
     id = hood.id()
-    result = hood.python(LOOK, '--input', 'secret.txt', *options, id=id)
+    hood.write('analysis.py', LOOK)
+    result = hood.run(['python3', 'analysis.py'], '--input', 'secret.txt', *options, id=id)
     assert result.status == 0, result
     assert [output['path'] for output in result.json['outputs']] == ['deep/er.txt', 'result.txt']
     layers = {layer['name']: layer for layer in result.json['receipt']['layers']}
@@ -241,6 +244,58 @@ def test_cgroups_that_are_read_only_are_named(hood, forbid):
     assert 'read-only' in items['limit memory']['remedy'] and 'container' in items['limit memory']['remedy']
     refused = hood.run('true', '--memory', '64M')
     assert refused.status == 125 and 'read-only' in refused.json['error']['message']
+
+
+# ---- containers, as packaging/containers starts them ----
+
+def options_of_compose():
+    service = yaml.safe_load((PROFILE.parent / 'compose.yaml').read_text())['services']['analyses']
+    secure = dict(word.split('=', 1) for word in service['security_opt'])
+    assert secure['apparmor'] == 'unconfined' and service['cap_drop'] == ['ALL']
+    proc = [] if secure['systempaths'] == 'unconfined' else ['--mask-proc']
+    [tmp] = service['tmpfs']
+    return [*proc, '--tmpfs', tmp.replace(',exec', ''), '--seccomp', PROFILE.parent / secure['seccomp'], '--caps', 'none',
+            '--uid', service['user'].split(':')[0]]
+
+
+def options_of_pod():
+    pod = yaml.safe_load((PROFILE.parent / 'pod.yaml').read_text())['spec']
+    [container] = pod['containers']
+    secure = container['securityContext']
+    assert secure['capabilities'] == {'drop': ['ALL']} and secure['appArmorProfile'] == {'type': 'Unconfined'}
+    proc = [] if secure['procMount'] == 'Unmasked' else ['--mask-proc']
+    assert pod['hostUsers'] is False and secure['seccompProfile']['type'] == 'Localhost'
+    return [*proc, '--tmpfs', '/tmp:mode=1777', '--userns', RANGE, '--seccomp',
+            PROFILE.parent / secure['seccompProfile']['localhostProfile'], '--caps', 'none', '--uid', pod['securityContext']['runAsUser']]
+
+
+@pytest.mark.only('root')
+@pytest.mark.parametrize('options, uid', [(options_of_compose(), 1000), (options_of_pod(), RANGE_FIRST + 1000)], ids=['compose', 'pod'])
+def test_it_runs_at_full_strength_in_a_container(hood, forbid, options, uid):
+    forbid(*options)
+    hood.write('secret.txt', 'mine', 0o600)
+    hood.write('analysis.py', '')
+    give_to(hood, uid)
+    check_one_run(hood)
+    assert doctor(hood)[0] == 0
+    forbid('--mask-proc', *options)
+    check_refused(hood, 'fresh /proc', 'masked')
+
+
+def test_the_profile_adds_to_dockers_what_the_page_says():
+    groups = json.loads(PROFILE.read_text())['syscalls']
+    added = [name for group in groups if group.get('comment', '').startswith('fumehood') for name in group['names']]
+    [row] = [line for line in (TOP / 'docs/HOSTS.md').read_text().splitlines() if line.startswith('| `seccomp.json` |')]
+    assert sorted(added) == sorted(set(re.findall(r'`(\w+)`', row)))
+
+
+def test_the_page_has_every_remedy_that_is_a_command():
+    """Of the table of causes; so that who reads a refusal finds more about it there."""
+    source = (TOP / 'src/sandbox/cause.c').read_text()
+    text = re.sub(r'"\s*"', '', source[source.index('} table[] = {'):source.index('static bool fits(')])
+    commands = set(re.findall(r'`([^`]+)`', text))
+    page = (TOP / 'docs/HOSTS.md').read_text()
+    assert len(commands) > 10 and [command for command in sorted(commands) if command not in page] == []
 
 
 # ---- AppArmor, which this kernel may not have ----

@@ -55,6 +55,7 @@ struct asked {
 	} list[OPTIONS_MAX];
 	int count;
 	uint64_t capabilities;
+	bool has_uid; /* which it takes two of them to become, and which leaves none */
 };
 
 /* What Docker and containerd mask and make read-only. */
@@ -212,7 +213,7 @@ static void hold(const struct asked *a, enum stage stage, const char *value)
 		refuse(value);
 		break;
 	case CAPS:
-		capabilities_keep(a->capabilities);
+		capabilities_keep(a->capabilities | (a->has_uid ? capabilities_parse("SETGID,SETUID") : 0));
 		break;
 	case UID:
 		become(value);
@@ -236,10 +237,9 @@ static int parse(int argc, char **argv, struct asked *a)
 			errx(125, "usage: forbid OPTION… -- COMMAND…; there is no option '%s'", argv[i]);
 		a->list[a->count].stage = (enum stage)stage;
 		a->list[a->count++].value = stage == MASK_PROC ? NULL : argv[++i];
-		if (stage == CAPS)
-			a->capabilities = capabilities_parse(argv[i]);
-		else if (stage == UID)
-			a->capabilities = 0;
+		a->has_uid |= stage == UID;
+		if (stage == CAPS || stage == UID)
+			a->capabilities = stage == UID ? 0 : capabilities_parse(argv[i]);
 	}
 	if (i + 1 >= argc)
 		errx(125, "usage: forbid OPTION… -- COMMAND…");
