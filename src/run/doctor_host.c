@@ -41,7 +41,7 @@ static void examine_probe(struct examination *x, enum probe which, int errnum,
 		examine_say(x, name, which != PROBE_LANDLOCK, false, cause.remedy, "%s", cause.what);
 	} else if (which == PROBE_LANDLOCK) {
 		examine_say(x, name, false, true, NULL, "ABI %d", sandbox_landlock_abi());
-	} else if (rows[which].well && !is_told(receipt, name) && (which != PROBE_USER || who->userns)) {
+	} else if (rows[which].well && !is_told(receipt, name)) {
 		examine_say(x, name, true, true, NULL, "%s", rows[which].well);
 	}
 }

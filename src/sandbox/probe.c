@@ -157,7 +157,8 @@ __attribute__((noreturn)) static void child_main(enum probe which, const struct 
  * program that waits for its own children does not meet it. */
 static pid_t child_start(enum probe which, bool userns, const struct talk *t)
 {
-	int flags = rows[which].flags | (userns && !rows[which].alone ? CLONE_NEWUSER : 0);
+	int flags = rows[which].flags |
+		    (which == PROBE_USER || (userns && !rows[which].alone) ? CLONE_NEWUSER : 0);
 	sigset_t all, before;
 	pid_t pid;
 	int saved;
@@ -226,7 +227,8 @@ int probe_try(enum probe which, const struct probe_identity *who)
 		fd_close(fd);
 		return fd < 0 ? -fd : 0;
 	}
-	if ((which == PROBE_USER || which == PROBE_IDENTITY) && !who->userns)
+	/* As root the analysis enters one as well, in the end, with a uid that can always be mapped. */
+	if (which == PROBE_IDENTITY && !who->userns)
 		return 0;
 	return try_in_child(which, who);
 }

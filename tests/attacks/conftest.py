@@ -1,5 +1,6 @@
 """The attack suite's results, once for each identity: as root and as an ordinary user, or as the caller. Root runs both a
-second time on a host with file systems mounted below /usr, as drivers and containers have them."""
+second time on a host with file systems mounted below /usr, as drivers and containers have them; and as those whose uid is 0
+and who are not root: a container's, without CAP_SYS_ADMIN, and an ordinary user's in a user namespace."""
 import json
 import os
 import pwd
@@ -26,7 +27,7 @@ def pytest_configure(config):
 
 def pytest_generate_tests(metafunc):
     if 'result' in metafunc.fixturenames:
-        situations = ['user'] if os.geteuid() else ['root', 'user', 'root-mounted', 'user-mounted']
+        situations = ['user'] if os.geteuid() else ['root', 'user', 'root-mounted', 'user-mounted', 'container', 'namespace']
         metafunc.parametrize('result', situations, indirect=True, scope='session')
 
 
@@ -59,7 +60,7 @@ def place(request):
         place = Path(directory)
         place.chmod(0o755)
         build = Path(request.config.getoption('--build'))
-        for program in (build / 'fumehood', build / 'tests/attacks/fumehood-attack', TOP / 'tests/attacks/bubblewrap'):
+        for program in (build / 'fumehood', build / 'tests/attacks/fumehood-attack', build / 'tests/support/forbid', TOP / 'tests/attacks/bubblewrap'):
             shutil.copy(program, place)
         (place / 'home').mkdir()
         (place / 'home').chmod(0o777)
@@ -72,9 +73,13 @@ def result(request, place):
     who, words = request.param.split('-')[0], []
     if request.param.endswith('-mounted'):
         words += ['unshare', '-m', 'sh', '-ec', MOUNTED, 'sh']
-    if who == 'user' and os.geteuid() == 0:
+    if who == 'container':
+        words += [place / 'forbid', '--caps', 'docker', '--']
+    if who in ('user', 'namespace') and os.geteuid() == 0:
         nobody = pwd.getpwnam('nobody')
         words += ['setpriv', f'--reuid={nobody.pw_uid}', f'--regid={nobody.pw_gid}', '--clear-groups']
+    if who == 'namespace':
+        words += [place / 'forbid', '--userns', '1', '--']
     done = subprocess.run([*words, place / 'fumehood', 'doctor', '--attack', '--json'], stdout=subprocess.PIPE, cwd='/',
                           env={'PATH': os.environ['PATH'], 'HOME': str(place / 'home')}, timeout=1800)
     (place / f'{request.param}.json').write_bytes(done.stdout)

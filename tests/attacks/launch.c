@@ -183,7 +183,7 @@ static void terminal_judge(struct board *b, int fd, const struct terminal *befor
 
 static bool unprivileged(const struct stage *s)
 {
-	return !s->hooded && (s->attack->flags & UNPRIVILEGED) && geteuid() == 0;
+	return !s->hooded && (s->attack->flags & UNPRIVILEGED) && can_be_nobody();
 }
 
 static void exec_supervisor(struct stage *s, char *const argv[])

@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <ifaddrs.h>
+#include <linux/capability.h>
 #include <net/if.h>
 #include <poll.h>
 #include <sched.h>
@@ -19,6 +20,7 @@
 #include <sys/syscall.h>
 #include <sys/wait.h>
 
+#include "ability.h"
 #include "dial.h"
 #include "file.h"
 #include "text.h"
@@ -192,15 +194,21 @@ static void add_mounts(struct platform *p)
 		_exit(1);
 }
 
+bool can_be_nobody(void)
+{
+	return geteuid() == 0 && ability_has(CAP_SETUID) && ability_sees_all_ids();
+}
+
 static int start_server(struct platform *p, struct error *err)
 {
+	bool mounts = geteuid() == 0 && ability_has(CAP_SYS_ADMIN); /* of any user namespace */
 	int ends[2];
 	if (pipe2(ends, O_CLOEXEC))
 		return error_system(err, errno, "cannot make a pipe");
 	p->server = fork();
 	if (p->server == 0) {
 		close(ends[0]);
-		if (geteuid() == 0 && unshare(CLONE_NEWNS) == 0)
+		if (mounts && unshare(CLONE_NEWNS) == 0)
 			add_mounts(p);
 		server_main(p, ends[1]);
 	}
@@ -209,7 +217,7 @@ static int start_server(struct platform *p, struct error *err)
 			      : targets_read(&p->targets, ends[0]); /* returns when the server is ready */
 	if (r)
 		return error_system(err, -r, "cannot start the platform's services");
-	if (geteuid() == 0) {
+	if (mounts) {
 		char path[64];
 		snprintf(path, sizeof(path), "/proc/%d/ns/mnt", p->server);
 		p->mounts = open(path, O_RDONLY | O_CLOEXEC);

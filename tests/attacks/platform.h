@@ -81,6 +81,7 @@ void unplant(struct platform *p);
 /* The helpers, each in a process of its own that ends with the caller. */
 void server_main(struct platform *p, int parent) __attribute__((noreturn));
 int victim_start(struct platform *p, struct error *err);
+bool can_be_nobody(void);		 /* we are root, and NOBODY is a user here */
 int postgres_start(struct platform *p);	 /* 0, or -errno: none here */
 long postgres_count(struct platform *p); /* rows of the victims' table, -1 */
 

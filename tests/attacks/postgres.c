@@ -38,7 +38,7 @@ static int find_server(char *ret, size_t room)
 
 static void become_ordinary(void)
 {
-	if (geteuid() == 0 && (setgid(NOBODY) || setuid(NOBODY)))
+	if (can_be_nobody() && (setgid(NOBODY) || setuid(NOBODY)))
 		_exit(126);
 	prctl(PR_SET_PDEATHSIG, SIGQUIT);
 	int null = open("/dev/null", O_RDWR);
@@ -103,7 +103,7 @@ int postgres_start(struct platform *p)
 	if (r)
 		return r;
 	snprintf(dir, sizeof(dir), "%s/var/pg", p->root);
-	if (mkdir(dir, 0700) || (geteuid() == 0 && chown(dir, NOBODY, NOBODY)))
+	if (mkdir(dir, 0700) || (can_be_nobody() && chown(dir, NOBODY, NOBODY)))
 		return -errno;
 	p->postgres = -1; /* installed, and not running */
 	r = run_initdb(bin, dir);

@@ -295,7 +295,7 @@ static const struct attack table[] = {
 	WITH("stranger-proc", "/proc/PID/cwd of the other", read_other_directory, EFFECT_SECRET,
 	     .flags = BESIDE),
 	WITH("stranger-user", "the same user for both", stay_a_while, EFFECT_HIT, .during = compare_owners,
-	     .flags = BESIDE | ROOT_ONLY),
+	     .flags = BESIDE | ROOT_ONLY | UNDEFENDED),
 	WITH("stranger-open-tmp", "/tmp opened to another user of the host by chmod", open_tmp, EFFECT_HIT,
 	     .during = enter_tmp, .judge = leave_tmp, .flags = ROOT_ONLY),
 	LATER("left-tmp", "what an earlier analysis left in /tmp", read_object, .arg = "/tmp"),

@@ -11,6 +11,7 @@
 #include <sys/stat.h>
 #include <sys/wait.h>
 
+#include "ability.h"
 #include "attack.h"
 #include "clock.h"
 #include "launch.h"
@@ -329,12 +330,11 @@ static void seed_ledger(struct platform *p)
 static enum attack_result attack_control(struct suite *u, const struct attack *a, char *why, size_t room)
 {
 	struct stage s;
-	bool root = geteuid() == 0;
-	if (a->flags & ROOT_ONLY && !root) {
+	if (a->flags & ROOT_ONLY && geteuid() != 0) {
 		snprintf(why, room, "without the hood only root can do it");
 		return ATTACK_NOT_TESTABLE;
 	}
-	if (a->flags & UNDEFENDED && !root) {
+	if (a->flags & UNDEFENDED && !ability_is_root()) {
 		snprintf(why, room,
 			 "not defended for an ordinary user: the kernel gives it no means (THREATS.md)");
 		return ATTACK_NOT_TESTABLE;
