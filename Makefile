@@ -5,7 +5,7 @@ PREFIX  ?= /usr/local
 DESTDIR ?=
 
 .DEFAULT_GOAL := build
-.PHONY: help deps build demo test test-all test-crash test-vm test-bare bench install clean lint format texts
+.PHONY: help deps build demo test test-all test-crash test-vm test-bare bench install clean lint format texts why
 
 help:
 	@sed -n 's/^##  //p' Makefile
@@ -71,6 +71,11 @@ texts:
 	@scripts/build $(BUILD)
 	@scripts/texts $(BUILD)/tests/texts/tables $(BUILD)/fumehood
 	@scripts/api
+
+##  make why         write docs/WHY.md anew, by running what it shows
+why:
+	@scripts/build $(BUILD)
+	@WHY_WRITE=1 /usr/bin/python3 -m pytest tests/e2e/test_why.py -q -p no:cacheprovider --binary $(BUILD)/fumehood
 
 ##  make deps        install everything that any of these needs
 deps:

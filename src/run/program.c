@@ -230,7 +230,7 @@ static char *search_path(const char *name, const char *search, const char *direc
 /* What a staged file says is the analysis's word: nothing is shown for it, and the user hears what he may miss. */
 static int note_interpreter(struct program *p, const char *found, struct error *err)
 {
-	if (path_is_system(found) || p->note)
+	if (path_is_system(found) || p->note || access(found, F_OK) < 0)
 		return 0;
 	return text_print(
 		&p->note, err,

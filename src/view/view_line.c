@@ -94,6 +94,15 @@ static void add_error(struct buffer *b, const struct attempt *a)
 		buffer_printf(b, "fumehood: %s\n", message);
 }
 
+/* It ran, and failed by itself: then what it did not find may tell why. A limit, a signal or a denial tells enough. */
+static bool would_explaining_help(const struct attempt *a)
+{
+	if (!a->plan || view_was_explained(a) || a->denials.n > 0)
+		return false;
+	return (a->verdict == VERDICT_OUTPUT_MISSING && a->manifest.n_rejected == 0) ||
+	       (a->verdict == VERDICT_FAILED && a->exit_code > 0);
+}
+
 static void add_verdict(struct buffer *b, const struct attempt *a, bool colour)
 {
 	_cleanup_free_ char *kept =
@@ -112,7 +121,8 @@ static void add_verdict(struct buffer *b, const struct attempt *a, bool colour)
 	else if (ok)
 		add_success(b, a);
 	else
-		buffer_printf(b, "; fumehood logs %s%s", a->id, has_post_log ? " --post-process" : "");
+		buffer_printf(b, "; fumehood logs %s%s%s", a->id, has_post_log ? " --post-process" : "",
+			      would_explaining_help(a) ? ", or run it with --explain" : "");
 	if (kept)
 		buffer_printf(b, "; its workspace is kept: %s", kept);
 	buffer_puts(b, "\n");
