@@ -51,6 +51,7 @@ bench:
 	@scripts/build $(BUILD)
 	@bench/run $(BUILD)
 	@bench/library $(BUILD)
+	@bench/explain $(BUILD)
 	@tests/support/with-postgres bench/rows $(BUILD)
 	@tests/support/with-postgres bench/commit $(BUILD)
 	@tests/support/with-postgres bench/queue $(BUILD)

@@ -155,6 +155,21 @@ except fumehood.NotFound as e:
     assert program.left() == []
 
 
+def test_what_was_denied_is_in_the_result_in_pythons_words(program, hood):
+    hood.write('near.txt', 'near\n')
+    hood.write('near.py', 'import socket\ntry: open("near.txt")\nexcept OSError: pass\ntry: socket.socket(38, 5)\nexcept OSError: pass\n')
+    program('''
+with fumehood.Analysis(ID(1), explain=True) as analysis:
+    result = analysis.run(["python3", "near.py"])
+found = {(d.operation, d.target): d for d in result.denials}
+assert found["read", "near.txt"].hint == "./near.txt exists outside; add inputs=['near.txt']", found
+hint = found["socket", "AF_ALG"].hint
+assert found["socket", "AF_ALG"] == fumehood.Denial("seccomp", "socket", "AF_ALG", "EAFNOSUPPORT", 1, hint)
+assert result.denials_more == 0
+assert len(fumehood.show(ID(1))["denials"]) == len(found)
+''')
+
+
 def test_limits_have_exceptions_of_their_own(program, caged):
     assert program('''
 def attempt(n, code, **limits):

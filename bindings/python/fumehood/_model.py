@@ -131,6 +131,18 @@ class RejectedOutput:
 
 
 @dataclass(frozen=True)
+class Denial:
+    """What the analysis was not allowed, or with explain=True did not find: how often, the error it saw ("EPERM"), what would help."""
+
+    layer: str  # "seccomp", "mounts", "network"
+    operation: str  # a system call; "read", "write", "execute", "connect"
+    target: Optional[str]
+    errno: Optional[str]
+    count: int
+    hint: Optional[str]
+
+
+@dataclass(frozen=True)
 class Layer:
     """One wall or limit: whether it was in force."""
 
@@ -212,6 +224,8 @@ class Result:
     stderr: str = field(default="", repr=False)
     step: Optional[int] = None  # in a held workspace: which it was; it is committed with the others
     steps: Tuple[Step, ...] = ()  # what ran in a held workspace, in order
+    denials: Optional[Tuple[Denial, ...]] = None  # None: nobody listened
+    denials_more: Optional[int] = None  # how many more were only counted
     pending: bool = False  # its command has ended, and we could not commit it yet: gc() does; error says why
 
     @property
@@ -247,6 +261,10 @@ class Result:
             outputs=tuple(Output.of(o) for o in json["outputs"]),
             rejected_outputs=tuple(RejectedOutput(_path(o), o["reason"]) for o in json["rejected_outputs"]),
             missing_outputs=tuple(_text(o) for o in json["missing_outputs"]),
+            denials=None if json.get("denials") is None else tuple(
+                Denial(d["layer"], d["operation"], d["target"], d["errno"], d["count"], d["hint"] and in_python(d["hint"]))
+                for d in json["denials"]),
+            denials_more=json.get("denials_more"),
             receipt=Receipt(
                 tuple(Layer(_text(r["name"]), r["held"], _text(r["detail"])) for r in receipt.get("layers", ())),
                 tuple(in_python(_text(w)) for w in receipt.get("warnings", ()))),
