@@ -2,6 +2,7 @@
 #include "ability.h"
 #include "file.h"
 #include "mountinfo.h"
+#include "sandbox.h"
 #include "text.h"
 
 #include <errno.h>
@@ -209,6 +210,16 @@ static void fill(char *out, size_t room, const char *text, const char *fact)
 		snprintf(out, room, "%s", text);
 }
 
+/* What needs none of it, for who asks for it. */
+static void offer_less(enum probe which, struct cause *c)
+{
+	size_t n = strlen(c->remedy);
+
+	if (which >= PROBE_USER && which <= PROBE_OVERLAY && sandbox_landlock_abi() >= SANDBOX_BARE_ABI)
+		snprintf(c->remedy + n, sizeof c->remedy - n,
+			 "; --strength landlock needs none of that, and holds less");
+}
+
 void cause_find(enum probe which, int errnum, const struct probe_identity *who, struct cause *ret)
 {
 	char fact[FACT_ROOM] = "";
@@ -217,6 +228,7 @@ void cause_find(enum probe which, int errnum, const struct probe_identity *who, 
 		if (fits(&table[i], which, errnum, fact)) {
 			fill(ret->what, sizeof ret->what, table[i].what, fact);
 			fill(ret->remedy, sizeof ret->remedy, table[i].remedy, fact);
+			offer_less(which, ret);
 			return;
 		}
 	snprintf(ret->what, sizeof ret->what, "it cannot be raised here: %s", strerror(errnum));
