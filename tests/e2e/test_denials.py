@@ -225,3 +225,26 @@ def test_a_terminal_is_told_ten_and_how_many_more(hood):
     hood.write('s.py', NAMESPACE + 'for f in range(40, 53): libc.socket(f, 1, 0)\nraise SystemExit(1)\n')
     lines = [line for line in hood.cli('run', hood.id(), '--', 'python3', 's.py').err.splitlines() if 'denied: ' in line]
     assert len(lines) == 11 and 'denied: 3 more: fumehood show' in lines[-1]
+
+
+def test_names_that_are_no_text_are_escaped_and_committed(hood, ledger):
+    hood.write(b'near\xff\x1b[31m'.decode(errors='surrogateescape'), 'near\n')
+    result = hood.python(FAR + r'''
+attempt(open, b"/usr/\xff\n\x1b[31m", "w"); attempt(open, b"near\xff\x1b[31m"); attempt(open, b"/usr/" + b"\xc3" * 250, "w")
+s = socket.socket(socket.AF_UNIX); attempt(s.connect, b"\0\xff\0\n"); attempt(s.connect, b"\0" + b"n" * 107)
+''', '--explain')
+    assert result.status == 0 and result.json['committed'], result
+    targets = {d['target'] for d in hood.succeed('show', result.json['id'], '--json').json['denials']}
+    assert {'near\\xff\\x1b[31m', '/usr/\\xff\\x0a\\x1b[31m'} <= targets and all(t.isprintable() for t in targets), targets
+    assert '\x1b' not in hood.succeed('show', result.json['id']).out
+
+
+def test_of_several_steps_all_are_told_together(hood):
+    id = hood.id()
+    hood.write('ask.py', NAMESPACE + 'libc.unshare(0x10000000)\n')
+    hood.succeed('workspace', 'create', id, '--for', '1h')
+    for _ in range(2):
+        hood.succeed('run', id, '--', 'python3', 'ask.py')
+    hood.succeed('commit', id)
+    hood.succeed('workspace', 'cleanup', id)
+    assert [(d['operation'], d['count']) for d in hood.succeed('show', id, '--json').json['denials']] == [('unshare', 2)]

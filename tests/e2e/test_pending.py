@@ -60,7 +60,7 @@ def is_whole(hood, id, verdict='succeeded'):
     assert {o['path']: o['size'] for o in found['outputs']} == {'large': 300000, 'small': 6}
     assert hood.succeed('get', id, 'small', '-o', '-').out == 'small\n'
     assert len(hood.succeed('get', id, 'large', '-o', '-').out) == 300000
-    assert found['usage']['wall_ms'] is not None
+    assert found['usage']['wall_ms'] is not None and found['denials'] == [] and found['denials_more'] == 0
 
 
 FULL = [('ledger',), ('objects',), ('state',), ('tmp',), ('state', 'ledger'), ('state', 'objects'), ('tmp', 'objects'),
