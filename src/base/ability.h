@@ -8,6 +8,7 @@
 #define BASE_ABILITY_H
 
 #include <stdbool.h>
+#include <sys/types.h>
 
 /* A capability of <linux/capability.h>, in effect now, in the user namespace that we are in. */
 bool ability_has(int capability);
@@ -18,5 +19,8 @@ bool ability_is_root(void);
 
 /* Every uid and gid there can be means the same here as on the host: we are in no user namespace that hides some. */
 bool ability_sees_all_ids(void);
+
+/* Our uid as the user namespace around this one has it: on the host, unless that is nested too. */
+uid_t ability_outer_uid(void);
 
 #endif

@@ -128,7 +128,7 @@ static int take_ids(const struct identity *who)
 
 	/* Where fs.suid_dumpable says so, changing ids makes us traceable again: as long as capabilities are kept, its
 	 * user may not trace us even then. */
-	if (ability_is_root() &&
+	if ((who->uid != geteuid() || ability_is_root()) &&
 	    (prctl(PR_SET_KEEPCAPS, 1, 0, 0, 0) < 0 || setgroups((size_t)who->n_groups, who->groups) < 0 ||
 	     setresgid(who->gid, who->gid, who->gid) < 0))
 		return -1;

@@ -385,6 +385,10 @@ static int start(const struct plan *plan, const struct sandbox_options *o, const
 	assert(!plan->failed);
 	if (!s)
 		return error_memory(err);
+	/* Who made the plan was root, and who took the place was not: never with root's own uid. */
+	if (plan->strength == STRENGTH_FULL && !plan->use_userns_first && o->host_uid == 0)
+		return error_set(err, ERROR_SYSTEM,
+				 "this process has given up root's rights while it worked: try again");
 	s->pidfd = s->report_fd = s->control_fd = s->listener_fd = -1;
 	s->bare = plan->strength == STRENGTH_LANDLOCK;
 	s->wall = s->bare ? &filters_bare[FILTER_SILENT] : &filters[FILTER_SILENT];

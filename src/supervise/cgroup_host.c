@@ -7,6 +7,7 @@
  * only systemd may make cgroups outside of what it has delegated, in a scope that it makes.
  */
 #include "cgroup_private.h"
+#include "ability.h"
 #include "file.h"
 
 #include <errno.h>
@@ -59,12 +60,13 @@ PRINTF_LIKE(2, 3) static void because(struct cgroup_host *host, const char *form
 static const char *user_name(char out[64])
 {
 	struct passwd entry, *found = NULL;
+	uid_t uid = ability_outer_uid();
 	char room[2048];
 
-	if (getpwuid_r(geteuid(), &entry, room, sizeof room, &found) == 0 && found)
+	if (getpwuid_r(uid, &entry, room, sizeof room, &found) == 0 && found)
 		snprintf(out, 64, "%s", found->pw_name);
 	else
-		snprintf(out, 64, "%u", (unsigned)geteuid());
+		snprintf(out, 64, "%u", (unsigned)uid);
 	return out;
 }
 
@@ -102,7 +104,7 @@ static bool v1_parent_find(const struct cgroup_place *place, enum limit which, c
 	}
 	do {
 		if (cgroup_path_format(out, CGROUP_PATH_ROOM, NULL, "%s/" CGROUP_DELEGATE_FORMAT, here.dir,
-				       (unsigned)geteuid()) == 0 &&
+				       (unsigned)ability_outer_uid()) == 0 &&
 		    can_write(out, "."))
 			return true;
 		if (cgroup_limit_here(here.dir, false, which) != LIMIT_NONE)

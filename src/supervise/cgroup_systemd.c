@@ -10,6 +10,7 @@
  * We ourselves stay where we are.
  */
 #include "cgroup_private.h"
+#include "ability.h"
 #include "file.h"
 
 #include <errno.h>
@@ -72,7 +73,8 @@ bool cgroup_systemd_delegated(const char *dir)
 	}
 	/* Older versions mark it only for root's eyes. But the system's manager gives a directory to a user for no other
 	 * reason than delegation; below a user's manager all are his, delegated or not. */
-	return geteuid() != 0 && !strstr(dir, "/user@") && stat(dir, &st) == 0 && st.st_uid == geteuid();
+	return (geteuid() != 0 || !ability_sees_all_ids()) && !strstr(dir, "/user@") && stat(dir, &st) == 0 &&
+	       st.st_uid == geteuid();
 }
 
 /* --- the placeholder --- */

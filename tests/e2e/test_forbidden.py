@@ -116,6 +116,19 @@ def test_a_user_who_is_root_of_a_namespace_has_all_of_the_story(hood, forbid):
     check_the_rest(hood)
 
 
+@pytest.mark.only('user')
+def test_what_is_delegated_to_a_user_holds_in_his_namespace(caged, forbid):
+    forbid(*ROOTS['a user namespace of one id'])
+    result = caged.run('true', '--memory', '64M')
+    assert result.status == 0 and result.json['usage']['memory_peak_bytes'] > 0, result
+
+
+@pytest.mark.only('user')
+def test_a_user_in_a_namespace_is_told_to_whom_root_has_to_delegate(bare, forbid):
+    forbid(*ROOTS['a user namespace of one id'])
+    assert f'--delegate {bare.who.uid}\'' in doctor(bare)[1]['limit memory']['remedy']
+
+
 # ---- what cannot be done is named, with the remedy ----
 
 def doctor(hood):
