@@ -92,12 +92,14 @@ static int finish(struct cli *cli, struct console *console, const struct attempt
 static int tell(struct cli *cli, const struct request *request, struct error *err)
 {
 	_cleanup_attempt_ struct attempt attempt;
-	bool shows_progress = cli->err.is_tty && !cli->quiet && !cli->json;
+	bool shows_progress = cli->err.is_tty && !cli->quiet && !cli->json && !request->terminal;
+	bool types = request->stdin_open || (request->terminal && !cli->json);
 	struct console console;
 	int cancel_fd = -1, r;
 
 	attempt_init(&attempt);
-	r = console_open(&console, cli, err);
+	r = request->terminal && !cli->json ? console_open_terminal(&console, cli, err)
+					    : console_open(&console, cli, err);
 	if (r < 0)
 		return r;
 	r = signals_open(&cancel_fd, err);
@@ -108,8 +110,11 @@ static int tell(struct cli *cli, const struct request *request, struct error *er
 			.progress = shows_progress ? console_progress : NULL,
 			.progress_interval_ms = shows_progress ? PROGRESS_INTERVAL_MS : 0,
 			.warned = console_warned,
+			.started = console_started,
+			.ended = console_ended,
 			.cancel_fd = cancel_fd,
-			.stdin_fd = request->stdin_open ? STDIN_FILENO : -1,
+			.stdin_fd = types ? STDIN_FILENO : -1,
+			.terminal = console.shows_terminal ? &console.look : NULL,
 		};
 
 		r = hood_run(cli->hood, request, &hooks, &attempt, err);

@@ -1,6 +1,7 @@
 #include "console.h"
 #include "bar.h"
 
+#include <errno.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <sys/sysmacros.h>
@@ -39,6 +40,44 @@ int console_open(struct console *c, const struct cli *cli, struct error *err)
 	if (r < 0)
 		console_close(c, -1, NULL);
 	return r;
+}
+
+int console_open_terminal(struct console *c, const struct cli *cli, struct error *err)
+{
+	int r = console_open(c, cli, err);
+
+	if (r < 0)
+		return r;
+	c->shows_terminal = true;
+	c->look = (struct run_terminal){.like_fd = -1, .window_fd = -1, .room_fd = -1};
+	if (c->streams[STREAM_STDOUT]) {
+		c->look.room_fd = tee_show_terminal(c->streams[STREAM_STDOUT]);
+		r = c->look.room_fd < 0 ? error_system(err, errno, "cannot make an event for the output") : 0;
+	}
+	r = r < 0 ? r : session_open(&c->session, err);
+	if (r < 0) {
+		console_close(c, -1, NULL);
+		return r;
+	}
+	c->look.like_fd = c->session.fd;
+	c->look.window_fd = c->session.window_fd;
+	return 0;
+}
+
+void console_started(void *console, int exec_errno)
+{
+	struct console *c = console;
+
+	if (c->shows_terminal && !exec_errno)
+		session_enter(&c->session);
+}
+
+void console_ended(void *console)
+{
+	struct console *c = console;
+
+	if (c->shows_terminal)
+		session_leave(&c->session);
 }
 
 void console_output(void *console, int stream, const char *data, size_t size)
@@ -136,6 +175,8 @@ int console_close(struct console *c, int cancel_fd, struct error *err)
 {
 	int r[STREAM_COUNT] = {0};
 
+	if (c->shows_terminal)
+		session_close(&c->session);
 	if (c->streams[1] && c->streams[1] != c->streams[0])
 		r[1] = tee_finish(c->streams[1], cancel_fd);
 	if (c->streams[0])

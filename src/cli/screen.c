@@ -31,6 +31,7 @@ static void erase_status(struct screen *s, struct buffer *out)
 
 static void end_filters(struct screen *s, struct buffer *out)
 {
+	passage_end(&s->passage, out);
 	for (int i = 0; i < SCREEN_STREAMS; i++) {
 		s->filters[i].in_line = s->in_line;
 		filter_end(&s->filters[i], out);
@@ -50,6 +51,11 @@ int screen_output(struct screen *s, int stream, const char *data, size_t size)
 	_cleanup_buffer_ struct buffer out = {0};
 	struct filter *f = &s->filters[stream];
 
+	if (s->is_terminal && s->shows_terminal) {
+		passage_bytes(&s->passage, data, size, &out);
+		s->in_line = s->passage.in_line;
+		return flush(s, &out);
+	}
 	if (!s->is_terminal) {
 		s->in_line = data[size - 1] != '\n';
 		return write_patiently(s->fd, data, size);
@@ -68,7 +74,7 @@ int screen_say(struct screen *s, const char *text, size_t size)
 	erase_status(s, &out);
 	end_filters(s, &out);
 	if (s->in_line)
-		buffer_puts(&out, "\n");
+		buffer_puts(&out, s->shows_terminal ? "\r\n" : "\n");
 	buffer_append(&out, text, size);
 	s->in_line = text[size - 1] != '\n';
 	return flush(s, &out);

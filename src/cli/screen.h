@@ -5,6 +5,7 @@
 #ifndef CLI_SCREEN_H
 #define CLI_SCREEN_H
 
+#include "passage.h"
 #include "terminal.h"
 
 enum { SCREEN_STREAMS = 3 }; /* stdout, stderr, and the post-process's */
@@ -12,6 +13,8 @@ enum { SCREEN_STREAMS = 3 }; /* stdout, stderr, and the post-process's */
 struct screen {
 	int fd;
 	bool is_terminal;
+	bool shows_terminal; /* what comes is what another terminal shows: it goes through the passage */
+	struct passage passage;
 	struct filter filters[SCREEN_STREAMS];
 	bool in_line;	   /* the last line is not ended */
 	bool status_shown; /* the cursor stands behind the status line */

@@ -22,6 +22,7 @@ struct piece {
 struct tee {
 	size_t queue_max;
 	int done_fd; /* readable once the thread has nothing more to do */
+	int room_fd; /* readable as long as there is room; -1: nobody looks */
 	pthread_t thread;
 
 	/* Shared, under the lock. */
@@ -46,9 +47,32 @@ static void tee_free(struct tee *t)
 		free(c);
 	}
 	fd_close(t->done_fd);
+	fd_close(t->room_fd);
 	pthread_cond_destroy(&t->news);
 	pthread_mutex_destroy(&t->lock);
 	free(t);
+}
+
+enum { TERMINAL_QUEUE_MAX = 64 * 1024 };
+
+/* A reader that is gone reads everything. */
+static void room_update(struct tee *t)
+{
+	eventfd_t count;
+
+	if (t->room_fd < 0)
+		return;
+	if (t->queued < TERMINAL_QUEUE_MAX || t->broken)
+		(void)eventfd_write(t->room_fd, 1);
+	else
+		(void)eventfd_read(t->room_fd, &count);
+}
+
+int tee_show_terminal(struct tee *t)
+{
+	t->screen.shows_terminal = true;
+	t->room_fd = eventfd(1, EFD_CLOEXEC | EFD_NONBLOCK);
+	return t->room_fd;
 }
 
 static struct piece *pop(struct tee *t)
@@ -92,6 +116,7 @@ static void work(struct tee *t)
 	}
 	if (r < 0)
 		t->broken = -r;
+	room_update(t);
 }
 
 static void *thread_main(void *arg)
@@ -145,6 +170,7 @@ int tee_open(int fd, bool is_terminal, size_t queue_max, struct tee **ret, struc
 	t->screen = (struct screen){.fd = fd, .is_terminal = is_terminal};
 	t->queue_max = queue_max;
 	t->last = &t->first;
+	t->room_fd = -1;
 	pthread_mutex_init(&t->lock, NULL);
 	pthread_cond_init(&t->news, NULL);
 	t->done_fd = eventfd(0, EFD_CLOEXEC);
@@ -201,6 +227,7 @@ void tee_write(struct tee *t, int stream, const char *data, size_t size)
 			t->gap += size;
 		}
 	}
+	room_update(t);
 	pthread_mutex_unlock(&t->lock);
 }
 

@@ -61,6 +61,9 @@ const struct field field_table[] = {
 	 .help = "added to the environment with this value, or the caller's; NAME has letters, digits and _"},
 	{"stdin", "-i", FIELD_FLAG, IN_ALL, AT(stdin_open), .group = GROUP_INPUTS, .remark = "stdin",
 	 .help = "the caller's standard input instead of /dev/null"},
+	{"terminal", "-t", FIELD_FLAG, IN_ONE, AT(terminal), .group = GROUP_INPUTS, .remark = "a terminal",
+	 .help = "a terminal of its own as stdin, stdout and stderr, which is not the caller's: what is typed there and shown here "
+		 "passes between the two"},
 	{"limits", NULL, FIELD_LIMITS, IN_ALL, AT(limits), .help = "what it may use: the table above"},
 	{"allow_unlimited", "--allow-unlimited", FIELD_FLAG, IN_ALL, AT(allow_unlimited),
 	 .group = GROUP_LIMITS, .help = "run even where a limit that was asked for cannot be held"},

@@ -15,6 +15,7 @@ enum mount_kind {
 	MOUNT_BIND,    /* source at target, with what is mounted below it */
 	MOUNT_OVERLAY, /* source read-only through an overlay of this analysis alone, or not at all */
 	MOUNT_DISK, /* a file system of its own for workspace (target) and private /tmp; source: a block device, NULL: a tmpfs */
+	MOUNT_PTS,  /* a devpts with one terminal in it, the command's own */
 	MOUNT_SAME, /* what is already at `source` inside the new root appears at target too */
 };
 

@@ -27,6 +27,7 @@ static const struct member plan_members[] = {
 	MEMBER(struct plan, allow_unlimited, MEMBER_BOOL),
 	MEMBER_AS("stdin", struct plan, stdin_open, MEMBER_BOOL),
 	MEMBER(struct plan, explain, MEMBER_BOOL),
+	MEMBER(struct plan, terminal, MEMBER_BOOL),
 	MEMBER(struct plan, into, MEMBER_TEXT),
 	MEMBER_AS("force", struct plan, into_force, MEMBER_BOOL),
 	MEMBER(struct plan, ledger, MEMBER_TEXT),
@@ -227,7 +228,7 @@ static const char *mount_kind_name(enum mount_kind kind)
 		[MOUNT_DIR] = "directory", [MOUNT_FILE] = "file",	[MOUNT_LINK] = "link",
 		[MOUNT_TMPFS] = "tmpfs",   [MOUNT_PROC] = "proc",	[MOUNT_DEVICE] = "device",
 		[MOUNT_BIND] = "bind",	   [MOUNT_OVERLAY] = "overlay", [MOUNT_SAME] = "same",
-		[MOUNT_DISK] = "disk",
+		[MOUNT_DISK] = "disk",	   [MOUNT_PTS] = "terminal",
 	};
 
 	return names[kind];

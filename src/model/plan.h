@@ -92,7 +92,8 @@ struct plan {
 	struct limits limits;
 	bool allow_unlimited;
 	bool stdin_open;
-	bool explain; /* paths and connections are listened to as well */
+	bool explain;  /* paths and connections are listened to as well */
+	bool terminal; /* its stdin, stdout and stderr are one of its own */
 	enum strength strength;
 	enum keep keep;
 	char *into;

@@ -41,6 +41,7 @@ struct request {
 	char **shown;	  /* what its caller works in: canonical paths, see run/caller.h */
 	char **shown_env; /* "NAME=VALUE" that goes with it */
 	bool stdin_open;
+	bool terminal;
 	struct limits limits;
 	bool allow_unlimited;
 	enum strength strength;

@@ -9,7 +9,10 @@
 
 void box_init(struct box *b)
 {
-	*b = (struct box){.null = -1, .disk = {.fd = -1, .loop = -1, .host_workspace = -1}, .in = {-1, -1}};
+	*b = (struct box){.null = -1,
+			  .disk = {.fd = -1, .loop = -1, .host_workspace = -1},
+			  .in = {-1, -1},
+			  .pty = {.master = -1}};
 	for (int i = 0; i < STREAM_COUNT; i++)
 		b->out[i][0] = b->out[i][1] = b->log[i] = -1;
 	b->result = (struct supervise_result){.usage = USAGE_UNKNOWN};
@@ -28,11 +31,14 @@ static int open_streams(struct box *b, struct error *err)
 		b->log[i] = file_open_own(run_fd, name, O_RDWR | O_TRUNC);
 		if (b->log[i] < 0)
 			return error_system(err, -b->log[i], "cannot create the log '%s'", name);
+		if (b->order.plan->terminal)
+			continue;
 		if (pipe2(b->out[i], O_CLOEXEC) < 0)
 			return error_system(err, errno, "cannot make a pipe");
 		fcntl(b->out[i][0], F_SETFL, O_NONBLOCK);
 	}
-	if (b->order.plan->stdin_open && b->order.stdin_fd >= 0 && pipe2(b->in, O_CLOEXEC) < 0)
+	if (b->order.plan->stdin_open && !b->order.plan->terminal && b->order.stdin_fd >= 0 &&
+	    pipe2(b->in, O_CLOEXEC) < 0)
 		return error_system(err, errno, "cannot make a pipe");
 	b->null = open("/dev/null", O_RDONLY | O_CLOEXEC);
 	return b->null < 0 ? error_system(err, errno, "cannot open '/dev/null'") : 0;
@@ -164,16 +170,39 @@ static void on_notice(void *arg, const struct notice *n)
 	o->on_notice(o->arg, n);
 }
 
+/* Nobody has it open: it is made ready before the command sees it. */
+static int on_terminal(void *arg, int fd, struct error *err)
+{
+	struct box *b = arg;
+
+	b->pty = b->order.pty;
+	b->pty.master = fd;
+	/* What is typed has a descriptor of its own, which is closed when no more comes. */
+	b->in[1] = fcntl(fd, F_DUPFD_CLOEXEC, 3);
+	if (b->in[1] < 0)
+		return error_system(err, errno, "cannot use the command's terminal");
+	return pty_prepare(&b->pty, err);
+}
+
+/* What its end of a stream is until init has put a terminal there. */
+static int stdio_of(const struct box *b, int stream)
+{
+	return b->out[stream][1] >= 0 ? b->out[stream][1] : b->null;
+}
+
 int box_start(struct box *b, struct error *err)
 {
 	const struct place *place = b->order.place;
-	struct sandbox_hooks hooks = {
-		.arg = b, .on_init = on_init, .on_disk = on_disk, .on_notice = on_notice};
+	struct sandbox_hooks hooks = {.arg = b,
+				      .on_init = on_init,
+				      .on_disk = on_disk,
+				      .on_notice = on_notice,
+				      .on_terminal = on_terminal};
 	struct sandbox_options o = {
 		.host_uid = place->uid,
 		.host_gid = place->gid,
-		.stdio = {b->in[0] >= 0 ? b->in[0] : b->null, b->out[STREAM_STDOUT][1],
-			  b->out[b->order.merge ? STREAM_STDOUT : STREAM_STDERR][1]},
+		.stdio = {b->in[0] >= 0 ? b->in[0] : b->null, stdio_of(b, STREAM_STDOUT),
+			  stdio_of(b, b->order.merge ? STREAM_STDOUT : STREAM_STDERR)},
 		.slot_fd = place->slot.fd,
 		.listen = b->order.on_notice ? b->order.listen : FILTER_SILENT,
 		.facts = b->facts,
@@ -234,6 +263,15 @@ static void job_progress(void *arg, const struct sample *now, int64_t files)
 	o->progress(o->arg, now, files);
 }
 
+/* Without anybody who types, the end is all that there is to read. */
+static void watch_terminal(const struct box *b, struct supervise_job *job)
+{
+	job->pty = &b->pty;
+	job->out_fd[STREAM_STDOUT] = b->pty.master;
+	if (job->stdin_from < 0)
+		job->stdin_from = b->null;
+}
+
 static int watch(struct box *b, struct error *err)
 {
 	const struct box_order *o = &b->order;
@@ -260,8 +298,11 @@ static int watch(struct box *b, struct error *err)
 		.progress = o->progress ? job_progress : NULL,
 		.progress_interval_ms = o->progress_interval_ms,
 	};
-	int r = supervise(&job, &b->result, err);
+	int r;
 
+	if (b->pty.master >= 0)
+		watch_terminal(b, &job);
+	r = supervise(&job, &b->result, err);
 	b->use.most =
 		(struct tree_size){.bytes = b->result.disk_bytes_seen, .files = b->result.disk_files_seen};
 	b->use.was_hidden = b->result.disk_was_hidden;
@@ -314,6 +355,7 @@ void box_close(struct box *b)
 		b->log[i] = fd_close(b->log[i]);
 	}
 	b->null = fd_close(b->null);
+	b->pty.master = fd_close(b->pty.master);
 	b->in[0] = fd_close(b->in[0]);
 	b->in[1] = fd_close(b->in[1]);
 	affinity_release(&b->affinity);

@@ -33,6 +33,7 @@ struct box_order {
 	int cancel_fd, stop_fd;	 /* either ends it; -1: none */
 	int stdin_fd;		 /* -1: none */
 	bool merge;		 /* its stderr is its stdout */
+	struct pty_job pty;	 /* for a plan with a terminal, all but its master */
 
 	void *arg;
 	/* The disk of its own is mounted, and the workspace is a directory on it: copies in what is staged. */
@@ -62,7 +63,8 @@ struct box {
 	int out[STREAM_COUNT][2]; /* pipes */
 	int log[STREAM_COUNT];
 	int null;
-	int in[2]; /* the caller's stdin is poured through this pipe */
+	int in[2];	    /* the caller's stdin is poured through this pipe, or into the terminal */
+	struct pty_job pty; /* the command's terminal; master -1: it has none */
 	struct cgroup *cgroup;
 	struct affinity affinity;
 	struct mount_fact *facts; /* one for each mount of the plan */

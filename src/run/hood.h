@@ -53,6 +53,13 @@ struct progress {
 /* On cancel_fd: a worker gives the analysis back to the queue; hood_run ends with ERROR_LEASE, nothing recorded. */
 enum { CANCEL_HAND_BACK = 0xff };
 
+/* Who looks at an analysis's own terminal: he gets all of it, whatever log_max is. Descriptors, -1: none. */
+struct run_terminal {
+	int like_fd;   /* a terminal whose size and keys it has */
+	int window_fd; /* a byte: that size has changed */
+	int room_fd;   /* readable as long as `output` has room: what comes else waits */
+};
+
 struct run_hooks {
 	void *arg;
 	void (*output)(void *arg, int stream, const char *data, size_t size);
@@ -61,10 +68,13 @@ struct run_hooks {
 	void (*warned)(void *arg, const char *text);
 	/* The command is executed from now on, or could not be: why. */
 	void (*started)(void *arg, int exec_errno);
+	/* Nothing of it is alive any more. */
+	void (*ended)(void *arg);
 	int progress_interval_ms; /* 0: none */
 	int cancel_fd; /* readable: a byte with the signal's number, or CANCEL_HAND_BACK; -1: none */
 	int stdin_fd;  /* for request.stdin_open; -1 otherwise */
 	bool merge;    /* its stderr goes where its stdout goes */
+	const struct run_terminal *terminal; /* for request.terminal; NULL: nobody looks at it */
 	const struct job
 		*job; /* claimed from the queue: its number, token and inputs are used; NULL otherwise */
 };

@@ -194,6 +194,10 @@ static int job_fill(struct hood *h, struct request *r, struct job *job, struct e
 		return error_set(
 			err, ERROR_REFUSED,
 			"a queued analysis has no standard input, its submitter may be gone: put it into a file, and name that");
+	if (r->terminal)
+		return error_set(
+			err, ERROR_REFUSED,
+			"a queued analysis has no terminal, since nobody looks at it: `fumehood run -t` gives it one");
 	if ((e = resolve_paths(h, r, err)) < 0 || (e = sketch_plan(h, r, &plan, err)) < 0 ||
 	    (e = plan_add_stages(h, r, &plan, err)) < 0 || (e = flows_place(r, &plan, err)) < 0 ||
 	    (!is_stored && (e = plan_add_hints(r, &plan, err)) < 0) ||

@@ -45,6 +45,11 @@ static int check_bare(const struct plan *plan, struct error *err)
 			"--strength landlock needs Landlock of ABI %d (Linux 6.2, or a kernel that has it backported), and "
 			"this kernel has %s%.0d: boot a newer one with landlock in lsm=, or use --strength full",
 			SANDBOX_BARE_ABI, abi ? "ABI " : "none", abi);
+	if (plan->strength == STRENGTH_LANDLOCK && plan->terminal)
+		return error_set(
+			err, ERROR_REFUSED,
+			"-t cannot be had with --strength landlock: without a mount namespace there is no terminal of the "
+			"command's own; use --strength full, or leave out -t");
 	for (size_t i = 0; plan->strength == STRENGTH_LANDLOCK && i < ARRAY_SIZE(disk); i++) {
 		uint64_t value = plan->limits.value[disk[i]];
 		char text[LIMIT_TEXT_SIZE];
@@ -104,6 +109,15 @@ static char *search_inside(const struct plan *plan)
 	return buffer_puts(&b, default_search) < 0 ? NULL : buffer_take(&b);
 }
 
+/* What the caller's own terminal is called: it is what shows the other one. */
+static const char *terminal_kind(void)
+{
+	static const char letters[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-+._";
+	const char *kind = getenv("TERM");
+
+	return kind && *kind && strspn(kind, letters) == strlen(kind) ? kind : "xterm";
+}
+
 /* A small allow-list, then what was asked for. */
 static int resolve_env(const struct request *r, struct plan *plan, struct error *err)
 {
@@ -133,6 +147,7 @@ static int resolve_env(const struct request *r, struct plan *plan, struct error 
 		{"NUMEXPR_NUM_THREADS", threads},
 		{"FUMEHOOD_ID", plan->id},
 		{"FUMEHOOD_ATTEMPT", attempt},
+		{"TERM", r->terminal ? terminal_kind() : NULL},
 	};
 
 	if (!search || !tmp || !cache || !matplotlib)
@@ -277,6 +292,7 @@ int plan_resolve(struct hood *h, const struct request *asked, struct rights *rig
 		return e;
 	plan->strength = r.strength;
 	plan->allow_unlimited = r.allow_unlimited;
+	plan->terminal = r.terminal;
 	if ((e = check_bare(plan, err)) < 0 ||
 	    (e = resolve_inputs(h, &r, rights, own_data, own_docs, own_ro, plan, err)) < 0 ||
 	    (!queued && (e = caller_look(h, &r, plan, err)) < 0))

@@ -51,6 +51,11 @@ static void add_devices(struct plan *p)
 	p->devices = strv_copy(every);
 	p->failed |= !p->devices;
 	plan_add_mount(p, MOUNT_DIR, NULL, "/dev")->mode = 0755;
+	if (p->terminal) {
+		p->failed |= strv_append(&p->devices, "/dev/tty", NULL) < 0;
+		plan_add_mount(p, MOUNT_DEVICE, "/dev/tty", "/dev/tty");
+		plan_add_mount(p, MOUNT_PTS, NULL, "/dev/pts");
+	}
 	for (size_t i = 0; every[i]; i++)
 		plan_add_mount(p, MOUNT_DEVICE, every[i], every[i]);
 	for (size_t i = 0; i < ARRAY_SIZE(links); i++)

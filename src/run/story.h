@@ -69,6 +69,7 @@ int story_workspace(struct story *s, struct error *err);
 /* An input's content out of the ledger; arg is the story. */
 int story_fill_input(void *arg, const struct input *i, int fd, struct error *err);
 int story_box(struct story *s, struct error *err);
+struct pty_job pty_of(const struct run_terminal *t); /* NULL: of nobody */
 
 /* story_watch.c: the walls up, the command started and watched until nothing of it is alive. */
 int story_start(struct story *s, struct error *err);

@@ -48,6 +48,10 @@ void story_on_output(void *arg, int stream, const char *data, size_t size)
 
 	if (p->at_end)
 		return;
+	if (s->plan->terminal) { /* somebody looks at it, and it waits for him */
+		pass_on(s, stream, data, size);
+		return;
+	}
 	if (size <= left) {
 		pass_on(s, stream, data, size);
 		p->bytes += size;
@@ -144,6 +148,8 @@ int story_watch(struct story *s, struct error *err)
 
 	story_tell(s, "running");
 	r = box_watch(&s->box, err);
+	if (s->hooks->ended)
+		s->hooks->ended(s->hooks->arg);
 	s->evidence = result->evidence;
 	s->disk = s->box.use;
 	a->usage = result->usage;

@@ -311,6 +311,14 @@ static void listen(struct story *s, struct box_order *order)
 	order->on_notice = on_notice;
 }
 
+struct pty_job pty_of(const struct run_terminal *t)
+{
+	return (struct pty_job){.master = -1,
+				.like_fd = t ? t->like_fd : -1,
+				.window_fd = t ? t->window_fd : -1,
+				.room_fd = t ? t->room_fd : -1};
+}
+
 int story_box(struct story *s, struct error *err)
 {
 	struct record *record = &s->workspace.record;
@@ -324,6 +332,7 @@ int story_box(struct story *s, struct error *err)
 		.stop_fd = s->stop_fd,
 		.stdin_fd = hooks->stdin_fd,
 		.merge = hooks->merge,
+		.pty = pty_of(hooks->terminal),
 		.arg = s,
 		.fill = on_fill,
 		.output = hooks->output ? story_on_output : NULL,

@@ -245,6 +245,12 @@ static int start_converse(struct sandbox *s, const struct plan *plan, const stru
 		case REPORT_LISTENER:
 			s->listener_fd = fd;
 			break;
+		case REPORT_TERMINAL:
+			n = hooks->on_terminal ? hooks->on_terminal(hooks->arg, fd, err) : 0;
+			n = n < 0 ? n : let_go(s, err);
+			if (n < 0)
+				return n;
+			break;
 		case REPORT_LAYER:
 			layer_note(&r, receipt);
 			break;

@@ -80,6 +80,8 @@ struct sandbox_hooks {
 	int (*on_disk)(void *arg, int fd, struct error *err);
 	/* With options.listen: while it starts, and from sandbox_hear(). */
 	void (*on_notice)(void *arg, const struct notice *n);
+	/* The command's own terminal (MOUNT_PTS) is there, nobody has it open yet: fd is the caller's, and is its master. */
+	int (*on_terminal)(void *arg, int fd, struct error *err);
 };
 
 /* Returns 0 when the command runs or could not be executed (exec_errno); negative when a wall could not be raised,

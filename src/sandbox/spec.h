@@ -74,6 +74,7 @@ enum report_kind {
 	REPORT_NO_OVERLAY, /* value: index of a mount that cannot be an overlay's layer: errnum; it is the end */
 	REPORT_DISK, /* a descriptor of the analysis's own file system comes along: fill it, then CONTROL_GO */
 	REPORT_LISTENER, /* a descriptor of the filter's listener comes along */
+	REPORT_TERMINAL, /* a descriptor of the command's terminal, the side of who looks at it, comes along */
 	REPORT_LAYER,	 /* value 1: held, 0: not; text "name\0detail" */
 	REPORT_FAILED,	 /* the walls could not be raised: text says which, errnum why */
 	REPORT_EXEC,	 /* the walls stand; the command could not be executed: errnum */

@@ -81,6 +81,16 @@ static uint32_t put_tmpfs_options(struct buffer *b, const struct mount *m, uid_t
 	return at;
 }
 
+/* One terminal, and nobody inside can make another. */
+static uint32_t put_pts_options(struct buffer *b, uid_t uid, gid_t gid)
+{
+	uint32_t at = (uint32_t)b->size;
+
+	buffer_printf(b, "mode=600%cptmxmode=000%cmax=1%cuid=%u%cgid=%u%c", 0, 0, 0, uid, 0, gid, 0);
+	put_string(b, "");
+	return at;
+}
+
 static uint32_t put_source_option(struct buffer *b, const char *device)
 {
 	uint32_t at = (uint32_t)b->size;
@@ -111,7 +121,9 @@ static void put_mount(struct buffer *b, const struct plan *plan, const struct sa
 		s->content_size = (uint32_t)m->content_size;
 		s->content = put(b, m->content ? m->content : "", m->content_size);
 	}
-	if (m->kind == MOUNT_DISK && source)
+	if (m->kind == MOUNT_PTS)
+		s->data = put_pts_options(b, uid, gid);
+	else if (m->kind == MOUNT_DISK && source)
 		s->data = put_source_option(b, source);
 	else if (m->kind == MOUNT_DISK || m->kind == MOUNT_TMPFS)
 		s->data = put_tmpfs_options(b, m, uid, gid);
@@ -228,7 +240,7 @@ int spec_build(const struct plan *plan, const struct sandbox_options *o, const i
 		.host_uid = o->host_uid,
 		.host_gid = o->host_gid,
 		.n_join = (uint32_t)o->n_join,
-		.stdin_null = !plan->stdin_open,
+		.stdin_null = !plan->stdin_open && !plan->terminal,
 		.wall_ns = plan->limits.value[LIMIT_WALL],
 		.grace_ns = plan->limits.value[LIMIT_GRACE],
 	};

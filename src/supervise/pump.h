@@ -9,8 +9,9 @@
 
 struct pump;
 
-/* from stays the caller's and is read as it comes; to becomes ours, and is closed when from ends. */
-int pump_open(struct loop *loop, int from, int to, struct pump **ret, struct error *err);
+/* from stays the caller's and is read as it comes; to becomes ours, and is closed when from ends. end: what says so on a
+ * terminal, before that; 0: nothing does. */
+int pump_open(struct loop *loop, int from, int to, char end, struct pump **ret, struct error *err);
 void pump_close(struct pump *p); /* before the loop is closed; NULL is fine */
 
 #endif

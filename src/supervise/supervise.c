@@ -39,6 +39,7 @@ struct watch {
 	uint64_t disk_cost;			    /* of the look that is under way */
 	int disk_blind;				    /* looks that did not see all, in a row */
 	bool cancelled;
+	struct pty *pty; /* NULL: it has no terminal */
 };
 
 void supervise_result_done(struct supervise_result *r)
@@ -54,7 +55,7 @@ void supervise_result_done(struct supervise_result *r)
 
 enum drained { DRAINED_SOME, DRAINED_NOTHING /* now */, DRAINED_END };
 
-/* Reads what is there. What cannot be read is at its end. */
+/* Reads what is there. What cannot be read is at its end, and so is a terminal that nobody has open any more. */
 static enum drained drain_once(struct watch *w, int stream)
 {
 	char data[READ_SIZE];
@@ -62,7 +63,7 @@ static enum drained drain_once(struct watch *w, int stream)
 
 	if (n < 0 && (errno == EINTR || errno == EAGAIN))
 		return errno == EINTR ? DRAINED_SOME : DRAINED_NOTHING;
-	if (n < 0)
+	if (n < 0 && !(errno == EIO && w->job->pty))
 		w->result->read_errno[stream] = errno;
 	if (n <= 0)
 		return DRAINED_END;
@@ -71,6 +72,8 @@ static enum drained drain_once(struct watch *w, int stream)
 		w->job->output(w->job->arg, stream, data, (size_t)n);
 	return DRAINED_SOME;
 }
+
+static int watch_stdout(struct watch *w, struct error *err);
 
 static int on_output(struct watch *w, int stream)
 {
@@ -81,9 +84,29 @@ static int on_output(struct watch *w, int stream)
 	return 0;
 }
 
-static int on_stdout(void *arg, UNUSED int fd, UNUSED uint32_t events, UNUSED struct error *err)
+/* Who looks at the terminal has caught up. */
+static int on_room(void *arg, UNUSED struct error *err)
 {
-	return on_output(arg, STREAM_STDOUT);
+	struct watch *w = arg;
+
+	return w->out[STREAM_STDOUT] ? 0 : watch_stdout(w, err);
+}
+
+static int on_stdout(void *arg, UNUSED int fd, UNUSED uint32_t events, struct error *err)
+{
+	struct watch *w = arg;
+
+	if (!w->pty || pty_has_room(w->pty))
+		return on_output(w, STREAM_STDOUT);
+	loop_remove(w->out[STREAM_STDOUT]);
+	w->out[STREAM_STDOUT] = NULL;
+	return pty_await_room(w->pty, on_room, w, err);
+}
+
+static int watch_stdout(struct watch *w, struct error *err)
+{
+	return loop_add_fd(w->loop, w->job->out_fd[STREAM_STDOUT], EPOLLIN, on_stdout, w,
+			   &w->out[STREAM_STDOUT], err);
 }
 
 static int on_stderr(void *arg, UNUSED int fd, UNUSED uint32_t events, UNUSED struct error *err)
@@ -360,13 +383,14 @@ static int watch_everything(struct watch *w, struct error *err)
 	return loop_add_timer(l, backstop_time(job), on_backstop, w, &w->backstop, err);
 }
 
-/* What lies in the pipe now, and no more: it may have been passed on to somebody who still lives, and writes. */
+/* What lies in the pipe now, and no more: it may have been passed on to somebody who still lives, and writes. Of a terminal the
+ * kernel does not tell how much: there are some kilobytes at most. */
 static void drain_rest(struct watch *w, int stream)
 {
 	uint64_t until = w->capture[stream].total;
-	int left = 0;
+	int left = PTY_BUFFER_MAX;
 
-	if (ioctl(w->job->out_fd[stream], FIONREAD, &left) < 0)
+	if (!w->pty && ioctl(w->job->out_fd[stream], FIONREAD, &left) < 0)
 		return;
 	until += (uint64_t)left;
 	while (w->capture[stream].total < until && drain_once(w, stream) == DRAINED_SOME)
@@ -430,7 +454,7 @@ static void finish(struct watch *w)
 	struct evidence *e = &result->evidence;
 
 	for (int i = 0; i < STREAM_COUNT; i++)
-		if (w->job->out_fd[i] >= 0 && w->out[i])
+		if (w->job->out_fd[i] >= 0 && (w->out[i] || w->pty))
 			drain_rest(w, i);
 	if (w->report)
 		read_reports(w);
@@ -447,6 +471,7 @@ int supervise(const struct supervise_job *job, struct supervise_result *ret, str
 	struct watch w = {.job = job, .result = ret};
 	struct pump *pump = NULL;
 	struct ear ear = {.fd = job->listener_fd, .hear = job->hear, .arg = job->arg};
+	char end = job->pty ? PTY_END : 0;
 	int r;
 
 	*ret = (struct supervise_result){
@@ -460,7 +485,9 @@ int supervise(const struct supervise_job *job, struct supervise_result *ret, str
 	r = loop_open(&loop, err);
 	w.loop = loop;
 	if (r == 0 && (r = watch_everything(&w, err)) == 0 && (r = ear_open(&ear, loop, err)) == 0 &&
-	    (job->stdin_to < 0 || (r = pump_open(loop, job->stdin_from, job->stdin_to, &pump, err)) == 0))
+	    (!job->pty || (r = pty_open(loop, job->pty, &w.pty, err)) == 0) &&
+	    (job->stdin_to < 0 ||
+	     (r = pump_open(loop, job->stdin_from, job->stdin_to, end, &pump, err)) == 0))
 		r = loop_run(loop, err);
 	pump_close(pump);
 	if (r < 0) {
@@ -468,6 +495,7 @@ int supervise(const struct supervise_job *job, struct supervise_result *ret, str
 		pidfd_wait(job->pidfd, -1);
 	}
 	finish(&w);
+	pty_close(w.pty);
 	ret->evidence.unwatched = r < 0 && !w.last.ended;
 	return r;
 }

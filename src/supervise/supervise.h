@@ -12,6 +12,7 @@
 #include "attempt.h"
 #include "capture.h"
 #include "cgroup.h"
+#include "pty.h"
 #include "usage.h"
 #include "verdict.h"
 
@@ -35,6 +36,8 @@ struct supervise_job {
 	int listener_fd;	   /* readable: somebody asks, and waits for `hear`; -1: none */
 	int stdin_from,
 		stdin_to; /* what is poured into the command's stdin; -1: nothing. stdin_to becomes ours */
+	const struct pty_job
+		*pty; /* out_fd of stdout, and stdin_to, are its master; NULL: it has no terminal */
 	const struct limits *limits;
 	const struct cgroup *cgroup; /* NULL: no counters */
 	uint64_t started;	     /* clock_now() */

@@ -171,7 +171,7 @@ int view_plan(FILE *to, const struct look *look, const struct plan *p, struct er
 	put_flows(to, p);
 	put_outputs(to, p);
 	put_field(to, "copied to", p->into);
-	put_field(to, "stdin", p->stdin_open ? "yours" : "/dev/null");
+	put_field(to, "stdin", p->terminal ? "a terminal of its own" : p->stdin_open ? "yours" : "/dev/null");
 	put_field(to, "strength", strength_name(p->strength));
 	put_field(to, "keep", keep_name(p->keep));
 	if (put_limits(to, p, err) < 0 || put_mounts(to, p, err) < 0)

@@ -53,7 +53,7 @@ def start(command: Command, *, id: Optional[str] = None, if_absent: bool = False
           # scripts/texts: options
           data: Optional[StrPath] = None, docs: Optional[StrPath] = None, ro: Sequence[Shown] = (),
           inputs: Sequence[Shown] = (), from_: Sources = (), stage: bool = True, outputs: Globs = (),
-          optional_outputs: Globs = (), env: Optional[Mapping[str, Optional[str]]] = None,
+          optional_outputs: Globs = (), env: Optional[Mapping[str, Optional[str]]] = None, terminal: bool = False,
           limits: Optional[Limits] = None, allow_unlimited: bool = False, strength: Optional[Strength] = None,
           keep: Optional[Keep] = None, into: Optional[StrPath] = None, force: bool = False, again: bool = False,
           post_process: Optional[Command] = None, query: Optional[Mapping[str, str]] = None, explain: bool = False,
@@ -69,8 +69,9 @@ def start(command: Command, *, id: Optional[str] = None, if_absent: bool = False
         id, command,
         # scripts/texts: passed
         data=data, docs=docs, ro=ro, inputs=inputs, from_=from_, stage=stage, outputs=outputs,
-        optional_outputs=optional_outputs, env=env, limits=limits, allow_unlimited=allow_unlimited, strength=strength,
-        keep=keep, into=into, force=force, again=again, post_process=post_process, query=query, explain=explain,
+        optional_outputs=optional_outputs, env=env, terminal=terminal, limits=limits, allow_unlimited=allow_unlimited,
+        strength=strength, keep=keep, into=into, force=force, again=again, post_process=post_process, query=query,
+        explain=explain,
         # scripts/texts: end
         directory=directory)
     return start_run(request, hood, if_absent, follow=follow, progress=progress, stdin=stdin)
@@ -82,9 +83,9 @@ async def run_async(command: Command, *, id: Optional[str] = None, if_absent: bo
                     data: Optional[StrPath] = None, docs: Optional[StrPath] = None, ro: Sequence[Shown] = (),
                     inputs: Sequence[Shown] = (), from_: Sources = (), stage: bool = True, outputs: Globs = (),
                     optional_outputs: Globs = (), env: Optional[Mapping[str, Optional[str]]] = None,
-                    limits: Optional[Limits] = None, allow_unlimited: bool = False, strength: Optional[Strength] = None,
-                    keep: Optional[Keep] = None, into: Optional[StrPath] = None, force: bool = False,
-                    again: bool = False, post_process: Optional[Command] = None,
+                    terminal: bool = False, limits: Optional[Limits] = None, allow_unlimited: bool = False,
+                    strength: Optional[Strength] = None, keep: Optional[Keep] = None, into: Optional[StrPath] = None,
+                    force: bool = False, again: bool = False, post_process: Optional[Command] = None,
                     query: Optional[Mapping[str, str]] = None, explain: bool = False,
                     # scripts/texts: end
                     directory: Optional[StrPath] = None, hood: Optional[Hood] = None) -> Result:
@@ -99,8 +100,9 @@ async def run_async(command: Command, *, id: Optional[str] = None, if_absent: bo
         id, command,
         # scripts/texts: passed -limits
         data=data, docs=docs, ro=ro, inputs=inputs, from_=from_, stage=stage, outputs=outputs,
-        optional_outputs=optional_outputs, env=env, allow_unlimited=allow_unlimited, strength=strength, keep=keep,
-        into=into, force=force, again=again, post_process=post_process, query=query, explain=explain,
+        optional_outputs=optional_outputs, env=env, terminal=terminal, allow_unlimited=allow_unlimited,
+        strength=strength, keep=keep, into=into, force=force, again=again, post_process=post_process, query=query,
+        explain=explain,
         # scripts/texts: end
         limits=with_wall(limits, seconds(timeout)), directory=directory)
     with start_run(request, hood, if_absent, stdin=stdin) as run:

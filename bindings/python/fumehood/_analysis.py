@@ -45,10 +45,10 @@ class Analysis:
                  data: Optional[StrPath] = None, docs: Optional[StrPath] = None, ro: Sequence[Shown] = (),
                  inputs: Sequence[Shown] = (), from_: Sources = (), stage: bool = True, outputs: Globs = (),
                  optional_outputs: Globs = (), env: Optional[Mapping[str, Optional[str]]] = None,
-                 limits: Optional[Limits] = None, allow_unlimited: bool = False, strength: Optional[Strength] = None,
-                 keep: Optional[Keep] = None, into: Optional[StrPath] = None, force: bool = False, again: bool = False,
-                 post_process: Optional[Command] = None, query: Optional[Mapping[str, str]] = None,
-                 explain: bool = False,
+                 terminal: bool = False, limits: Optional[Limits] = None, allow_unlimited: bool = False,
+                 strength: Optional[Strength] = None, keep: Optional[Keep] = None, into: Optional[StrPath] = None,
+                 force: bool = False, again: bool = False, post_process: Optional[Command] = None,
+                 query: Optional[Mapping[str, str]] = None, explain: bool = False,
                  # scripts/texts: end
                  directory: Optional[StrPath] = None, hood: Optional[Hood] = None) -> None:
         self.id: str = _make_id() if id is None else id
@@ -56,9 +56,9 @@ class Analysis:
             self.id,
             # scripts/texts: passed
             data=data, docs=docs, ro=ro, inputs=inputs, from_=from_, stage=stage, outputs=outputs,
-            optional_outputs=optional_outputs, env=env, limits=limits, allow_unlimited=allow_unlimited,
-            strength=strength, keep=keep, into=into, force=force, again=again, post_process=post_process, query=query,
-            explain=explain,
+            optional_outputs=optional_outputs, env=env, terminal=terminal, limits=limits,
+            allow_unlimited=allow_unlimited, strength=strength, keep=keep, into=into, force=force, again=again,
+            post_process=post_process, query=query, explain=explain,
             # scripts/texts: end
             directory=directory)
         self._given_hood = hood

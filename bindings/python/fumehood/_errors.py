@@ -173,7 +173,7 @@ _BY_VERDICT: Dict[str, Type[AnalysisFailed]] = {
 _OPTIONS = {
     "again": "again=True", "allow-unlimited": "allow_unlimited=True", "force": "force=True", "explain": "explain=True",
     "no-stage": "stage=False", "input": "inputs=", "output": "outputs=", "optional-output": "optional_outputs=",
-    "db": "ledger=", "config": "config=", "post-process": "post_process=", "from": "from_=",
+    "terminal": "terminal=True", "db": "ledger=", "config": "config=", "post-process": "post_process=", "from": "from_=",
     **{f.name.replace("_", "-"): f"limits.{f.name}" for f in fields(Limits)},
 }
 _NAMES = ("data", "docs", "ro", "env", "strength", "keep", "into", "query", "priority", "retries", "retry-on", "after")

@@ -28,7 +28,7 @@ def submit(command: Command, *, id: Optional[str] = None, priority: Optional[int
            # scripts/texts: options
            data: Optional[StrPath] = None, docs: Optional[StrPath] = None, ro: Sequence[Shown] = (),
            inputs: Sequence[Shown] = (), from_: Sources = (), stage: bool = True, outputs: Globs = (),
-           optional_outputs: Globs = (), env: Optional[Mapping[str, Optional[str]]] = None,
+           optional_outputs: Globs = (), env: Optional[Mapping[str, Optional[str]]] = None, terminal: bool = False,
            limits: Optional[Limits] = None, allow_unlimited: bool = False, strength: Optional[Strength] = None,
            keep: Optional[Keep] = None, into: Optional[StrPath] = None, force: bool = False, again: bool = False,
            post_process: Optional[Command] = None, query: Optional[Mapping[str, str]] = None, explain: bool = False,
@@ -42,8 +42,9 @@ def submit(command: Command, *, id: Optional[str] = None, priority: Optional[int
         id, command,
         # scripts/texts: passed
         data=data, docs=docs, ro=ro, inputs=inputs, from_=from_, stage=stage, outputs=outputs,
-        optional_outputs=optional_outputs, env=env, limits=limits, allow_unlimited=allow_unlimited, strength=strength,
-        keep=keep, into=into, force=force, again=again, post_process=post_process, query=query, explain=explain,
+        optional_outputs=optional_outputs, env=env, terminal=terminal, limits=limits, allow_unlimited=allow_unlimited,
+        strength=strength, keep=keep, into=into, force=force, again=again, post_process=post_process, query=query,
+        explain=explain,
         # scripts/texts: end
         directory=directory, priority=priority, retries=retries, retry_on=retry_on, after=after, submitter=submitter)
     return submit_many([request], if_absent=if_absent, hood=hood)[0]

@@ -119,6 +119,8 @@ class Request:
         (id, pattern, directory), where a pattern of None is all of them. What each has when this one starts, of its latest success.
     stage: False: nothing is copied in by itself.
     outputs, optional_outputs: patterns of what must be, what may be there at the end; with neither, every new file.
+    terminal: it has a terminal of its own, 24 lines of 80 columns: what it shows there comes as its stdout, and what stdin= gives
+        is typed. Not for the queue.
     env: added to the small environment that it has; a value of None is the caller's own. It is recorded: no secrets.
     limits: see Limits.
     allow_unlimited: run even if a limit that was asked for cannot be held.
@@ -144,6 +146,7 @@ class Request:
     outputs: Globs = ()
     optional_outputs: Globs = ()
     env: Optional[Mapping[str, Optional[str]]] = None
+    terminal: bool = False
     limits: Optional[Limits] = None
     allow_unlimited: bool = False
     strength: Optional[Strength] = None
@@ -171,7 +174,7 @@ class Request:
                 yield name, path_of(getattr(self, name), name)
         if self.post_process is not None:
             yield "post_process", shlex.join(words(self.post_process, "post_process"))
-        for name in ("allow_unlimited", "force", "again", "explain"):
+        for name in ("terminal", "allow_unlimited", "force", "again", "explain"):
             if getattr(self, name):
                 yield name, "true"
         if not self.stage:

@@ -110,10 +110,11 @@ class Popen(_real.Popen):  # type: ignore[type-arg]  # of bytes or of texts
                  # scripts/texts: options -env
                  data: Optional[StrPath] = None, docs: Optional[StrPath] = None, ro: Sequence[Shown] = (),
                  inputs: Sequence[Shown] = (), from_: Sources = (), stage: bool = True, outputs: Globs = (),
-                 optional_outputs: Globs = (), limits: Optional[Limits] = None, allow_unlimited: bool = False,
-                 strength: Optional[Strength] = None, keep: Optional[Keep] = None, into: Optional[StrPath] = None,
-                 force: bool = False, again: bool = False, post_process: Optional[Command] = None,
-                 query: Optional[Mapping[str, str]] = None, explain: bool = False,
+                 optional_outputs: Globs = (), terminal: bool = False, limits: Optional[Limits] = None,
+                 allow_unlimited: bool = False, strength: Optional[Strength] = None, keep: Optional[Keep] = None,
+                 into: Optional[StrPath] = None, force: bool = False, again: bool = False,
+                 post_process: Optional[Command] = None, query: Optional[Mapping[str, str]] = None,
+                 explain: bool = False,
                  # scripts/texts: end
                  hood: Optional[Hood] = None) -> None:
         _check(locals())
@@ -123,8 +124,8 @@ class Popen(_real.Popen):  # type: ignore[type-arg]  # of bytes or of texts
             id, words(args),
             # scripts/texts: passed -stage -env -again
             data=data, docs=docs, ro=ro, inputs=inputs, from_=from_, outputs=outputs, optional_outputs=optional_outputs,
-            limits=limits, allow_unlimited=allow_unlimited, strength=strength, keep=keep, into=into, force=force,
-            post_process=post_process, query=query, explain=explain,
+            terminal=terminal, limits=limits, allow_unlimited=allow_unlimited, strength=strength, keep=keep, into=into,
+            force=force, post_process=post_process, query=query, explain=explain,
             # scripts/texts: end
             stage=stage and not self._in_held, env=_own(env), directory=directory,
             again=again or self._in_held)  # before there was a hood, a script could be run as often as one liked
@@ -285,10 +286,10 @@ def run(args: Command, *, input: Union[str, bytes, None] = None, capture_output:
         # scripts/texts: options -env
         data: Optional[StrPath] = None, docs: Optional[StrPath] = None, ro: Sequence[Shown] = (),
         inputs: Sequence[Shown] = (), from_: Sources = (), stage: bool = True, outputs: Globs = (),
-        optional_outputs: Globs = (), limits: Optional[Limits] = None, allow_unlimited: bool = False,
-        strength: Optional[Strength] = None, keep: Optional[Keep] = None, into: Optional[StrPath] = None,
-        force: bool = False, again: bool = False, post_process: Optional[Command] = None,
-        query: Optional[Mapping[str, str]] = None, explain: bool = False,
+        optional_outputs: Globs = (), terminal: bool = False, limits: Optional[Limits] = None,
+        allow_unlimited: bool = False, strength: Optional[Strength] = None, keep: Optional[Keep] = None,
+        into: Optional[StrPath] = None, force: bool = False, again: bool = False,
+        post_process: Optional[Command] = None, query: Optional[Mapping[str, str]] = None, explain: bool = False,
         # scripts/texts: end
         hood: Optional[Hood] = None) -> CompletedProcess:
     """Runs an analysis to its end. timeout: it is ended, and WaitTimeout (a TimeoutExpired) raised, after so many seconds;
@@ -313,8 +314,8 @@ def run(args: Command, *, input: Union[str, bytes, None] = None, capture_output:
             pipesize=pipesize, id=id,
             # scripts/texts: passed -limits -env
             data=data, docs=docs, ro=ro, inputs=inputs, from_=from_, stage=stage, outputs=outputs,
-            optional_outputs=optional_outputs, allow_unlimited=allow_unlimited, strength=strength, keep=keep, into=into,
-            force=force, again=again, post_process=post_process, query=query, explain=explain,
+            optional_outputs=optional_outputs, terminal=terminal, allow_unlimited=allow_unlimited, strength=strength,
+            keep=keep, into=into, force=force, again=again, post_process=post_process, query=query, explain=explain,
             # scripts/texts: end
             limits=with_wall(limits, limit), hood=hood)
     except AlreadySucceeded as known:

@@ -271,6 +271,7 @@ static void command_become(int ruleset, char **argv, char **env)
 	long r;
 
 	SYS0(__NR_setsid);
+	terminal_enter();
 	cgroups_join();
 	limits_apply();
 	SYS4(__NR_rt_sigprocmask, 2 /* SIG_SETMASK */, &none, 0, 8);

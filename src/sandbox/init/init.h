@@ -44,6 +44,11 @@ void mounts_make(void);
 void overlay_mount(const struct spec_mount *m, uint32_t index, int source, int parent);
 /* disk.c: the file system that holds workspace and private /tmp, where the disk limit is held exactly. */
 void disk_mount(const struct spec_mount *m);
+/* terminal.c: the command's own, if it has one: made with the mounts, and then, in the command's process, its stdin, stdout,
+ * stderr and controlling terminal. */
+void terminal_mount(const struct spec_mount *m);
+int terminal_is_there(void);
+void terminal_enter(void);
 
 /* bare.c: in place of all that, where there are no namespaces. */
 int bare_begin(void);	/* the ruleset's descriptor */

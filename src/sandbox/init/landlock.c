@@ -87,6 +87,7 @@ static void rule_add_path(int ruleset, const char *path, uint64_t access)
 int landlock_prepare(void)
 {
 	static const char *const devices[] = {"/dev/null", "/dev/zero", "/dev/full"};
+	static const char *const terminals[] = {"/dev/tty", "/dev/pts"};
 	const uint32_t *writable = spec_at(spec->writable);
 	long abi = landlock_abi();
 	struct ruleset_attr attr = {.fs = all_of_files(abi)};
@@ -104,6 +105,10 @@ int landlock_prepare(void)
 		rule_add_path(fd, devices[i],
 			      LANDLOCK_ACCESS_FS_READ_FILE | LANDLOCK_ACCESS_FS_WRITE_FILE |
 				      (attr.fs & FS_TRUNCATE));
+	for (size_t i = 0; terminal_is_there() && i < sizeof terminals / sizeof terminals[0]; i++)
+		rule_add_path(fd, terminals[i],
+			      LANDLOCK_ACCESS_FS_READ_FILE | LANDLOCK_ACCESS_FS_WRITE_FILE |
+				      (attr.fs & (FS_TRUNCATE | FS_IOCTL_DEV)));
 	for (uint32_t i = 0; i < spec->n_writable; i++)
 		rule_add_path(fd, spec_string(writable[i]), attr.fs & ~(FS_NEVER | FS_IOCTL_DEV));
 	landlock_say(abi);

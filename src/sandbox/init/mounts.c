@@ -364,6 +364,9 @@ void mounts_make(void)
 		case MOUNT_SAME:
 			same_mount(m);
 			break;
+		case MOUNT_PTS:
+			terminal_mount(m);
+			break;
 		case MOUNT_DISK:
 			disk_mount(m);
 			break;
