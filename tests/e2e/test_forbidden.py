@@ -129,6 +129,18 @@ def test_a_user_in_a_namespace_is_told_to_whom_root_has_to_delegate(bare, forbid
     assert f'--delegate {bare.who.uid}\'' in doctor(bare)[1]['limit memory']['remedy']
 
 
+@pytest.mark.only('root')
+@pytest.mark.parametrize('options, may', [([], True), (ROOTS['no CAP_SYS_ADMIN'], False), (ROOTS['a user namespace of one id'], False)],
+                         ids=['root', 'container', 'namespace'])
+def test_only_who_is_root_widens_what_the_site_allows(hood, forbid, options, may):
+    hood.write(hood.base / 'etc/fumehood/config.yaml', 'maximum: {wall: 1m}')
+    hood.write('wider.yaml', 'maximum: {wall: 1h}')
+    forbid('--over', f'/etc:{hood.base}/etc', *options)
+    assert 'at most 1m' in hood.run('true', '--wall', '2m').json['error']['message']
+    wider = hood.run('true', '--wall', '2m', '--config', 'wider.yaml')
+    assert wider.json['verdict'] == ('succeeded' if may else 'refused'), wider
+
+
 # ---- what cannot be done is named, with the remedy ----
 
 def doctor(hood):

@@ -5,6 +5,7 @@
  *	--mask-proc			/proc as containers have it
  *	--tmpfs PATH[:OPTIONS]		an empty file system there ("size=64k", "ro", "noexec", …)
  *	--remount PATH:OPTIONS		what is there, with "ro" or "noexec"
+ *	--over PATH:DIRECTORY		what lies in the directory, before what is there
  *	--userns N			root of a user namespace with N ids: 1, the caller's own, or more
  *	--max-userns N			in it, so many more user namespaces may be made
  *	--seccomp FILE			a container runtime's profile; --seccomp-docker FILE: without what fumehood adds to Docker's
@@ -34,6 +35,7 @@ enum stage {
 	MASK_PROC,
 	TMPFS,
 	REMOUNT,
+	OVER,
 	USERNS,
 	MAX_USERNS,
 	SECCOMP,
@@ -44,9 +46,9 @@ enum stage {
 	STAGES
 };
 
-static const char *const words[STAGES] = {"--mask-proc",  "--tmpfs",   "--remount",	   "--userns",
-					  "--max-userns", "--seccomp", "--seccomp-docker", "--refuse",
-					  "--caps",	  "--uid"};
+static const char *const words[STAGES] = {"--mask-proc", "--tmpfs",	 "--remount", "--over",
+					  "--userns",	 "--max-userns", "--seccomp", "--seccomp-docker",
+					  "--refuse",	 "--caps",	 "--uid"};
 
 struct asked {
 	struct {
@@ -126,6 +128,18 @@ static void file_system(enum stage stage, const char *value)
 	mount_or_end(NULL, path, NULL, MS_REMOUNT | MS_BIND | flags, NULL);
 }
 
+static void layer(const char *value)
+{
+	const char *directory = strchr(value, ':');
+	char path[4096], options[8192];
+
+	if (!directory)
+		errx(125, "--over PATH:DIRECTORY");
+	snprintf(path, sizeof path, "%.*s", (int)(directory - value), value);
+	snprintf(options, sizeof options, "lowerdir=%s:%s", directory + 1, path);
+	mount_or_end("overlay", path, "overlay", MS_RDONLY, options);
+}
+
 static void text_write(pid_t pid, const char *name, const char *text)
 {
 	char path[64];
@@ -198,6 +212,9 @@ static void hold(const struct asked *a, enum stage stage, const char *value)
 	case TMPFS:
 	case REMOUNT:
 		file_system(stage, value);
+		break;
+	case OVER:
+		layer(value);
 		break;
 	case USERNS:
 		userns_enter((unsigned)atoi(value));
