@@ -23,7 +23,7 @@ int overlay_refused(const char *source, int errnum, struct error *err)
 				 "this kernel lets %s make no overlay, through which '%s' would be shown: %s",
 				 errnum == ENODEV ? "nobody" : "ordinary users", shown,
 				 errnum == ENODEV ? "load its module with `modprobe overlay`"
-						  : "it takes Linux 5.11 or newer, or run as root");
+						  : "it takes Linux 5.11 or newer");
 	if (mountinfo_load(&mounts, &ignored) == 0 && (below = mountinfo_below(&mounts, source, &at)))
 		return error_set(
 			err, ERROR_REFUSED,

@@ -42,12 +42,13 @@ static int try_loopback(void)
 	return fd < 0 ? errno : done(ioctl(fd, SIOCSIFFLAGS, &request));
 }
 
-/* A file system of this type, with one option; its descriptor, or -1. */
-static int make(const char *type, const char *key, const char *value)
+/* A file system of this type, with one option and one flag; its descriptor, or -1. */
+static int make(const char *type, const char *key, const char *value, const char *flag)
 {
 	int context = (int)syscall(SYS_fsopen, type, FSOPEN_CLOEXEC);
 
-	if (context < 0 || (key && syscall(SYS_fsconfig, context, FSCONFIG_SET_STRING, key, value, 0) < 0) ||
+	if (context < 0 || (flag && syscall(SYS_fsconfig, context, FSCONFIG_SET_FLAG, flag, NULL, 0) < 0) ||
+	    (key && syscall(SYS_fsconfig, context, FSCONFIG_SET_STRING, key, value, 0) < 0) ||
 	    syscall(SYS_fsconfig, context, FSCONFIG_CMD_CREATE, NULL, NULL, 0) < 0)
 		return -1;
 	return (int)syscall(SYS_fsmount, context, FSMOUNT_CLOEXEC, 0);
@@ -61,7 +62,7 @@ static int mount_private(void)
 /* At /tmp, as init has it; its descriptor, or -1. */
 static int mount_tmpfs(void)
 {
-	int fd = mount_private() < 0 ? -1 : make("tmpfs", "mode", "0700");
+	int fd = mount_private() < 0 ? -1 : make("tmpfs", "mode", "0700", NULL);
 
 	if (fd < 0 || syscall(SYS_move_mount, fd, "", AT_FDCWD, "/tmp", MOVE_MOUNT_F_EMPTY_PATH) < 0)
 		return -1;
@@ -86,14 +87,14 @@ static int try_root(void)
 
 static int try_proc(void)
 {
-	return mount_private() < 0 ? errno : done(make("proc", NULL, NULL));
+	return mount_private() < 0 ? errno : done(make("proc", NULL, NULL, NULL));
 }
 
 static int try_overlay(void)
 {
 	if (mount_tmpfs() < 0 || mkdir("/tmp/a", 0700) < 0 || mkdir("/tmp/b", 0700) < 0)
 		return errno;
-	return done(make("overlay", "lowerdir", "/tmp/a:/tmp/b"));
+	return done(make("overlay", "lowerdir", "/tmp/a:/tmp/b", "userxattr"));
 }
 
 static int try_seccomp(void)
