@@ -106,7 +106,7 @@ int dry_run(struct cli *cli, const struct request *request, struct error *err);
 /* cmd_rm.c: what `rm` and `prune` do, and tell. words NULL: by age. */
 int remove_and_tell(struct cli *cli, char *const *words, const struct remove_order *o, struct error *err);
 
-/* doctor_attack.c: becomes the attack suite, so that it returns only when it cannot: negative. */
-int doctor_attack(const struct cli *cli, struct error *err);
+/* doctor_attack.c: becomes the attack suite, at that strength (NULL: the site's), so that it returns only when it cannot: negative. */
+int doctor_attack(const struct cli *cli, const char *strength, struct error *err);
 
 #endif

@@ -2,6 +2,7 @@
  * fumehood doctor: what this host can enforce, each item tried, and what to do about the rest.
  */
 #include <stdio.h>
+#include <string.h>
 
 #include "buffer.h"
 #include "cli.h"
@@ -9,12 +10,13 @@
 static const char help[] =
 	"  fumehood doctor\n"
 	"  fumehood doctor --attack            break out, with and without the hood, and see\n"
+	"  fumehood doctor --attack --strength landlock   the same without namespaces\n"
 	"  fumehood doctor --apparmor          a profile for this program, where AppArmor wants one\n"
 	"  fumehood doctor --json | jq '.items[] | select(.ok | not)'\n"
 	"\n"
 	"Exit status: 0 when everything that is required is there, 1 when not.\n"
 	"\n"
-	"--attack  --apparmor  --delegate USER  --db URL  --config FILE  --json  --quiet (only what is not there)\n";
+	"--attack  --strength full|landlock  --apparmor  --delegate USER  --db URL  --config FILE  --json  --quiet (only what is not there)\n";
 
 static int examine(struct cli *cli, struct error *err)
 {
@@ -52,11 +54,13 @@ static int print_apparmor(struct cli *cli, struct error *err)
 
 static int doctor_main(struct cli *cli, struct error *err)
 {
-	const char *delegate = NULL;
+	const char *delegate = NULL, *strength = NULL;
 	bool attack = false, apparmor = false;
 	json_t *json = NULL;
 	const struct option_row own[] = {
 		{"--attack", OPTION_FLAG, &attack, NULL, "tries to break out, with and without the hood"},
+		{"--strength", OPTION_TEXT, &strength, "full|landlock",
+		 "with --attack: the strength that is tried, instead of the site's"},
 		{"--apparmor", OPTION_FLAG, &apparmor, NULL,
 		 "prints an AppArmor profile that lets this program make user namespaces"},
 		{"--delegate", OPTION_TEXT, &delegate, "USER",
@@ -66,6 +70,10 @@ static int doctor_main(struct cli *cli, struct error *err)
 
 	if (r < 0)
 		return r;
+	if (strength && (!attack || (strcmp(strength, "full") != 0 && strcmp(strength, "landlock") != 0)))
+		return error_set(
+			err, ERROR_USAGE,
+			"--strength goes with --attack, and is full or landlock: fumehood help doctor");
 	if (apparmor)
 		return print_apparmor(cli, err);
 	if (delegate)
@@ -74,14 +82,14 @@ static int doctor_main(struct cli *cli, struct error *err)
 	if (r < 0)
 		return r;
 	if (attack)
-		return doctor_attack(cli, err);
+		return doctor_attack(cli, strength, err);
 	return cli->json ? cli_answer(cli, view_doctor(cli->hood, &json, err), &json, err)
 			 : examine(cli, err);
 }
 
 const struct command command_doctor = {
 	.name = "doctor",
-	.usage = "doctor [--attack] [--apparmor] [--delegate USER]",
+	.usage = "doctor [--attack [--strength full|landlock]] [--apparmor] [--delegate USER]",
 	.summary = "what this host can enforce, and what to do about the rest",
 	.help = help,
 	.main = doctor_main,

@@ -9,11 +9,11 @@
 #include "cli.h"
 #include "file.h"
 
-int doctor_attack(const struct cli *cli, struct error *err)
+int doctor_attack(const struct cli *cli, const char *strength, struct error *err)
 {
 	_cleanup_close_ int program = -1, self = -1;
 	char descriptor[16];
-	const char *argv[8] = {"fumehood-attack", "suite", "-x", descriptor};
+	const char *argv[10] = {"fumehood-attack", "suite", "-x", descriptor};
 	size_t n = 4;
 
 	if (attack_program_size == 0)
@@ -36,6 +36,10 @@ int doctor_attack(const struct cli *cli, struct error *err)
 		argv[n++] = "-q";
 	if (cli->out.colour)
 		argv[n++] = "-C";
+	if (strength) {
+		argv[n++] = "-S";
+		argv[n++] = strength;
+	}
 	fflush(stdout);
 	fexecve(program, (char *const *)argv, environ);
 	return error_system(

@@ -68,7 +68,7 @@ struct trial {
 	struct place place;
 };
 
-static int trial_prepare(struct examination *x, struct trial *t, struct error *err)
+static int trial_prepare(struct examination *x, enum strength strength, struct trial *t, struct error *err)
 {
 	struct request request;
 	char *command[] = {(char *)"/bin/true", NULL};
@@ -84,6 +84,7 @@ static int trial_prepare(struct examination *x, struct trial *t, struct error *e
 	request.command = strv_copy(command);
 	request.directory = strdup(t->workspace);
 	request.id = strdup("doctor");
+	request.strength = strength;
 	r = hood_plan(x->hood, &request, &t->plan, err);
 	request_done(&request);
 	if (r < 0)
@@ -95,9 +96,11 @@ static int trial_prepare(struct examination *x, struct trial *t, struct error *e
 		const struct mount *m = &t->plan.mounts[i];
 
 		if (m->kind == MOUNT_BIND && m->writable)
-			t->facts[i].source = strcmp(m->target, "/tmp") == 0 ? t->scratch : t->workspace;
+			t->facts[i].source =
+				strcmp(m->target, t->plan.workspace) == 0 ? t->workspace : t->scratch;
 	}
-	return 0;
+	/* Where nothing is mounted it is entered where it is. */
+	return strength == STRENGTH_LANDLOCK ? text_set(&t->plan.workspace, t->workspace, err) : 0;
 }
 
 static int trial_run(struct trial *t, struct error *err)
@@ -123,30 +126,52 @@ static int trial_run(struct trial *t, struct error *err)
 	return 0;
 }
 
+static int trial_whole(struct examination *x, enum strength strength, struct trial *t, struct error *err)
+{
+	int r;
+
+	*t = (struct trial){0};
+	plan_init(&t->plan);
+	place_init(&t->place, NULL);
+	if ((r = place_take(&t->place, err)) < 0 || (r = trial_prepare(x, strength, t, err)) < 0)
+		return r;
+	return trial_run(t, err);
+}
+
+static void trial_done(struct trial *t)
+{
+	struct error ignored = ERROR_INIT;
+
+	tree_remove(AT_FDCWD, t->workspace, &ignored);
+	tree_remove(AT_FDCWD, t->scratch, &ignored);
+	place_release(&t->place);
+	receipt_done(&t->receipt);
+	free(t->facts);
+	plan_done(&t->plan);
+}
+
 /* What the trial's receipt says. Landlock is a second lock on doors that are shut, and has been told of; without device
- * nodes of its own an analysis is held by everything else. */
+ * nodes of its own an analysis is held by everything else. What the site's own strength does not hold is not required. */
 static void examine_layer(struct examination *x, const struct layer *l)
 {
 	bool devices = strcmp(l->name, "devices") == 0;
 
 	if (strcmp(l->name, "landlock") != 0)
-		examine_say(x, l->name, !devices, l->held,
-			    devices ? "as root each analysis has nodes of its own" : NULL, "%s", l->detail);
+		examine_say(
+			x, l->name, !devices && (!x->bare || l->held), l->held,
+			devices ? "as root each analysis has nodes of its own"
+			: x->bare
+				? "the site's configuration asks for strength landlock; full strength holds it"
+				: NULL,
+			"%s", l->detail);
 }
 
 static void examine_walls(struct examination *x)
 {
-	struct trial t = {0};
-	struct error err = ERROR_INIT, ignored = ERROR_INIT;
-	int r;
+	struct error err = ERROR_INIT;
+	struct trial t;
+	int r = trial_whole(x, x->bare ? STRENGTH_LANDLOCK : STRENGTH_FULL, &t, &err);
 
-	plan_init(&t.plan);
-	place_init(&t.place, NULL);
-	r = place_take(&t.place, &err);
-	if (r == 0)
-		r = trial_prepare(x, &t, &err);
-	if (r == 0)
-		r = trial_run(&t, &err);
 	examine_host(x, &(struct probe_identity){!ability_is_root(), t.place.uid, t.place.gid}, &t.receipt);
 	for (size_t i = 0; i < t.receipt.count; i++)
 		examine_layer(x, &t.receipt.layers[i]);
@@ -155,12 +180,20 @@ static void examine_walls(struct examination *x)
 			    t.receipt.warnings[i]);
 	examine_say(x, "the whole hood", true, r == 0, err.message,
 		    r == 0 ? "a command ran under it" : "no command can run under it");
-	tree_remove(AT_FDCWD, t.workspace, &ignored);
-	tree_remove(AT_FDCWD, t.scratch, &ignored);
-	place_release(&t.place);
-	receipt_done(&t.receipt);
-	free(t.facts);
-	plan_done(&t.plan);
+	trial_done(&t);
+}
+
+/* What can be had instead where namespaces are forbidden; nobody gets it unasked. */
+static void examine_bare(struct examination *x)
+{
+	struct error err = ERROR_INIT;
+	struct trial t;
+	int r = trial_whole(x, STRENGTH_LANDLOCK, &t, &err);
+
+	examine_say(x, "strength landlock", false, r == 0, err.message,
+		    r == 0 ? "a command ran without namespaces; what that does not hold its receipt says"
+			   : "no command can run with it");
+	trial_done(&t);
 }
 
 static void examine_limits(struct examination *x)
@@ -204,10 +237,13 @@ static void examine_places(struct examination *x)
 
 int hood_doctor(struct hood *h, doctor_fn fn, void *arg, UNUSED struct error *err)
 {
-	struct examination x = {.hood = h, .fn = fn, .arg = arg};
+	struct examination x = {
+		.hood = h, .fn = fn, .arg = arg, .bare = h->config.defaults.strength == STRENGTH_LANDLOCK};
 
 	examine_kernel(&x);
 	examine_walls(&x);
+	if (!x.bare)
+		examine_bare(&x);
 	examine_crashes(&x);
 	examine_limits(&x);
 	examine_places(&x);

@@ -12,6 +12,7 @@ struct examination {
 	struct hood *hood;
 	doctor_fn fn;
 	void *arg;
+	bool bare; /* the site's own strength is landlock: it needs no namespaces */
 	bool failed;
 };
 

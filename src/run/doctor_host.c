@@ -38,7 +38,8 @@ static void examine_probe(struct examination *x, enum probe which, int errnum,
 
 	if (errnum) {
 		cause_find(which, errnum, who, &cause);
-		examine_say(x, name, which != PROBE_LANDLOCK, false, cause.remedy, "%s", cause.what);
+		examine_say(x, name, x->bare ? which == PROBE_LANDLOCK : which != PROBE_LANDLOCK, false,
+			    cause.remedy, "%s", cause.what);
 	} else if (which == PROBE_LANDLOCK) {
 		examine_say(x, name, false, true, NULL, "ABI %d", sandbox_landlock_abi());
 	} else if (rows[which].well && !is_told(receipt, name)) {

@@ -17,12 +17,13 @@
 #include "error.h"
 
 enum attack_result {
-	ATTACK_HELD,	     /* succeeds without the hood, not under it */
-	ATTACK_ESCAPED,	     /* had its effect under the hood as well */
+	ATTACK_HELD,	/* succeeds without the hood, not under it */
+	ATTACK_ESCAPED, /* had its effect under the hood as well */
+	ATTACK_NOT_HELD, /* had its effect, and the strength that was asked for says that it does not hold it */
 	ATTACK_NOT_TESTABLE, /* the control shows nothing on this host, or the hood did not run it */
 };
 
-const char *attack_result_name(enum attack_result r); /* "held", "escaped", "not testable here" */
+const char *attack_result_name(enum attack_result r); /* "held", "escaped", "not held", "not testable here" */
 
 struct attack_report {
 	const char *family;    /* "inputs", "services", … */
@@ -37,13 +38,14 @@ struct attack_options {
 	const char *fumehood; /* the program to try: it understands `run ID [options] -- CMD` */
 	const char *family;   /* only this family; NULL: all */
 	const char *name;     /* only attacks whose name matches this glob; NULL: all */
+	const char *strength; /* the hood's, if it is not its own choice; NULL: that */
 	const char *scratch;  /* where the throw-away platform is made; NULL: /tmp */
 	bool keep;	      /* leave the platform's directory for inspection */
 	bool controls_only;   /* only show what works without the hood */
 };
 
 struct attack_summary {
-	unsigned held, escaped, not_testable;
+	unsigned held, escaped, not_held, not_testable;
 };
 
 typedef void (*attack_report_fn)(void *arg, const struct attack_report *report);

@@ -27,7 +27,8 @@ def pytest_configure(config):
 
 def pytest_generate_tests(metafunc):
     if 'result' in metafunc.fixturenames:
-        situations = ['user'] if os.geteuid() else ['root', 'user', 'root-mounted', 'user-mounted', 'container', 'namespace']
+        situations = ['user'] if os.geteuid() else ['root', 'user', 'root-mounted', 'user-mounted', 'container', 'namespace',
+                                                       'root-landlock', 'docker-landlock']
         metafunc.parametrize('result', situations, indirect=True, scope='session')
 
 
@@ -44,8 +45,9 @@ exec "$@"
 
 
 class Result:
-    def __init__(self, who, status, text):
+    def __init__(self, who, status, text, bare):
         self.who, self.status = who, status
+        self.bare = bare  # without namespaces
         self.json = json.loads(text)
         self.attacks = self.json['attacks']
 
@@ -60,7 +62,8 @@ def place(request):
         place = Path(directory)
         place.chmod(0o755)
         build = Path(request.config.getoption('--build'))
-        for program in (build / 'fumehood', build / 'tests/attacks/fumehood-attack', build / 'tests/support/forbid', TOP / 'tests/attacks/bubblewrap'):
+        for program in (build / 'fumehood', build / 'tests/attacks/fumehood-attack', build / 'tests/support/forbid',
+                        TOP / 'tests/attacks/bubblewrap'):
             shutil.copy(program, place)
         (place / 'home').mkdir()
         (place / 'home').chmod(0o777)
@@ -80,7 +83,11 @@ def result(request, place):
         words += ['setpriv', f'--reuid={nobody.pw_uid}', f'--regid={nobody.pw_gid}', '--clear-groups']
     if who == 'namespace':
         words += [place / 'forbid', '--userns', '1', '--']
-    done = subprocess.run([*words, place / 'fumehood', 'doctor', '--attack', '--json'], stdout=subprocess.PIPE, cwd='/',
+    if who == 'docker':  # an ordinary user under Docker's own profile, which forbids namespaces
+        words += [place / 'forbid', '--seccomp-docker', TOP / 'packaging/containers/seccomp.json', '--uid',
+                  pwd.getpwnam('nobody').pw_uid, '--']
+    strength = ['--strength', 'landlock'] if request.param.endswith('-landlock') else []
+    done = subprocess.run([*map(str, words), place / 'fumehood', 'doctor', '--attack', *strength, '--json'], stdout=subprocess.PIPE, cwd='/',
                           env={'PATH': os.environ['PATH'], 'HOME': str(place / 'home')}, timeout=1800)
     (place / f'{request.param}.json').write_bytes(done.stdout)
-    return Result(who, done.returncode, done.stdout)
+    return Result(who, done.returncode, done.stdout, bool(strength))

@@ -73,6 +73,9 @@ extern const struct attack_family inputs_change, inputs_lock, inputs_read, input
 	processes_init, kernel_calls, kernel_ioctl, kernel_surface, collection_outputs, collection_state,
 	strangers, limits_sums;
 
+/* not_held.c: the line of the receipt by which that strength (NULL: full) does not hold this attack; NULL: it must. */
+const char *not_held(const char *strength, const char *name);
+
 /* The attacker's side of a row by its name; NULL if there is none. */
 const struct attack *attack_find(const char *name);
 

@@ -36,8 +36,9 @@ struct platform {
 	char bin[320];
 	char fumehood[384];
 	char plain[384];
-	char source[256];   /* what fumehood is a copy of */
-	int64_t written[2]; /* when the two were, ns */
+	char source[256];     /* what fumehood is a copy of */
+	const char *strength; /* that it is asked for; NULL: none */
+	int64_t written[2];   /* when the two were, ns */
 	char view
 		[300]; /* where the suite sees the platform's files: root, or through the helper's namespace */
 	char other[256]; /* a workspace of another analysis */

@@ -23,7 +23,7 @@ enum { ARGUMENTS_MAX = 48, CONTROL_MS = 60000, CONTROL_HANG_MS = 700, HOOD_MS = 
 
 const char *attack_result_name(enum attack_result r)
 {
-	static const char *const names[] = {"held", "escaped", "not testable here"};
+	static const char *const names[] = {"held", "escaped", "not held", "not testable here"};
 	return names[r];
 }
 
@@ -82,6 +82,10 @@ static void arguments_hood(struct arguments *a, const struct stage *s)
 	add(a, "targets");
 	add(a, "--keep");
 	add(a, "never");
+	if (s->platform->strength) {
+		add(a, "--strength");
+		add(a, s->platform->strength);
+	}
 	if (s->attack->flags & (STDIN_FILE | STDIN_DIRECTORY | STDIN_TERMINAL))
 		add(a, "-i");
 	add(a, "--optional-output");
@@ -396,9 +400,15 @@ static void attack_try(struct suite *u, const struct attack_family *f, const str
 		report.result = attack_hood(u, a, why, sizeof(why));
 	if (report.result == ATTACK_ESCAPED)
 		restart_victim(&u->platform);
+	const char *line = not_held(u->options->strength, a->name);
+	if (report.result == ATTACK_ESCAPED && line && !u->options->controls_only) {
+		report.result = ATTACK_NOT_HELD;
+		report.why = line;
+	}
 	report.milliseconds = (int)((clock_now() - begin) / NSEC_PER_MSEC);
 	u->summary.held += report.result == ATTACK_HELD;
 	u->summary.escaped += report.result == ATTACK_ESCAPED;
+	u->summary.not_held += report.result == ATTACK_NOT_HELD;
 	u->summary.not_testable += report.result == ATTACK_NOT_TESTABLE;
 	u->report(u->arg, &report);
 }
@@ -415,6 +425,7 @@ int attack_suite_run(const struct attack_options *o, attack_report_fn fn, void *
 	u = (struct suite){.options = o, .report = fn, .arg = arg};
 	heed_signals();
 	int r = platform_up(&u.platform, o, err);
+	u.platform.strength = o->strength;
 	if (!r)
 		measure(&u.platform);
 	if (!r && !o->controls_only)
@@ -430,7 +441,8 @@ int attack_suite_run(const struct attack_options *o, attack_report_fn fn, void *
 		return error_set(
 			err, ERROR_REFUSED,
 			"the attack suite was ended by signal %d after %u attacks: run it again to know more",
-			(int)stopped, u.summary.held + u.summary.escaped + u.summary.not_testable);
+			(int)stopped,
+			u.summary.held + u.summary.escaped + u.summary.not_held + u.summary.not_testable);
 	return r;
 }
 

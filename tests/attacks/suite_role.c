@@ -25,7 +25,7 @@ struct told {
 
 static const char *colour_of(const struct told *t, enum attack_result r)
 {
-	static const char *const colours[] = {"\x1b[32m", "\x1b[31m", "\x1b[33m"};
+	static const char *const colours[] = {"\x1b[32m", "\x1b[31m", "\x1b[33m", "\x1b[33m"};
 	return t->colour ? colours[r] : "";
 }
 
@@ -75,12 +75,15 @@ static int fail(const struct told *t, const struct error *err)
 static int sum_up(struct told *t, const struct attack_summary *sum)
 {
 	bool lost = false;
+	char not_held[64] = "";
+	if (sum->not_held)
+		snprintf(not_held, sizeof(not_held), "%u not held at this strength, ", sum->not_held);
 	if (t->json)
-		lost = print_json(json_pack("{s:i, s:i, s:i, s:O}", "held", (int)sum->held, "escaped",
-					    (int)sum->escaped, "not_testable", (int)sum->not_testable,
-					    "attacks", t->attacks));
+		lost = print_json(json_pack("{s:i, s:i, s:i, s:i, s:O}", "held", (int)sum->held, "escaped",
+					    (int)sum->escaped, "not_held", (int)sum->not_held, "not_testable",
+					    (int)sum->not_testable, "attacks", t->attacks));
 	else
-		printf("\n%u held, %u escaped, %u not testable here\n", sum->held, sum->escaped,
+		printf("\n%u held, %u escaped, %s%u not testable here\n", sum->held, sum->escaped, not_held,
 		       sum->not_testable);
 	if (lost || fflush(stdout)) {
 		fprintf(stderr, "fumehood: cannot write the result of the attacks to the standard output\n");
@@ -92,7 +95,7 @@ static int sum_up(struct told *t, const struct attack_summary *sum)
 static int usage(void)
 {
 	fprintf(stderr,
-		"usage: fumehood-attack suite [-cjkqC] [-f FAMILY] [-n GLOB] [-s SCRATCH] PROGRAM | -x DESCRIPTOR\n");
+		"usage: fumehood-attack suite [-cjkqC] [-f FAMILY] [-n GLOB] [-s SCRATCH] [-S STRENGTH] PROGRAM | -x DESCRIPTOR\n");
 	return STATUS_OURS;
 }
 
@@ -108,7 +111,7 @@ static bool take_program(struct told *t, const char *descriptor)
 static bool take_options(struct told *t, int argc, char **argv)
 {
 	bool ok = true;
-	for (int c; ok && (c = getopt(argc, argv, "cf:jkn:qs:x:C")) != -1;) {
+	for (int c; ok && (c = getopt(argc, argv, "cf:jkn:qs:x:CS:")) != -1;) {
 		switch (c) {
 		case 'c':
 			t->options.controls_only = true;
@@ -136,6 +139,9 @@ static bool take_options(struct told *t, int argc, char **argv)
 			break;
 		case 'C':
 			t->colour = true;
+			break;
+		case 'S':
+			t->options.strength = optarg;
 			break;
 		default:
 			ok = false;

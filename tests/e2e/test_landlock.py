@@ -224,7 +224,8 @@ def test_what_succeeds_outside_is_refused_inside(hood, victim):
     for name, attack in ATTACKS.items():
         copy = hood.base / 'copy'
         shutil.copytree(hood.dir, copy, ignore=lambda _, names: [n for n in names if n.startswith('server')])
-        subprocess.run(['chown', '-R', f'{hood.who.uid}:{hood.who.uid}', copy], check=True)
+        if hood.who.uid:
+            subprocess.run(['chown', '-R', f'{hood.who.uid}:{hood.who.uid}', copy], check=True)
         done = subprocess.run(['/usr/bin/python3', '-c', attack_text(hood, copy, victim) + attack], stderr=subprocess.PIPE, text=True,
                               cwd=copy, env=hood.env, **hood.who.popen_arguments())
         if done.returncode:
@@ -369,7 +370,8 @@ def test_limits_of_a_cgroup_hold(caged):
 
 def older(hood, request, abi):
     program = shutil.copy(Path(request.config.getoption('binary')).parent / 'tests/support/older_landlock', hood.base)
-    hood.prefix = ['setpriv', f'--reuid={hood.who.uid}', f'--regid={hood.who.uid}', '--clear-groups', program, abi, '--']
+    become = ['setpriv', f'--reuid={hood.who.uid}', f'--regid={hood.who.uid}', '--clear-groups'] if hood.who.uid else []
+    hood.prefix = [*become, program, abi, '--']
 
 
 @pytest.mark.only('user')
@@ -401,6 +403,28 @@ def test_it_needs_none_of_what_a_container_forbids(hood, forbid):
     found = succeed(hood, 'cat data/genes.csv >out')
     assert [output['path'] for output in found['outputs']] == ['out']
     assert layers_of(found)['signals']['held']
+
+
+def test_doctor_says_whether_it_can_be_had_and_examines_it_where_it_is_the_sites(hood, forbid):
+    def items(*options):
+        return {item['name']: item for item in hood.cli('doctor', '--json', *options).json['items']}
+
+    assert items()['strength landlock']['ok']
+    forbid('--seccomp-docker', PROFILE)
+    found = items()
+    assert found['strength landlock']['ok'] and not found['the whole hood']['ok']
+    hood.write('site.yaml', 'defaults: {strength: landlock}')
+    assert hood.cli('doctor', '--config', 'site.yaml').status == 0
+    found = items('--config', 'site.yaml')
+    assert found['the whole hood']['ok'] and not found['visible processes']['ok'] and not found['visible processes']['required']
+    forbid('--refuse', 'landlock_create_ruleset=38')  # ENOSYS
+    assert not items()['strength landlock']['ok'] and hood.cli('doctor', '--config', 'site.yaml').status == 1
+
+
+def test_the_attack_suites_strength_is_one_of_two(hood):
+    for words in (['--attack', '--strength', 'paper'], ['--strength', 'landlock']):
+        result = hood.cli('doctor', *words)
+        assert result.status == 125 and 'is full or landlock' in result.err, result
 
 
 # Words.
