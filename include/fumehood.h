@@ -189,6 +189,9 @@ int fh_result_error(const fh_result *result, fh_error *ret);
 int fh_result_log(const fh_result *result, int stream, size_t max, char **ret_text, size_t *ret_size,
 		  fh_error *err);
 
+/* Why it ended as it did, for a prompt: at most ten lines "key: value", as `show --explain=agent` prints them. */
+int fh_result_explain(const fh_result *result, char **ret_text, fh_error *err);
+
 /* As --json prints it; with full as `show --json` does (without the list of attempts). */
 int fh_result_json(const fh_result *result, int full, char **ret_json, fh_error *err);
 

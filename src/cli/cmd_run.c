@@ -34,15 +34,39 @@ static const char notes[] =
 	"123 the post-process failed, "
 	"130/143/129 cancelled, 125 refused or not committed.\n";
 
-static int parse(struct cli *cli, struct request *request, bool *ret_dry_run, struct error *err)
+/* How it is told. */
+struct telling {
+	bool is_dry;
+	bool for_agent; /* ten lines on stdout, and nothing else */
+};
+
+static int take_form(const struct cli *cli, const char *explain, struct request *request, struct telling *ret,
+		     struct error *err)
 {
-	const char *file = NULL;
+	if (!explain)
+		return 0;
+	ret->for_agent = *explain;
+	if (*explain && strcmp(explain, "agent") != 0)
+		return error_set(err, ERROR_USAGE, "--explain=%s is no form: there is --explain=agent",
+				 SHOWN(64, explain));
+	if (ret->for_agent && cli->json)
+		return error_set(err, ERROR_USAGE, "--explain=agent and --json are two forms: choose one");
+	return request_option(request, "--explain", NULL, err) < 0 ? -1 : 0;
+}
+
+static int parse(struct cli *cli, struct request *request, struct telling *ret, struct error *err)
+{
+	const char *file = NULL, *explain = NULL;
 	const struct option_row own[] = {
 		{"-f", OPTION_TEXT, &file, "FILE", "a request as YAML or JSON; - is stdin"},
-		{"--dry-run", OPTION_FLAG, ret_dry_run, NULL, "shows the plan and touches nothing"},
+		{"--dry-run", OPTION_FLAG, &ret->is_dry, NULL, "shows the plan and touches nothing"},
+		{"--explain", OPTION_FORM, &explain, "[=agent]",
+		 "tells also of files that are not there under the hood, or not writable, and of connections; =agent: ten lines for a prompt"},
 		{0}};
 	int r = asked_begin(cli, own, request, err);
 
+	if (r == 0)
+		r = take_form(cli, explain, request, ret, err);
 	if (r == 0)
 		r = asked_take_words(cli, request, file != NULL, err);
 	if (r == 0)
@@ -87,6 +111,31 @@ static int finish(struct cli *cli, struct console *console, const struct attempt
 	if (cli->json && print_json(cli, a, &err) < 0)
 		return cli_fail(cli, &err);
 	return status;
+}
+
+static int print_agent(const struct attempt *a, struct error *err)
+{
+	_cleanup_free_ char *text = view_agent(a);
+
+	if (!text)
+		return error_memory(err);
+	fputs(text, stdout);
+	return attempt_status(a);
+}
+
+/* The same when it was refused. */
+static int tell_agent(struct cli *cli, const struct request *request, int cancel_fd, struct error *err)
+{
+	_cleanup_attempt_ struct attempt attempt;
+	struct run_hooks hooks = {.cancel_fd = cancel_fd,
+				  .stdin_fd = request->stdin_open ? STDIN_FILENO : -1};
+	int r;
+
+	attempt_init(&attempt);
+	r = hood_run(cli->hood, request, &hooks, &attempt, err);
+	if (r < 0 && attempt_refuse(&attempt, err) < 0)
+		return r;
+	return print_agent(&attempt, err);
 }
 
 static int tell(struct cli *cli, const struct request *request, struct error *err)
@@ -143,16 +192,21 @@ int dry_run(struct cli *cli, const struct request *request, struct error *err)
 static int run_main(struct cli *cli, struct error *err)
 {
 	_cleanup_request_ struct request request;
-	bool is_dry = false;
-	int r;
+	struct telling telling = {0};
+	int cancel_fd = -1, r;
 
 	request_init(&request);
-	r = parse(cli, &request, &is_dry, err);
+	r = parse(cli, &request, &telling, err);
 	if (r == 0)
 		r = cli_open(cli, CLI_HOOD, err);
 	if (r < 0)
 		return r;
-	return is_dry ? dry_run(cli, &request, err) : tell(cli, &request, err);
+	if (telling.is_dry)
+		return dry_run(cli, &request, err);
+	if (!telling.for_agent)
+		return tell(cli, &request, err);
+	r = signals_open(&cancel_fd, err);
+	return r < 0 ? r : tell_agent(cli, &request, cancel_fd, err);
 }
 
 const struct command command_run = {

@@ -2,6 +2,7 @@
  * fumehood show: one attempt, whole: what was asked, what was in force, what happened, what came out.
  */
 #include <stdio.h>
+#include <string.h>
 
 #include "cli.h"
 
@@ -12,8 +13,9 @@ static const char help[] =
 	"  fumehood show sweep                 an array: how many of which verdict, the first that failed\n"
 	"  fumehood show a42 --trace           one line with the columns of a Nextflow trace\n"
 	"  fumehood show a42 --lineage         what it came from and what came from it (--from)\n"
+	"  fumehood show a42 --explain=agent   why it failed, in ten lines for a prompt\n"
 	"\n"
-	"--attempt N  --trace  --lineage  --db URL  --config FILE  --json (with request, plan, events, attempts)\n";
+	"--attempt N  --trace  --lineage  --explain=agent  --db URL  --config FILE  --json (with request, plan, events, attempts)\n";
 
 static int show_page(const struct cli *cli, const struct subject *s, struct error *err)
 {
@@ -111,15 +113,28 @@ static int show_lineage(struct cli *cli, int number, struct error *err)
 	return 0;
 }
 
+static int show_agent(struct cli *cli, int number, struct error *err)
+{
+	_cleanup_free_ char *text = NULL;
+	int r = view_explain(cli->hood, cli->id, number, &text, err);
+
+	if (r == 0)
+		fputs(text, stdout);
+	return r;
+}
+
 static int show_main(struct cli *cli, struct error *err)
 {
 	_cleanup_(subject_done) struct subject s;
+	const char *explain = NULL;
 	int number = 0, r;
 	bool trace = false, lineage = false;
 	const struct option_row own[] = {
 		{"--attempt", OPTION_NUMBER, &number, "N", "that attempt, instead of the latest"},
 		{"--trace", OPTION_FLAG, &trace, NULL, "one line with the columns of a Nextflow trace"},
 		{"--lineage", OPTION_FLAG, &lineage, NULL, "what it came from, and what came from it"},
+		{"--explain", OPTION_FORM, &explain, "=agent",
+		 "with =agent: why it failed, in ten lines for a prompt"},
 		{0}};
 
 	subject_init(&s);
@@ -130,7 +145,14 @@ static int show_main(struct cli *cli, struct error *err)
 		return error_set(err, ERROR_USAGE, "--trace and --json are two forms: choose one");
 	if (trace && lineage)
 		return error_set(err, ERROR_USAGE, "--trace and --lineage are two things: choose one");
+	if (explain && strcmp(explain, "agent") != 0)
+		return error_set(err, ERROR_USAGE,
+				 "show has --explain=agent; what was denied is on its page anyway");
+	if (explain && (cli->json || trace || lineage))
+		return error_set(err, ERROR_USAGE, "--explain=agent is a form of its own: choose one");
 	r = cli_open(cli, CLI_ID | CLI_HOOD, err);
+	if (r == 0 && explain)
+		return show_agent(cli, number, err);
 	if (r == 0 && lineage)
 		return show_lineage(cli, number, err);
 	if (r == 0)
@@ -146,7 +168,7 @@ static int show_main(struct cli *cli, struct error *err)
 
 const struct command command_show = {
 	.name = "show",
-	.usage = "show ID [--attempt N] [--trace] [--lineage]",
+	.usage = "show ID [--attempt N] [--trace] [--lineage] [--explain=agent]",
 	.summary = "one analysis: verdict, usage, walls, outputs, events",
 	.help = help,
 	.main = show_main,

@@ -134,13 +134,13 @@ static void split(const char *word, struct typed *ret)
 		ret->value = word[1] == '-' ? word + n + 1 : word + n;
 }
 
-/* 1 with a value, 0 without, -1 unknown. */
+/* 1 with a value, 0 without, 2 as it likes, -1 unknown. */
 static int takes_value(const struct options *o, const char *name)
 {
 	const struct option_row *row = find_row(o, name);
 
 	if (row)
-		return row->kind != OPTION_FLAG;
+		return row->kind == OPTION_FORM ? 2 : row->kind != OPTION_FLAG;
 	return o->others_take_value ? o->others_take_value(name) : -1;
 }
 
@@ -167,6 +167,9 @@ static int apply(const struct options *o, const char *name, const char *value, s
 		return 0;
 	case OPTION_TEXT:
 		*(const char **)row->value = value;
+		return 0;
+	case OPTION_FORM:
+		*(const char **)row->value = value ? value : "";
 		return 0;
 	case OPTION_LIST:
 		return strv_append(row->value, value, err);

@@ -12,6 +12,7 @@ enum option_kind {
 	OPTION_TEXT,   /* const char **: the last one counts */
 	OPTION_LIST,   /* char ***: a list that owns its strings */
 	OPTION_NUMBER, /* int *: 1 or more */
+	OPTION_FORM,   /* const char **: a flag that may have "=WORD" behind it; "" without */
 };
 
 struct option_row {

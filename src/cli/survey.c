@@ -9,6 +9,12 @@ static void add(struct survey *s, struct survey_option o)
 		s->options[s->n++] = o;
 }
 
+/* As a word of its own. */
+static bool has_value(const struct option_row *row)
+{
+	return row->kind != OPTION_FLAG && row->kind != OPTION_FORM;
+}
+
 static void add_rows(struct survey *s, const struct option_row *row, bool is_shared)
 {
 	for (; row && row->name; row++)
@@ -16,10 +22,10 @@ static void add_rows(struct survey *s, const struct option_row *row, bool is_sha
 			       .name = row->name,
 			       .takes = row->takes		     ? row->takes
 					: row->kind == OPTION_NUMBER ? "N"
-					: row->kind != OPTION_FLAG   ? "VALUE"
+					: has_value(row)	     ? "VALUE"
 								     : NULL,
 			       .help = row->help,
-			       .has_value = row->kind != OPTION_FLAG,
+			       .has_value = has_value(row),
 			       .is_shared = is_shared,
 		       });
 }

@@ -2,6 +2,7 @@
 
 #include "attempt_stream.h"
 #include "buffer.h"
+#include "view.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -233,6 +234,12 @@ FH_PUBLIC int fh_result_log(const fh_result *result, int stream, size_t max, cha
 	if (ret_size)
 		*ret_size = head + tail;
 	return 0;
+}
+
+FH_PUBLIC int fh_result_explain(const fh_result *result, char **ret_text, fh_error *err)
+{
+	*ret_text = view_agent(&result->attempt);
+	return *ret_text ? 0 : fail_memory(err);
 }
 
 static int put_text(const char *text, size_t size, void *arg)

@@ -258,6 +258,15 @@ void view_denials(struct buffer *b, const struct attempt *a, bool colour);
 /* Was it run with --explain? */
 bool view_was_explained(const struct attempt *a);
 
+/* ---- view_agent.c: the same for a prompt ---- */
+
+/* Ten lines at most, by what the attempt has of its logs; newly allocated, NULL: memory is out. */
+char *view_agent(const struct attempt *a);
+/* Of one in the ledger. */
+int view_explain(struct hood *h, const char *id, int attempt, char **ret, struct error *err);
+/* view_line.c: it failed by itself, and was not run with --explain. */
+bool view_would_explaining_help(const struct attempt *a);
+
 /* ---- view.c: the house ---- */
 
 /* What `gc` has done, in the order in which it is told. */

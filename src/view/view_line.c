@@ -95,7 +95,7 @@ static void add_error(struct buffer *b, const struct attempt *a)
 }
 
 /* It ran, and failed by itself: then what it did not find may tell why. A limit, a signal or a denial tells enough. */
-static bool would_explaining_help(const struct attempt *a)
+bool view_would_explaining_help(const struct attempt *a)
 {
 	if (!a->plan || view_was_explained(a) || a->denials.n > 0)
 		return false;
@@ -122,7 +122,7 @@ static void add_verdict(struct buffer *b, const struct attempt *a, bool colour)
 		add_success(b, a);
 	else
 		buffer_printf(b, "; fumehood logs %s%s%s", a->id, has_post_log ? " --post-process" : "",
-			      would_explaining_help(a) ? ", or run it with --explain" : "");
+			      view_would_explaining_help(a) ? ", or run it with --explain" : "");
 	if (kept)
 		buffer_printf(b, "; its workspace is kept: %s", kept);
 	buffer_puts(b, "\n");

@@ -71,6 +71,12 @@ def section(number, hood, failure):
     assert status != 0, out
     parts = [f'## {number}. {failure.title}\n', *files_of(hood, failure)]
     parts.append(fence(line_of(hood, words, id, name) + said(out, hood, id, name) + f'$ echo $?\n{status}\n'))
+    if failure.agent:
+        words = ['show', id, '--explain=agent']
+        out, status = show(hood, words)
+        assert status == 0, out
+        parts += ['For the prompt of a model (`run --explain=agent` prints the same, and nothing else):\n',
+                  fence(line_of(hood, words, id, name) + said(out, hood, id, name))]
     then = then_of(hood, failure, id)
     parts.append(failure.helps + (' Then:\n' if then else '\n'))
     if then:

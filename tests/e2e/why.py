@@ -21,6 +21,7 @@ class Failure:
     repair: Dict[str, Union[str, bytes]] = field(default_factory=dict)  # files with which it does
     modes: Dict[str, int] = field(default_factory=dict)
     limits: bool = False                    # needs a host that holds limits
+    agent: bool = False                     # the page also shows it as a model gets it
     shown: bool = True                      # its files are text, and the page shows them
 
 
@@ -44,7 +45,7 @@ FAILURES = [
     Failure('A file that the script reads',
             {'analysis.py': 'print(len(open("table.csv").read()))\n', 'table.csv': 'gene,value\n'}, PYTHON, ['--explain'],
             helps='Files that the command names are copied in by themselves; of those that only the script names, `--explain` tells.',
-            more=['--input', 'table.csv']),
+            more=['--input', 'table.csv'], agent=True),
     Failure('A script that another script reads',
             {'run.sh': '. ./settings.sh\necho $answer\n', 'settings.sh': 'answer=42\n'}, ['sh', 'run.sh'], ['--explain'],
             helps='So does what `source` reads in R, or `.` in a shell.',
@@ -138,4 +139,5 @@ def said(text, hood, id, name):
     text = re.sub(r' after [\d.]+ \w+( \([^)]*\))?', ' after 0.1 s', text)
     text = re.sub(r'\(\d+ times\)', '(2 times)', text)
     text = re.sub(r'^fumehood: warning: not limited.*\n', '', text, flags=re.M)
+    text = re.sub(r'^(?:stderr:   .*\n)+', 'stderr:   …\n', text, flags=re.M)
     return re.sub(r'^(Traceback \(most recent call last\):\n)(?:  .*\n)+', r'\1  …\n', text, flags=re.M)

@@ -162,6 +162,10 @@ static void test_an_output_can_be_taken(void **state)
 	assert_ok(fh_result_log(result, FH_STDERR, 100, &log, &size, &err), err);
 	assert_string_equal(log, "loud\n");
 	fh_free(log);
+	assert_ok(fh_result_explain(result, &log, &err), err);
+	assert_string_equal(
+		log, "verdict: succeeded\nevidence: exit status 0, 1 output, committed\nstderr: loud\n");
+	fh_free(log);
 	fh_result_free(result);
 }
 

@@ -130,3 +130,17 @@ for n, (command, options) in enumerate([
     assert [text for pair in said for text in pair if '--' in text] == [], said
     assert said[0][0].endswith('timed_out: the limit is 200ms; limits.wall raises it') and said[0][1] in said[0][0], said
     assert 'outputs are what it leaves in its working directory' in said[1][0], said
+
+
+def test_a_result_explains_itself_in_ten_lines_and_in_pythons_words(program):
+    program.hood.write('table.csv', 'a\n')
+    said = program('''
+done = fumehood.run(["sh", "-c", "cat table.csv; echo '--wall is what I say' >&2; exit 3"], id=ID(1), explain=True).result
+say(done.explain().splitlines())
+say(fumehood.load(ID(1)).explain() == done.explain())
+say(fumehood.run("sleep 100", id=ID(2), limits=fumehood.Limits(wall="200ms")).result.explain().splitlines())
+''')
+    assert said[0][:2] == ['verdict: failed', 'evidence: exit status 3'] and said[1] is True, said
+    assert "denied: read table.csv (ENOENT): ./table.csv exists outside; add inputs=['table.csv']" in said[0], said
+    assert said[0][-1] == 'stderr: --wall is what I say', said
+    assert said[2] == ['verdict: timed_out', 'evidence: the limit is 200ms; limits.wall raises it'], said

@@ -112,8 +112,10 @@ def result_of(handle: int, decided: bool = False) -> Result:
     _native.call("fh_result_json", handle, int(decided), ctypes.byref(text))
     said = json.loads(_native.take(text))
     status: int = said["status"] if decided else _native.library().fh_result_status(handle)
-    return Result.of(said, status, *(log_of(handle, stream).decode("utf-8", "replace")
-                                     for stream in ("stdout", "stderr")))
+    _native.call("fh_result_explain", handle, ctypes.byref(text))
+    explanation = _native.take(text).decode("utf-8", "replace")
+    stdout, stderr = (log_of(handle, stream).decode("utf-8", "replace") for stream in ("stdout", "stderr"))
+    return Result.of(said, status, stdout, stderr, explanation)
 
 
 def take_result(handle: int, decided: bool = False) -> Result:

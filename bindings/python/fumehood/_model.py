@@ -227,10 +227,16 @@ class Result:
     denials: Optional[Tuple[Denial, ...]] = None  # None: nobody listened
     denials_more: Optional[int] = None  # how many more were only counted
     pending: bool = False  # its command has ended, and we could not commit it yet: gc() does; error says why
+    explanation: str = field(default="", repr=False)  # see explain()
 
     @property
     def ok(self) -> bool:
         return self.verdict == "succeeded"
+
+    def explain(self) -> str:
+        """Why it ended as it did, for a prompt: at most ten lines "key: value", as `fumehood show --explain=agent` has them:
+        verdict, evidence, error, denied, hint, and the end of stderr, whose words are the analysis's own."""
+        return self.explanation
 
     @property
     def returncode(self) -> int:
@@ -247,7 +253,7 @@ class Result:
         raise KeyError(path)
 
     @staticmethod
-    def of(json: Mapping[str, Any], status: int, stdout: str = "", stderr: str = "") -> Result:
+    def of(json: Mapping[str, Any], status: int, stdout: str = "", stderr: str = "", explanation: str = "") -> Result:
         from ._errors import in_python  # which knows of Result
         receipt = json.get("receipt") or {}
         error = json.get("error")
@@ -269,7 +275,9 @@ class Result:
                 tuple(Layer(_text(r["name"]), r["held"], _text(r["detail"])) for r in receipt.get("layers", ())),
                 tuple(in_python(_text(w)) for w in receipt.get("warnings", ()))),
             error=None if error is None else Failure(error["stage"], error["code"], error["message"]),
-            stdout=stdout, stderr=stderr)
+            stdout=stdout, stderr=stderr,
+            explanation="".join(line if line.startswith(("stderr: ", "stdout: ")) else in_python(line)
+                                for line in explanation.splitlines(keepends=True)))
 
 
 @dataclass(frozen=True)

@@ -52,6 +52,7 @@ _FALLIBLE: Dict[str, List[Any]] = {
     "fh_request_json": [c_void_p, _OUT],
     "fh_plan": [c_void_p, c_void_p, _OUT],
     "fh_result_log": [c_void_p, c_int, c_size_t, _OUT, POINTER(c_size_t)],
+    "fh_result_explain": [c_void_p, _OUT],
     "fh_result_json": [c_void_p, c_int, _OUT],
     "fh_start": [c_void_p, c_void_p, c_uint, _OUT],
     "fh_run_wait": [c_void_p, c_int],
