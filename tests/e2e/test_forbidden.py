@@ -303,6 +303,9 @@ def test_it_runs_at_full_strength_in_a_container(hood, forbid, options, uid):
     give_to(hood, uid)
     check_one_run(hood)
     assert doctor(hood)[0] == 0
+    assert 'pts' in hood.succeed('run', hood.id(), '--quiet', '-t', '--', 'tty').out
+    explained = hood.run('cat /etc/shadow', '--explain')
+    assert explained.json['denials'][0]['target'] == '/etc/shadow', explained
     forbid('--mask-proc', *options)
     check_refused(hood, 'fresh /proc', 'masked')
 
