@@ -15,7 +15,7 @@
 enum { DENIALS_MAX = 100 };
 
 struct denial {
-	char *layer;	 /* "seccomp", "mounts", "network" */
+	char *layer;	 /* "seccomp", "mounts", "network", "landlock" */
 	char *operation; /* the system call */
 	char *path;	 /* bytes; NULL: it is about none */
 	char *target;	 /* what it was about, for people; or NULL */

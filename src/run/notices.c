@@ -172,10 +172,11 @@ static const char *refused_hint(const char *call)
 
 static void add_refused(struct notices *x, const struct notice *n)
 {
+	const char *hint = x->plan->strength == STRENGTH_LANDLOCK ? notices_bare_hint(n->call) : NULL;
 	char target[PATH_MAX * 2];
 
 	notices_add(x, "seccomp", n->call, NULL, refused_target(n, target, sizeof target), n->errnum, "%s",
-		    refused_hint(n->call));
+		    hint ? hint : refused_hint(n->call));
 }
 
 void notices_on(void *arg, const struct notice *n)

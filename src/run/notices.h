@@ -33,6 +33,9 @@ void notices_sort(struct notices *x);
 /* notices_path.c, notices_net.c, for notices.c: true if it was theirs. */
 bool notices_path(struct notices *x, const struct notice *n);
 bool notices_connect(struct notices *x, const struct notice *n);
+/* notices_bare.c: the same of a path where there are no namespaces; what a call means that only there is refused, or NULL. */
+void notices_bare_path(struct notices *x, const struct notice *n, const char *path, bool writes);
+const char *notices_bare_hint(const char *call);
 /* "AF_ALG" */
 const char *socket_family_name(int family, char out[32]);
 /* The path that an argument names, absolute as the analysis has it, without "." and ".."; its length, negative: not to be had. Only

@@ -166,9 +166,11 @@ static void judge(struct notices *x, const struct notice *n, const struct path_c
 
 		writes = (flags & O_ACCMODE) != O_RDONLY || flags & (O_CREAT | O_TRUNC);
 	}
-	if (writes)
+	if (x->plan->strength == STRENGTH_LANDLOCK)
+		notices_bare_path(x, n, path, writes);
+	if (writes && x->plan->strength == STRENGTH_FULL)
 		to_be_written(x, n, path);
-	else
+	else if (!writes)
 		to_be_read(x, n, path);
 }
 

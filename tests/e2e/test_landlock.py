@@ -261,6 +261,34 @@ for kind in (socket.SOCK_STREAM, socket.SOCK_SEQPACKET):
 '''])
 
 
+def test_what_is_denied_is_told_with_what_would_help(hood):
+    hood.write('beside.txt', 'x')
+    hood.write('model/weights', 'x')
+    result = hood.python(f'''
+import fcntl, os, socket
+for text in ("open('beside.txt')", "open('{hood.dir}/model/weights')", "open('data/new', 'w')", "open('/tmp/x', 'w')", "os.chmod('.', 0o700)",
+             "socket.socket()", "fcntl.flock(0, fcntl.LOCK_EX)", "open('data/genes.csv')", "open('own', 'w')", "open('/etc/localtime')"):
+    try:
+        exec(text)
+    except OSError:
+        pass
+''', *BARE, '--explain')
+    told = {(one['layer'], one['operation'], one['target']): one for one in result.json['denials']}
+    workspace = f'/tmp/scidex-analysis-{result.json["id"]}'
+    expected = {
+        ('mounts', 'read', 'beside.txt'): ('ENOENT', '--input beside.txt'),
+        ('landlock', 'read', f'{hood.dir}/model/weights'): ('EACCES', f'add --ro {hood.dir}/model/weights'),
+        ('landlock', 'write', f'{workspace}/data/new'): ('EACCES', 'only the workspace is writable, and $TMPDIR'),
+        ('landlock', 'write', '/tmp/x'): ('EACCES', 'only the workspace is writable, and $TMPDIR'),
+        ('seccomp', 'chmod', workspace): ('EPERM', 'nobody changes modes'),
+        ('seccomp', 'socket', 'AF_INET'): ('EAFNOSUPPORT', 'no sockets but unix stream pairs'),
+        ('seccomp', 'flock', None): ('ENOLCK', 'no file is locked as a whole'),
+    }
+    for which, (error, hint) in expected.items():
+        assert which in told and told[which]['errno'] == error and hint in told[which]['hint'], (which, told)
+    assert not [one for one in told if one[2] and one[2].endswith(('genes.csv', 'own', 'localtime'))], told
+
+
 # All of it ends.
 
 STRAYS = '''

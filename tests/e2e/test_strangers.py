@@ -415,6 +415,13 @@ def limits_that_are_not_held(site, id):
     site.alice.submit(id, '--allow-unlimited')
 
 
+@reached(lambda site, id: site.shown(id)['verdict'] == 'succeeded')
+@attempt
+def a_weaker_hood(site, id):
+    """The site's own strength is full."""
+    site.alice.submit(id, '--strength', 'landlock')
+
+
 @reached(lambda site, id: site.hood.workspace(id).exists())
 @attempt
 def room_on_the_workers_disk(site, id):

@@ -170,6 +170,24 @@ assert len(fumehood.show(ID(1))["denials"]) == len(found)
 ''')
 
 
+def test_a_strength_without_namespaces(program, hood):
+    assert program('''
+with fumehood.Analysis(ID(1), data="data", strength="landlock") as a:
+    r = a.run(["sh", "-c", "cat data/genes.csv >copy; chmod 600 copy"])
+    held = {layer.name: layer.held for layer in r.receipt.layers}
+    say([r.returncode, [o.path for o in r.outputs], held["landlock"], held["mount namespace"]])
+    say([d.hint for d in r.denials if d.operation.startswith("fchmodat")])
+try:
+    fumehood.run("true", strength="landlock", limits=fumehood.Limits(disk="10M"))
+except fumehood.Refused as why:
+    say(str(why))
+''') == [[1, ['copy'], True, False],
+          ["with strength='landlock' nobody changes modes, owners, times or attributes, of its own files either; strength='full' "
+           "allows it in the workspace"],
+          "the disk limit of 10M cannot be held with strength='landlock': without a mount namespace there is no disk of its own, and a "
+          "deleted file that is still open is not seen; use strength='full', or pass allow_unlimited=True to have it watched"]
+
+
 def test_limits_have_exceptions_of_their_own(program, caged):
     assert program('''
 def attempt(n, code, **limits):

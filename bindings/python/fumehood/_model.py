@@ -134,7 +134,7 @@ class RejectedOutput:
 class Denial:
     """What the analysis was not allowed, or with explain=True did not find: how often, the error it saw ("EPERM"), what would help."""
 
-    layer: str  # "seccomp", "mounts", "network"
+    layer: str  # "seccomp", "mounts", "network", "landlock"
     operation: str  # a system call; "read", "write", "execute", "connect"
     target: Optional[str]
     errno: Optional[str]

@@ -1,0 +1,102 @@
+/*
+ * Without namespaces (--strength landlock): what Landlock does not open, and what the filter refuses there and nowhere else. Paths
+ * mean the same inside and outside, so where one leads is looked up as it is.
+ */
+#include "file.h"
+#include "hints.h"
+#include "notices.h"
+#include "text.h"
+
+#include <errno.h>
+#include <limits.h>
+#include <string.h>
+
+const char *notices_bare_hint(const char *call)
+{
+	static const struct {
+		const char *words, *hint;
+	} hints[] = {
+		{"socket connect bind listen accept",
+		 "with --strength landlock there are no sockets but unix stream pairs; --strength full has them, within the "
+		 "analysis"},
+		{"chmod fchmod chown fchown lchown utime futime setxattr lsetxattr fsetxattr removexattr lremovexattr fremovexattr",
+		 "with --strength landlock nobody changes modes, owners, times or attributes, of its own files either; "
+		 "--strength full allows it in the workspace"},
+		{"flock",
+		 "with --strength landlock no file is locked as a whole; ranges of it (fcntl) can be"},
+		{"fcntl", "with --strength landlock there are no leases, and no owners of descriptors"},
+		{"shm sem msg mq_",
+		 "with --strength landlock there is no System V IPC and no message queue; --strength full has them"},
+		{"sched_set setpriority ioprio",
+		 "only of the calling thread itself, with --strength landlock"},
+	};
+
+	for (size_t i = 0; i < ARRAY_SIZE(hints); i++)
+		for (const char *word = hints[i].words; *word; word += strspn(word, " ")) {
+			size_t n = strcspn(word, " ");
+
+			if (strncmp(call, word, n) == 0)
+				return hints[i].hint;
+			word += n;
+		}
+	return NULL;
+}
+
+/* Below what the plan opens; to be written: below what it opens for that. */
+static bool is_open(const struct plan *p, const char *path, bool writes)
+{
+	for (size_t i = 0; i < p->n_mounts; i++) {
+		const struct mount *m = &p->mounts[i];
+
+		if ((!writes || m->writable || m->kind == MOUNT_DEVICE) && path_is_below(path, m->target))
+			return true;
+	}
+	return false;
+}
+
+/* Where the path leads, or, if nothing is there yet, its directory. 0, or -errno. */
+static int lead(const char *path, char real[PATH_MAX])
+{
+	char parent[PATH_MAX * 2], *slash;
+
+	if (realpath(path, real))
+		return 0;
+	if (errno != ENOENT)
+		return -errno;
+	snprintf(parent, sizeof parent, "%s", path);
+	slash = strrchr(parent, '/');
+	slash[slash == parent] = 0;
+	return realpath(parent, real) ? 0 : -errno;
+}
+
+static void not_read(struct notices *x, const struct notice *n, const char *path)
+{
+	const char *operation = strncmp(n->call, "exec", 4) == 0 ? "execute" : "read";
+	char real[PATH_MAX];
+	struct stat st;
+
+	if (!realpath(path, real) || is_open(x->plan, real, false) || !x->looks_outside ||
+	    !notice_is_valid(n))
+		return;
+	if (path_is_machine(real))
+		notices_add(x, "landlock", operation, path, path, EACCES,
+			    "it is the machine's, and not shown");
+	else if (path_is_readable(real, &st))
+		notices_add(x, "landlock", operation, path, path, EACCES, "add --ro %s", SHOWN(800, real));
+	else
+		notices_add(x, "landlock", operation, path, path, EACCES, "you cannot read it either");
+}
+
+void notices_bare_path(struct notices *x, const struct notice *n, const char *path, bool writes)
+{
+	bool opens = strncmp(n->call, "open", 4) == 0 || strncmp(n->call, "exec", 4) == 0;
+	char real[PATH_MAX];
+
+	/* What is only looked at, Landlock does not refuse. */
+	if (!writes && opens)
+		not_read(x, n, path);
+	if (!writes || lead(path, real) < 0 || is_open(x->plan, real, true) || !notice_is_valid(n))
+		return;
+	notices_add(x, "landlock", "write", path, path, EACCES,
+		    "only the workspace is writable, and $TMPDIR for what need not be kept");
+}
