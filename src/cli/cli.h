@@ -65,12 +65,10 @@ struct command {
 extern const struct command command_run, command_ls, command_show, command_logs, command_outputs, command_get,
 	command_workspace, command_commit, command_gc, command_doctor, command_db, command_post_process,
 	command_version, command_help, command_submit, command_wait, command_cancel, command_retry,
-	command_worker, command_workers, command_top, command_rm, command_prune;
+	command_worker, command_workers, command_top, command_shell, command_rm, command_prune;
 /* For shells, not for people: it is in no list. */
 extern const struct command command_complete;
-/* What a later version does: each refuses in one sentence. Ends with a NULL name. */
-extern const struct command later_commands[];
-/* The table of main.c, later ones aside. Ends with NULL. */
+/* The table of main.c. Ends with NULL. */
 extern const struct command *const commands[];
 
 /* Notes the id that errors are about. What is not an id is not noted. */
@@ -100,6 +98,8 @@ int cli_print_attempt(const struct cli *cli, const struct attempt *a, bool full,
 /* Says what err says, in the way that was asked for; returns the exit status. */
 int cli_fail(struct cli *cli, struct error *err);
 
+/* cmd_run.c: the attempt with what it wrote, as the one object. */
+int cli_print_attempt_with_streams(const struct cli *cli, const struct attempt *a, struct error *err);
 /* cmd_run.c: what would be done, as a page or as JSON. */
 int dry_run(struct cli *cli, const struct request *request, struct error *err);
 

@@ -24,6 +24,7 @@ struct question {
 	const char *before; /* "--keep=", "failed,", or "" */
 	size_t before_size;
 	const char *prefix;
+	bool wants_kept; /* of ids only those whose workspace is kept */
 };
 
 /* The first clause of a help, cut where it is too long for a menu. */
@@ -61,7 +62,12 @@ static int offer_id(void *arg, const char *id, struct error *err UNUSED)
 
 static int offer_live(void *arg, const struct live *live)
 {
-	offer(arg, live->id, live_state(live));
+	const struct question *q = arg;
+
+	if (!q->wants_kept)
+		offer(q, live->id, live_state(live));
+	else if (live->kept)
+		offer(q, live->id, live->path);
 	return 0;
 }
 
@@ -76,7 +82,7 @@ static void offer_ids(struct question *q)
 		return;
 	if (cli_open(q->cli, CLI_HOOD, &ignored) < 0)
 		return;
-	if (hood_ledger(q->cli->hood, LEDGER_READ_ONLY, &ledger, &ignored) == 0)
+	if (!q->wants_kept && hood_ledger(q->cli->hood, LEDGER_READ_ONLY, &ledger, &ignored) == 0)
 		(void)ledger_ids(ledger, q->prefix, IDS_MAX, offer_id, q, &ignored);
 	if (access(hood_state_dir(q->cli->hood), R_OK | W_OK) == 0)
 		(void)hood_live_each(q->cli->hood, offer_live, q, &ignored);
@@ -245,6 +251,7 @@ static void complete_line(struct cli *cli, char **words, int n)
 			c = commands[i];
 	if (!c)
 		return;
+	q.wants_kept = c == &command_shell;
 	survey_command(c, &s);
 	read_line(cli, c, &s, words, n, &line);
 	if (line.rest)

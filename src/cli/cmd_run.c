@@ -90,7 +90,7 @@ static json_t *streams_json(const struct attempt *a)
 	return json_from_entries(entries, ARRAY_SIZE(entries));
 }
 
-static int print_json(const struct cli *cli, const struct attempt *a, struct error *err)
+int cli_print_attempt_with_streams(const struct cli *cli, const struct attempt *a, struct error *err)
 {
 	json_auto_t *streams = streams_json(a);
 
@@ -108,7 +108,7 @@ static int finish(struct cli *cli, struct console *console, const struct attempt
 	console_say(console, line ? line : "");
 	if (console_close(console, cancel_fd, &err) < 0)
 		fprintf(stderr, "fumehood: %s; fumehood logs %s has what it wrote\n", err.message, a->id);
-	if (cli->json && print_json(cli, a, &err) < 0)
+	if (cli->json && cli_print_attempt_with_streams(cli, a, &err) < 0)
 		return cli_fail(cli, &err);
 	return status;
 }

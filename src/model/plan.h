@@ -56,7 +56,7 @@ struct plan_flow {
 };
 
 /* What the command is to the story. */
-enum plan_kind { PLAN_ANALYSIS, PLAN_POST_PROCESS };
+enum plan_kind { PLAN_ANALYSIS, PLAN_POST_PROCESS, PLAN_SHELL };
 /* What it reaches beside its own loopback: nothing. */
 enum network { NETWORK_NONE };
 

@@ -33,10 +33,16 @@ int hood_workspace_create(struct hood *h, const char *id, const struct process_i
 int hood_workspace_cleanup(struct hood *h, const char *id, bool discard, struct error *err)
 {
 	struct recovery recovery = {.hood = h, .discards = discard, .cleans_up = true};
+	_cleanup_strv_ char **folders = NULL;
 	struct site *site = NULL;
 	int r;
 
-	if ((r = id_check(id, err)) < 0 || (r = hood_site(h, &site, err)) < 0)
+	if ((r = id_check(id, err)) < 0 || (r = hood_site(h, &site, err)) < 0 ||
+	    (r = workspace_take(site, id, recover_workspace, &recovery, err)) < 0 ||
+	    (r = workspace_folders(site, id, &folders, err)) < 0)
 		return r;
-	return workspace_take(site, id, recover_workspace, &recovery, err);
+	/* Those of earlier attempts that were kept. */
+	for (size_t i = 0; r == 0 && folders[i]; i++)
+		r = workspace_take(site, folders[i], recover_workspace, &recovery, err);
+	return r;
 }

@@ -105,6 +105,17 @@ int hood_story_open(struct story *s, const struct output *o, struct error *err);
 void hood_story_end(struct story *s);
 void hood_story_drop(struct story *s);
 
+/* `shell ID`: one command in a kept workspace, under the hood that its analysis had: the same environment, inputs and limits, but
+ * that a shell (command NULL) is as long as its user likes. What it changes there stays; nothing is recorded, and the workspace is
+ * kept for as long as before. ret is told like an attempt, never committed. ERROR_NOT_FOUND: none is kept. */
+struct shell_order {
+	int attempt;	      /* 0: the latest that is kept */
+	char *const *command; /* NULL: a shell */
+	bool terminal;
+};
+int hood_shell(struct hood *h, const char *id, const struct shell_order *o, const struct run_hooks *hooks,
+	       struct attempt *ret, struct error *err);
+
 /* For submit: the request as a worker can run it without its submitter: defaults that are the submitter's resolved,
  * paths absolute, values of environment variables filled in; what it would stage is in ret->inputs (path, source, size,
  * mode; no digests yet), what it needs in memory and cpus too. Limits and the program are the worker's to resolve. */

@@ -63,8 +63,8 @@ static int live_fill(int run_fd, const struct record *r, struct live *ret, struc
 		.attempt = (int)json_integer_value(json_object_get(r->extra, "attempt")),
 		.created = json_integer_value(json_object_get(r->extra, "created")),
 		.alive = r->owner == OWNER_SUPERVISOR && process_lives(&r->process),
-		.held = r->owner != OWNER_SUPERVISOR,
-		.kept = r->owner == OWNER_KEPT,
+		.held = r->owner != OWNER_SUPERVISOR || r->held.owner == OWNER_KEPT,
+		.kept = r->owner == OWNER_KEPT || r->held.owner == OWNER_KEPT,
 		.queued = json_is_true(json_object_get(r->extra, "queued")),
 		.ledger = r->ledger ? strdup(r->ledger) : NULL,
 		.path = strdup(r->path ? r->path : ""),
@@ -134,8 +134,7 @@ int hood_live_each(struct hood *h, int (*fn)(void *arg, const struct live *l), v
 		struct live live;
 
 		/* What vanishes between the listing and the look has ended; what is none of ours is gc's business. */
-		if (id_check(e->d_name, &ignored) < 0 ||
-		    live_load(site->runs, e->d_name, &live, &ignored) < 0)
+		if (!folder_name_is_one(e->d_name) || live_load(site->runs, e->d_name, &live, &ignored) < 0)
 			continue;
 		r = fn(arg, &live);
 		live_done(&live);

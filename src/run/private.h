@@ -47,6 +47,9 @@ struct post_order {
 	const struct rights *rights; /* the command is a stranger's; else NULL */
 };
 int plan_resolve_post(struct hood *h, const struct post_order *o, struct plan *plan, struct error *err);
+/* The same for a command in a kept workspace: what the analysis saw, by its request (r, completed here) and its plan. */
+int plan_resolve_shell(struct hood *h, struct request *r, const struct plan *like, struct plan *plan,
+		       struct error *err);
 /* scene.c: the array of mounts. */
 int plan_add_scene(struct hood *h, const struct request *r, const struct rights *rights, struct plan *plan,
 		   struct error *err);
@@ -131,6 +134,12 @@ void into_warn(const struct plan *p, struct attempt *a);
 /* rights_into.c: the same with the rights of who asked for it. state: a directory for what is on its way. */
 int rights_copy_into(const struct hood *h, const struct rights *rights, struct ledger *l,
 		     const struct attempt *a, const struct plan *p, int state, struct error *err);
+
+/* keep.c: the configuration's keep.max_bytes. Those that expire first go first, until `more` bytes fit as well; those that somebody
+ * uses stay. *ret_removed counts them. */
+int keep_fit(struct hood *h, uint64_t more, unsigned *ret_removed, struct error *err);
+/* Would it fit if all the others went? 1, 0 with *ret_bytes. */
+int keep_can_fit(const struct hood *h, int workspace_fd, uint64_t *ret_bytes);
 
 /* recover.c: what a dead owner left, finished or removed; a workspace_recover_fn. */
 struct recovery {

@@ -290,7 +290,9 @@ static int keep_remains(struct recovery *rec, struct workspace *w, const struct 
 {
 	int r = remains->pending.holder.pid > 0 ? tree_copy(remains->fd, w->fd, err) : 0;
 
-	if (w->fd < 0)
+	uint64_t bytes;
+
+	if (w->fd < 0 || !keep_can_fit(rec->hood, w->fd, &bytes))
 		return workspace_remove(w, err);
 	return r < 0 ? r : workspace_keep(w, clock_utc() + (int64_t)rec->hood->config.keep_for_ns, err);
 }
@@ -338,7 +340,12 @@ static int settle(struct recovery *rec, struct workspace *w, bool *ret_kept, str
 
 	if (w->record.owner == OWNER_SUPERVISOR && !workspace_is_adopted(w))
 		return settle_attempt(rec, w, ret_kept, err);
-	if (w->record.owner == OWNER_SUPERVISOR && (r = step_settle(rec, w, err)) < 0)
+	/* Somebody looked around in it when he died. */
+	if (w->record.held.owner == OWNER_KEPT)
+		r = workspace_give_back(w, err);
+	else
+		r = w->record.owner == OWNER_SUPERVISOR ? step_settle(rec, w, err) : 0;
+	if (r < 0)
 		return r;
 	/* It is somebody's, and stays. */
 	if (!rec->cleans_up && !workspace_is_over(w)) {
@@ -388,7 +395,8 @@ int hood_gc(struct hood *h, struct gc_report *ret, struct error *err)
 
 	if (r < 0)
 		return r;
-	if (hood_retain(h, false, ret, &object_error) < 0) {
+	if (keep_fit(h, 0, &ret->removed, &object_error) < 0 ||
+	    hood_retain(h, false, ret, &object_error) < 0) {
 		if (!ret->failed)
 			*err = object_error;
 		ret->failed++;

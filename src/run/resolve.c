@@ -385,3 +385,67 @@ int plan_resolve_post(struct hood *h, const struct post_order *o, struct plan *p
 		return e;
 	return plan_add_scene(h, &r, o->rights, plan, err);
 }
+
+/* Its own search path, so that a name means what it meant there. */
+static const char *search_of(const struct plan *like)
+{
+	for (char **e = like->env; e && *e; e++)
+		if (strncmp(*e, "PATH=", 5) == 0)
+			return *e + 5;
+	return default_search;
+}
+
+/* What lies in the workspace was staged then: nothing is now. */
+static void forget_staged(struct request *r)
+{
+	request_forget_inputs(r);
+	strv_free(TAKE_PTR(r->from));
+	r->no_stage = true;
+}
+
+static int show_same_prefixes(const struct plan *like, struct plan *plan, struct error *err)
+{
+	int e = 0;
+
+	for (char **p = like->prefixes; e == 0 && p && *p; p++) {
+		bool known = false;
+
+		for (char **q = plan->prefixes; q && *q; q++)
+			known |= strcmp(*p, *q) == 0;
+		e = known ? 0 : strv_append(&plan->prefixes, *p, err);
+	}
+	return e;
+}
+
+int plan_resolve_shell(struct hood *h, struct request *r, const struct plan *like, struct plan *plan,
+		       struct error *err)
+{
+	int e;
+
+	plan->kind = PLAN_SHELL;
+	plan->attempt = like->attempt;
+	if ((e = text_set(&r->data, like->data, err)) < 0 || (e = text_set(&r->docs, like->docs, err)) < 0 ||
+	    (e = request_inherit(r, &h->config.defaults, err)) < 0)
+		return e;
+	forget_staged(r);
+	if ((e = request_check(r, err)) < 0 || (e = resolve_identity(h, r, plan, err)) < 0 ||
+	    (e = plan_resolve_limits(h, r, plan, err)) < 0)
+		return e;
+	plan->strength = r->strength;
+	plan->allow_unlimited = r->allow_unlimited;
+	plan->terminal = r->terminal;
+	plan->stdin_open = r->stdin_open;
+	plan->use_userns_first = plan->strength == STRENGTH_FULL && !ability_is_root();
+	plan->env = strv_copy(like->env);
+	plan->submitter_directory = strdup(r->directory);
+	if (!plan->env || !plan->submitter_directory)
+		return error_memory(err);
+	if ((plan->terminal && (e = check_bare(plan, err)) < 0) ||
+	    (e = resolve_inputs(h, r, NULL, like->data != NULL, like->docs != NULL, true, plan, err)) < 0 ||
+	    (e = resolve_program(h, r, NULL, search_of(like), plan, err)) < 0 ||
+	    (e = show_same_prefixes(like, plan, err)) < 0)
+		return e;
+	if (plan->terminal)
+		plan_set_env(plan, "TERM", terminal_kind());
+	return plan_add_scene(h, r, NULL, plan, err);
+}

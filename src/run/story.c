@@ -62,6 +62,8 @@ enum ending {
 static int leave_workspace(struct story *s, enum ending ending, bool keep, bool cgroup_left,
 			   struct error *err)
 {
+	struct error ignored = ERROR_INIT;
+	unsigned removed = 0;
 	int r;
 
 	if ((ending == ENDING_DROPPED || ending == ENDING_STEP) && workspace_is_adopted(&s->workspace))
@@ -70,6 +72,7 @@ static int leave_workspace(struct story *s, enum ending ending, bool keep, bool 
 	if (ending == ENDING_PENDING || cgroup_left)
 		return 0;
 	if (keep) {
+		(void)keep_fit(s->hood, s->kept_bytes, &removed, &ignored); /* gc tries again */
 		r = workspace_keep(&s->workspace, clock_utc() + (int64_t)s->hood->config.keep_for_ns, err);
 		s->attempt->kept = r == 0;
 		return r;
@@ -79,7 +82,8 @@ static int leave_workspace(struct story *s, enum ending ending, bool keep, bool 
 
 static int clean_up(struct story *s, enum ending ending, struct error *err)
 {
-	bool keep = ending == ENDING_COMMITTED && attempt_wants_keeping(s->attempt), cgroup_left = false;
+	bool keep = ending == ENDING_COMMITTED && attempt_wants_keeping(s->attempt) && !s->too_large,
+	     cgroup_left = false;
 	int r;
 
 	story_tell(s, "cleaning up");

@@ -42,8 +42,10 @@ struct story {
 	struct work work;	 /* how far staging, collecting and committing are */
 	size_t step;		 /* in a held workspace: which it is (steps.h); else 0 */
 	char log_prefix[32];
-	bool has_ended; /* and that is on disk */
-	bool concluded; /* the verdict is decided */
+	bool too_large;	     /* to be kept, whatever else is */
+	uint64_t kept_bytes; /* else, if it is kept: so much */
+	bool has_ended;	     /* and that is on disk */
+	bool concluded;	     /* the verdict is decided */
 };
 void story_blank(struct story *s);
 void story_free(struct story *s); /* the memory only */

@@ -150,6 +150,22 @@ int story_save(struct story *s, bool sync, struct error *err)
 	return r < 0 && !stays ? r : finished_save(&s->workspace, s->attempt, sync, err);
 }
 
+/* What cannot be kept, since it is more than all that is kept may be, is said while something can be said. */
+static void judge_keeping(struct story *s)
+{
+	uint64_t max = s->hood->config.keep_max_bytes;
+	char size[LIMIT_TEXT_SIZE], most[LIMIT_TEXT_SIZE];
+
+	if (s->step || !attempt_wants_keeping(s->attempt) || max == LIMIT_NONE)
+		return;
+	s->too_large = !keep_can_fit(s->hood, s->workspace.fd, &s->kept_bytes);
+	if (s->too_large)
+		receipt_warn(
+			&s->attempt->receipt,
+			"the workspace is not kept: it has %s, and keep.max_bytes of the configuration is %s",
+			limit_format(LIMIT_DISK, s->kept_bytes, size), limit_format(LIMIT_DISK, max, most));
+}
+
 static int stage_finish(struct story *s, struct error *err)
 {
 	_cleanup_buffer_ struct buffer text = {0};
@@ -167,6 +183,7 @@ static int stage_finish(struct story *s, struct error *err)
 		return error_memory(err);
 	if (a->verdict == VERDICT_SUCCEEDED)
 		into_warn(s->plan, a);
+	judge_keeping(s);
 	free(a->reason);
 	a->reason = text.size ? buffer_take(&text) : NULL;
 	attempt_event(a, "finished", "%s%s%s", verdict_name(a->verdict), a->reason ? ": " : "",

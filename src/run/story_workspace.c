@@ -224,7 +224,7 @@ static int refuse_held(struct story *s, struct error *err)
 
 	if (!s->rights.is_bound || hood_live(s->hood, s->plan->id, &live, &none) < 0)
 		return 0;
-	held = live.held;
+	held = live.held && !live.kept; /* that one moves aside */
 	live_done(&live);
 	return held ? error_set(
 			      err, ERROR_REFUSED,

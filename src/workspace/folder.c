@@ -115,7 +115,7 @@ static int busy(struct workspace *w, const char *id, struct error *err)
 	if (folder_load(w, &ignored) == 1)
 		pid = (int)w->record.process.pid;
 	record_done(&w->record);
-	snprintf(w->record.id, sizeof w->record.id, "%s", id);
+	snprintf(w->record.id, sizeof w->record.id, "%.*s", (int)strcspn(id, "@"), id);
 	if (pid > 0)
 		return error_set(err, ERROR_BUSY,
 				 "analysis '%s' is in use by process %d: wait until it has ended", id, pid);
@@ -138,7 +138,7 @@ static bool holder_will_go(struct workspace *w, const char *id, bool make)
 	if (r == 1 && w->record.owner == OWNER_SUPERVISOR && strcmp(w->record.boot, boot) == 0)
 		will_go = process_is_gone(&w->record.process);
 	record_done(&w->record);
-	snprintf(w->record.id, sizeof w->record.id, "%s", id);
+	snprintf(w->record.id, sizeof w->record.id, "%.*s", (int)strcspn(id, "@"), id);
 	return will_go;
 }
 
@@ -160,7 +160,8 @@ static int lock_take(struct workspace *w, const char *id, bool make, bool patien
 
 int folder_lock(struct workspace *w, const char *id, bool make, struct error *err)
 {
-	snprintf(w->record.id, sizeof w->record.id, "%s", id);
+	snprintf(w->record.id, sizeof w->record.id, "%.*s", (int)strcspn(id, "@"), id);
+	snprintf(w->folder, sizeof w->folder, "%s", id);
 	for (int tries = 0; tries < LOCK_TRIES; tries++) {
 		int r = open_folder(w, id, make, err);
 
@@ -232,7 +233,7 @@ int folder_save(struct workspace *w, bool sync, struct error *err)
 int folder_remove(struct workspace *w, struct error *err)
 {
 	char gone[sizeof GONE_PREFIX + TOKEN_SIZE], token[TOKEN_SIZE];
-	const char *id = w->record.id;
+	const char *id = w->folder;
 	int r;
 
 	if (w->run_fd < 0)
@@ -256,8 +257,8 @@ int folder_remove(struct workspace *w, struct error *err)
 static int set_aside(struct workspace *w, struct error *err)
 {
 	_cleanup_free_ char *runs = fd_path(w->site->runs);
-	const char *id = w->record.id;
-	char aside[sizeof ASIDE_PREFIX + ID_ROOM + 8];
+	const char *id = w->folder;
+	char aside[sizeof ASIDE_PREFIX + FOLDER_ROOM + 8];
 	struct error why = *err;
 	int r = -1;
 
@@ -289,7 +290,7 @@ static bool names_are_ours(const struct site *site, const struct record *r)
 	_cleanup_free_ char *path = NULL, *scratch = NULL;
 	struct names n;
 
-	names_make(&n, site, r->id, r->token);
+	names_of(&n, site, r);
 	path = path_join(site->root, n.final);
 	scratch = path_join(site->root, n.scratch);
 	return path && scratch && strcmp(path, r->path) == 0 && strcmp(scratch, r->scratch) == 0;
@@ -309,7 +310,17 @@ static bool owner_is_gone(const struct record *r, bool same_boot)
 	return true;
 }
 
-enum folder_standing folder_judge(const struct workspace *w, const char *id, const char **ret_why)
+/* A folder that is about to move has still its old name. */
+static bool folder_is_of(const char *folder, const struct record *r)
+{
+	size_t n = strlen(r->id);
+
+	if (strncmp(folder, r->id, n) != 0)
+		return false;
+	return !folder[n] || (folder[n] == '@' && strcmp(folder + n + 1, r->aside) == 0);
+}
+
+enum folder_standing folder_judge(const struct workspace *w, const char **ret_why)
 {
 	const struct record *r = &w->record;
 	char machine[MACHINE_ID_SIZE], boot[BOOT_ID_SIZE];
@@ -321,7 +332,7 @@ enum folder_standing folder_judge(const struct workspace *w, const char *id, con
 		*ret_why = "it was made on another machine";
 	else if (r->uid != geteuid())
 		*ret_why = "it belongs to another user";
-	else if (strcmp(r->id, id) != 0)
+	else if (!folder_is_of(w->folder, r))
 		*ret_why = "its record is of another analysis";
 	else if (!names_are_ours(w->site, r))
 		*ret_why = "its record names another place";
@@ -355,7 +366,9 @@ int folder_attach(struct workspace *w, struct error *err)
 	w->fd = fd_close(w->fd);
 	if (r->inode == 0)
 		return 0;
-	names_make(&n, w->site, r->id, r->token);
+	names_of(&n, w->site, r);
+	if (folder_is_on_its_way(w) && fstatat(w->site->root_fd, n.final, &st, AT_SYMLINK_NOFOLLOW) < 0)
+		names_make(&n, w->site, r->id, r->token);
 	if (fstatat(w->site->root_fd, n.final, &st, AT_SYMLINK_NOFOLLOW) < 0)
 		return errno == ENOENT ? 0 : error_system(err, errno, "cannot look at '%s'", r->path);
 	if (is_recorded_inode(w, &st)) {

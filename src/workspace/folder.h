@@ -24,6 +24,8 @@ struct names {
 	char making[NAME_MAX + 1]; /* the workspace before its rename */
 };
 void names_make(struct names *n, const struct site *site, const char *id, const char *token);
+/* The same of what a record is about, aside or not. */
+void names_of(struct names *n, const struct site *site, const struct record *r);
 
 /* All of w but site is blank. */
 void workspace_blank(struct workspace *w, const struct site *site);
@@ -45,7 +47,12 @@ enum folder_standing {
 	STANDING_OVER,	  /* its owner is gone, or its time is */
 };
 /* The lock is ours, so a supervisor is dead. */
-enum folder_standing folder_judge(const struct workspace *w, const char *id, const char **ret_why);
+enum folder_standing folder_judge(const struct workspace *w, const char **ret_why);
+
+/* aside.c: a kept workspace moves out of the way, or is moved on if somebody died over it. The lock is ours, the record read. */
+int folder_move_aside(struct workspace *w, struct error *err);
+/* It was about to move, and has not got there. */
+bool folder_is_on_its_way(const struct workspace *w);
 
 /* Opens the workspace that the record names as w->fd, if it is there; ERROR_REFUSED if something else is. */
 int folder_attach(struct workspace *w, struct error *err);

@@ -8,8 +8,8 @@
 #include <stdio.h>
 #include <string.h>
 
-/* Version 2 has who held it before; what has not is version 1, which older programs know. */
-enum { RECORD_VERSION = 2, CGROUPS_MAX = 16, KILL_WAIT_MS = 10000 };
+/* Version 2 has who held it before, version 3 what is about a kept one; what has neither is version 1, which older programs know. */
+enum { RECORD_VERSION = 3, CGROUPS_MAX = 16, KILL_WAIT_MS = 10000 };
 
 static const char *const owner_names[] = {
 	[OWNER_SUPERVISOR] = "supervisor",
@@ -58,17 +58,25 @@ static json_t *holding_to_json(const struct holding *h)
 			 process_to_json(&h->process), "until", (json_int_t)h->until, "token", h->token);
 }
 
+static int record_version(const struct record *r)
+{
+	if (r->aside[0] || r->held.owner == OWNER_KEPT)
+		return 3;
+	return r->held.owner == OWNER_SUPERVISOR ? 1 : 2;
+}
+
 json_t *record_to_json(const struct record *r)
 {
 	/* Device and inode are unsigned; JSON's integers here are 64 bits, and come back as the same bits. */
 	return json_pack(
-		"{s:i, s:s, s:s, s:s, s:s, s:I, s:s, s:o, s:I, s:o, s:o, s:s, s:I, s:I, s:s, s:s*, s:O*, s:o*}",
-		"version", r->held.owner == OWNER_SUPERVISOR ? 1 : RECORD_VERSION, "id", r->id, "token",
-		r->token, "machine", r->machine, "boot", r->boot, "uid", (json_int_t)r->uid, "owner",
-		owner_names[r->owner], "process", process_to_json(&r->process), "until", (json_int_t)r->until,
-		"init", process_to_json(&r->init), "cgroups", cgroups_to_json(r->cgroups), "path", r->path,
-		"device", (json_int_t)r->device, "inode", (json_int_t)r->inode, "scratch", r->scratch,
-		"ledger", r->ledger, "extra", r->extra, "held", holding_to_json(&r->held));
+		"{s:i, s:s, s:s, s:s, s:s, s:I, s:s, s:o, s:I, s:o, s:o, s:s, s:I, s:I, s:s, s:s*, s:O*, s:o*, s:s*}",
+		"version", record_version(r), "id", r->id, "token", r->token, "machine", r->machine, "boot",
+		r->boot, "uid", (json_int_t)r->uid, "owner", owner_names[r->owner], "process",
+		process_to_json(&r->process), "until", (json_int_t)r->until, "init",
+		process_to_json(&r->init), "cgroups", cgroups_to_json(r->cgroups), "path", r->path, "device",
+		(json_int_t)r->device, "inode", (json_int_t)r->inode, "scratch", r->scratch, "ledger",
+		r->ledger, "extra", r->extra, "held", holding_to_json(&r->held), "aside",
+		r->aside[0] ? r->aside : NULL);
 }
 
 static int nonsense(struct error *err, const char *what)
@@ -171,7 +179,7 @@ static int take_holding(struct holding *h, json_t *json)
 		return 0;
 	if (json_unpack_ex(json, NULL, JSON_STRICT, "{s:s, s:{s:I, s:I !}, s:I, s:s}", "owner", &owner,
 			   "process", "pid", &pid, "start", &start, "until", &until, "token", &token) < 0 ||
-	    take_owner(&h->owner, owner) < 0 || (h->owner != OWNER_PROCESS && h->owner != OWNER_UNTIL) ||
+	    take_owner(&h->owner, owner) < 0 || h->owner == OWNER_SUPERVISOR ||
 	    take_process(&h->process, pid, start) < 0)
 		return -EINVAL;
 	h->until = until;
@@ -180,7 +188,7 @@ static int take_holding(struct holding *h, json_t *json)
 
 static int take_fields(struct record *r, json_t *json, struct error *err)
 {
-	const char *id, *token, *machine, *boot, *owner, *path, *scratch, *ledger = NULL;
+	const char *id, *token, *machine, *boot, *owner, *path, *scratch, *ledger = NULL, *aside = NULL;
 	json_int_t uid, pid, start, until, init_pid, init_start, device, inode;
 	json_t *cgroups, *extra = NULL, *held = NULL;
 	json_error_t why;
@@ -189,12 +197,12 @@ static int take_fields(struct record *r, json_t *json, struct error *err)
 	if (json_unpack_ex(
 		    json, &why, JSON_STRICT,
 		    "{s:i, s:s, s:s, s:s, s:s, s:I, s:s, s:{s:I, s:I !}, s:I, s:{s:I, s:I !}, s:o, s:s, s:I, "
-		    "s:I, s:s, s?s, s?o, s?o}",
+		    "s:I, s:s, s?s, s?o, s?o, s?s}",
 		    "version", &version, "id", &id, "token", &token, "machine", &machine, "boot", &boot,
 		    "uid", &uid, "owner", &owner, "process", "pid", &pid, "start", &start, "until", &until,
 		    "init", "pid", &init_pid, "start", &init_start, "cgroups", &cgroups, "path", &path,
 		    "device", &device, "inode", &inode, "scratch", &scratch, "ledger", &ledger, "extra",
-		    &extra, "held", &held) < 0) {
+		    &extra, "held", &held, "aside", &aside) < 0) {
 		char shown[200];
 
 		text_escape_into(shown, sizeof shown, why.text, strlen(why.text));
@@ -217,6 +225,8 @@ static int take_fields(struct record *r, json_t *json, struct error *err)
 	r->uid = (uid_t)uid;
 	if (take_owner(&r->owner, owner) < 0 || take_holding(&r->held, held) < 0)
 		return nonsense(err, "its owner is of no known kind");
+	if (aside && take_word(r->aside, sizeof r->aside, aside, "0123456789.") < 0)
+		return nonsense(err, "where it is aside is not a number");
 	if (take_process(&r->process, pid, start) < 0 || take_process(&r->init, init_pid, init_start) < 0)
 		return nonsense(err, "a process in it is not one");
 	r->until = until;

@@ -136,3 +136,10 @@ void names_make(struct names *n, const struct site *site, const char *id, const 
 	workspace_scratch_name(site->prefix, id, token, n->making, sizeof n->making - sizeof ".new");
 	strcat(n->making, ".new");
 }
+
+void names_of(struct names *n, const struct site *site, const struct record *r)
+{
+	names_make(n, site, r->id, r->token);
+	if (r->aside[0])
+		snprintf(n->final, sizeof n->final, "%.*s%s@%s", PREFIX_MAX, site->prefix, r->id, r->aside);
+}

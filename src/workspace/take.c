@@ -12,12 +12,12 @@ int workspace_take(const struct site *site, const char *id, workspace_recover_fn
 {
 	_cleanup_workspace_ struct workspace w;
 	const char *why;
-	int r = id_check(id, err);
+	int r = folder_name_is_one(id) ? 0 : id_check(id, err);
 
 	workspace_blank(&w, site);
 	if (r < 0 || (r = folder_lock(&w, id, false, err)) <= 0 || (r = folder_recall(&w, err)) <= 0)
 		return r;
-	if (folder_judge(&w, id, &why) == STANDING_FOREIGN)
+	if (folder_judge(&w, &why) == STANDING_FOREIGN)
 		return error_set(err, ERROR_REFUSED, "the workspace of analysis '%s' is not ours: %s", id,
 				 why);
 	if ((r = record_kill(&w.record, err)) < 0 || (r = folder_attach(&w, err)) < 0)
@@ -84,13 +84,13 @@ static int settle_one(const struct site *site, const char *id, workspace_recover
 	}
 	if (r <= 0 || (r = folder_recall(&w, err)) <= 0)
 		return r;
-	switch (folder_judge(&w, id, &why)) {
+	switch (folder_judge(&w, &why)) {
 	case STANDING_FOREIGN:
 		*ret = FOREIGN;
 		return 0;
 	case STANDING_HELD:
 		*ret = ALIVE;
-		return 0;
+		return folder_is_on_its_way(&w) ? folder_move_aside(&w, err) : 0;
 	case STANDING_OVER:
 		break;
 	}
@@ -123,7 +123,7 @@ int workspace_each_dead(const struct site *site, workspace_recover_fn fn, void *
 			r = tree_remove(site->runs, *name, &why);
 		} else {
 			counts.seen++;
-			if (id_check(*name, NULL) < 0)
+			if (!folder_name_is_one(*name))
 				outcome = FOREIGN;
 			else
 				r = settle_one(site, *name, fn, arg, &outcome, &why);

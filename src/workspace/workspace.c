@@ -138,28 +138,16 @@ static bool is_self_or_ancestor(const struct process_id *who)
 /* The record is ours and not over. owner NULL: whoever this process acts for. */
 static int check_held_by(const struct record *r, const struct process_id *owner, struct error *err)
 {
-	char until[CLOCK_TEXT_SIZE];
-	bool same;
-
-	switch (r->owner) {
-	case OWNER_UNTIL:
+	if (r->owner == OWNER_UNTIL)
 		return 0;
-	case OWNER_PROCESS:
-		same = owner ? owner->pid == r->process.pid && owner->start == r->process.start
-			     : is_self_or_ancestor(&r->process);
-		if (same)
-			return 0;
-		return error_refuse_here(
-			err,
-			"'%s' is held by process %d: wait until it has ended, or remove it with: fumehood "
-			"workspace cleanup %s",
-			r->path, (int)r->process.pid, r->id);
-	default:
-		clock_format(r->until, until);
-		return error_refuse_here(
-			err, "'%s' was kept until %s: remove it with: fumehood workspace cleanup %s", r->path,
-			until, r->id);
-	}
+	if (owner ? owner->pid == r->process.pid && owner->start == r->process.start
+		  : is_self_or_ancestor(&r->process))
+		return 0;
+	return error_refuse_here(
+		err,
+		"'%s' is held by process %d: wait until it has ended, or remove it with: fumehood "
+		"workspace cleanup %s",
+		r->path, (int)r->process.pid, r->id);
 }
 
 /* A dead owner left this: the callback settles it. */
@@ -188,22 +176,26 @@ static int claim(struct workspace *w, const char *id, const struct process_id *o
 
 		if ((r = folder_lock(w, id, true, err)) <= 0 || (r = folder_load(w, err)) <= 0)
 			return r;
-		switch (folder_judge(w, id, &why)) {
+		switch (folder_judge(w, &why)) {
 		case STANDING_FOREIGN:
 			return error_refuse_here(err, "the workspace of analysis '%s' is not ours: %s", id,
 						 why);
 		case STANDING_HELD:
+			if (w->record.owner == OWNER_KEPT) {
+				r = folder_move_aside(w, err);
+				break;
+			}
 			r = check_held_by(&w->record, owner, err);
 			return r < 0 ? r : 1;
 		case STANDING_OVER:
+			r = settle(w, recover, arg, err);
+			recover = NULL; /* once: what is left after it needs a person */
 			break;
 		}
-		r = settle(w, recover, arg, err);
 		if (r < 0)
 			return r;
 		workspace_close(w);
 		workspace_blank(w, site);
-		recover = NULL; /* once: what is left after it needs a person */
 	}
 }
 
@@ -229,7 +221,17 @@ bool workspace_is_over(const struct workspace *w)
 {
 	const char *why;
 
-	return folder_judge(w, w->record.id, &why) == STANDING_OVER;
+	return folder_judge(w, &why) == STANDING_OVER;
+}
+
+/* What a kept one was is known afterwards too, and it stays where it is. */
+static int stay_kept(struct record *r, const struct record *kept, struct error *err)
+{
+	memcpy(r->aside, kept->aside, sizeof r->aside);
+	r->extra = json_incref(kept->extra);
+	if (text_set(&r->ledger, kept->ledger, err) < 0)
+		return -ENOMEM;
+	return text_set(&r->path, kept->path, err);
 }
 
 int workspace_adopt(struct workspace *w, const char *token, uid_t uid, gid_t gid, struct error *err)
@@ -249,6 +251,8 @@ int workspace_adopt(struct workspace *w, const char *token, uid_t uid, gid_t gid
 	w->record.cgroups = held.cgroups;
 	w->record.held = (struct holding){.owner = held.owner, .process = held.process, .until = held.until};
 	memcpy(w->record.held.token, held.token, sizeof held.token);
+	if (r == 0 && held.owner == OWNER_KEPT)
+		r = stay_kept(&w->record, &held, err);
 	if (r < 0 || (r = folder_save(w, false, err)) < 0 ||
 	    (uid != geteuid() && (r = tree_chown(w->fd, uid, gid, err)) < 0) ||
 	    (r = make_scratch(w, uid, gid, err)) < 0) {
@@ -296,7 +300,8 @@ int workspace_give_back(struct workspace *w, struct error *err)
 	memcpy(record->token, held.token, sizeof record->token);
 	record->held = (struct holding){0};
 	record->init = (struct process_id){0};
-	json_decref(TAKE_PTR(record->extra));
+	if (held.owner != OWNER_KEPT)
+		json_decref(TAKE_PTR(record->extra));
 	return folder_save(w, true, err);
 }
 
@@ -400,7 +405,9 @@ int workspace_remove(struct workspace *w, struct error *err)
 
 	if (w->run_fd < 0)
 		return 0;
-	names_make(&n, w->site, w->record.id, w->record.token);
+	if (folder_is_on_its_way(w) && (r = folder_move_aside(w, err)) < 0)
+		return r;
+	names_of(&n, w->site, &w->record);
 	if ((r = tree_remove(w->site->root_fd, n.scratch, err)) < 0 ||
 	    (r = tree_remove(w->site->root_fd, n.making, err)) < 0 ||
 	    (r = remove_directory(w, n.final, err)) < 0)

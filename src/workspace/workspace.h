@@ -8,6 +8,7 @@
  *   finished.json  the attempt, once its verdict is known (written by run)
  * and the workspace root has
  *   scidex-analysis-{id}          the workspace, 0700
+ *   scidex-analysis-{id}@N        one of attempt N that was kept, since the next has begun; its folder is runs/{id}@N
  *   .scidex-analysis-{id}.MARK    scratch, 0700 and ours: its tmp is the private /tmp of the run. And, for a moment
  *                                 while it is being made, .scidex-analysis-{id}.MARK.new: the workspace before its
  *                                 atomic rename. MARK comes from the attempt's token by a hash: the analysis can
@@ -37,7 +38,12 @@ enum owner_kind {
 	OWNER_KEPT,	  /* kept after its end (--keep) until an instant; gc expires it */
 };
 
-/* Whose a workspace was before a run adopted it, and will be again: OWNER_PROCESS or OWNER_UNTIL. */
+/* A kept workspace makes room for its next attempt: its name and its folder's get "@", the attempt, and, if that is taken, a
+ * number more ("@1.2"). No id has such a letter. */
+enum { ASIDE_ROOM = 24, FOLDER_ROOM = ID_ROOM + ASIDE_ROOM };
+
+/* Whose a workspace was before a run adopted it, and will be again: OWNER_PROCESS or OWNER_UNTIL; OWNER_KEPT, before somebody
+ * has looked around in it. */
 struct holding {
 	enum owner_kind owner; /* OWNER_SUPERVISOR: it is not adopted */
 	struct process_id process;
@@ -57,8 +63,10 @@ struct record {
 	struct holding held;	   /* OWNER_SUPERVISOR, in an adopted one */
 	struct process_id init;	   /* PID 1 of the namespace, as seen here; pid 0: not started */
 	char **cgroups;		   /* absolute directories made for it */
-	char *path;		   /* the workspace */
-	uint64_t device, inode;	   /* of the workspace; inode 0: not yet made */
+	char aside
+		[ASIDE_ROOM]; /* "1": it is, or is about to be, beside the next attempt's; "": it has its own name */
+	char *path;	      /* the workspace */
+	uint64_t device, inode; /* of the workspace; inode 0: not yet made */
 	char *scratch;
 	char *ledger;  /* its URL without a password; who recovers it has his own */
 	json_t *extra; /* run's own notes: request, plan, attempt number, created; or NULL */
@@ -93,9 +101,10 @@ void workspace_scratch_name(const char *prefix, const char *id, const char *toke
 struct workspace {
 	const struct site *site;
 	struct record record;
-	int run_fd;  /* runs/{id}, -1 when closed */
-	int lock_fd; /* held */
-	int fd;	     /* the workspace, O_PATH-free: readable directory */
+	char folder[FOLDER_ROOM]; /* its name in runs: "{id}", "{id}@1" */
+	int run_fd;		  /* runs/{id}, -1 when closed */
+	int lock_fd;		  /* held */
+	int fd;			  /* the workspace, O_PATH-free: readable directory */
 	/* As files of the host are copied in: so many bytes more. NULL: nobody looks. */
 	void (*copied)(void *arg, uint64_t bytes);
 	void *copied_arg;
@@ -107,7 +116,7 @@ bool workspace_is_over(const struct workspace *w);
 
 /* Takes id's lock and makes the workspace with its record and scratch, owned by uid/gid (chowned as root; the
  * caller's own otherwise). ERROR_BUSY if a run is going on; ERROR_REFUSED if the path exists and is not ours, or
- * is held by somebody else, or is kept (says how to remove it). Adopts a held one of the same owner: its process is
+ * is held by somebody else. One that is kept moves aside. Adopts a held one of the same owner: its process is
  * ours or one of our ancestors, or it is nobody's until an instant. If a dead owner left something, calls
  * recover(arg, dead workspace) when that is given, and refuses, saying to run gc, if something is left after it. */
 typedef int (*workspace_recover_fn)(void *arg, struct workspace *dead, struct error *err);
@@ -127,6 +136,16 @@ int workspace_give_back(struct workspace *w, struct error *err);
 /* Nobody holds it any more: it is left as by a run that has ended and whose attempt, of this token, is still to be committed.
  * extra is taken. */
 int workspace_leave(struct workspace *w, const char *token, json_t *extra, struct error *err);
+/* A kept one is opened once more, by whom it was kept, with a scratch of its own: workspace_give_back(), and it is kept as before.
+ * attempt 0: the latest of those that are kept. ERROR_NOT_FOUND, ERROR_BUSY. */
+int workspace_reopen(const struct site *site, const char *id, int attempt, const char *token, uid_t uid,
+		     gid_t gid, struct workspace *ret, struct error *err);
+/* Every kept one that is not in use just now, locked: fn removes it or leaves it. */
+int workspace_each_kept(const struct site *site, workspace_recover_fn fn, void *arg, struct error *err);
+/* The folders of one id, its own first: for whoever only looks. NULL-terminated. */
+int workspace_folders(const struct site *site, const char *id, char ***ret, struct error *err);
+/* Could a folder of runs have this name? */
+bool folder_name_is_one(const char *name);
 /* Removes only scratch; the workspace stays as OWNER_KEPT until `until`; chowned back to the caller as root. */
 int workspace_keep(struct workspace *w, int64_t until, struct error *err);
 /* Unlocks, closes. Removes nothing. */

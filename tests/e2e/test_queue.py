@@ -657,17 +657,16 @@ def waits_for(hood, id, words):
     assert now['state'] in ('waiting', 'queued') and words in hood.succeed('show', id).out, now
 
 
-def test_a_kept_workspace_of_the_attempt_before_is_waited_for(hood, ledger):
+def test_a_kept_workspace_of_the_attempt_before_moves_aside(hood, ledger):
     id = submit(hood, 'exit 1', '--keep', 'always', '--retries', '0')
     drain(hood)
     assert hood.workspace(id).exists() and attempts(hood, id) == ['failed']
     hood.succeed('retry', id)
-    process = worker(hood)
-    waits_for(hood, id, 'was kept until')
+    drain(hood)
+    assert attempts(hood, id) == ['failed', 'failed']
+    assert hood.workspace(id).exists() and hood.workspace(f'{id}@1').exists()
     hood.succeed('workspace', 'cleanup', id)
-    assert hood.cli('wait', id).status == 1 and attempts(hood, id) == ['failed', 'failed']
-    stop(process)
-    hood.succeed('workspace', 'cleanup', id)
+    assert not hood.workspace(id).exists() and not hood.workspace(f'{id}@1').exists()
 
 
 def test_a_workspace_that_is_somebody_elses_is_waited_for(hood, ledger):

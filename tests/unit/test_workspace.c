@@ -437,7 +437,7 @@ static void test_what_is_held_until_an_instant_lives_until_then(void **state)
 	bench_close(&b);
 }
 
-static void test_what_is_kept_is_in_the_way_until_it_expires(void **state)
+static void test_what_is_kept_moves_aside_and_stays_until_it_expires(void **state)
 {
 	struct error err = ERROR_INIT;
 	struct workspace w, again;
@@ -451,13 +451,20 @@ static void test_what_is_kept_is_in_the_way_until_it_expires(void **state)
 	assert_int_equal(workspace_keep(&w, clock_utc() + 3600 * (int64_t)NSEC_PER_SEC, &err), 0);
 	workspace_close(&w);
 	assert_false(is_there(b.place.fd, scratch_of("a")));
-	assert_true(open_plain(&b, "a", &again, &err) < 0);
-	assert_int_equal(err.kind, ERROR_REFUSED);
-	assert_non_null(strstr(err.message, "workspace cleanup a"));
-	assert_true(workspace_hold(&b.site, "a", NULL, INT64_MAX, NULL, NULL, &path, &err) < 0);
-	assert_int_equal(gc(&b, &err).alive, 1);
-	assert_true(is_there(b.place.fd, "root/hood-a/f"));
+	assert_int_equal(open_plain(&b, "a", &again, &err), 0);
+	assert_true(is_there(b.place.fd, "root/hood-a@1/f"));
+	assert_false(is_there(b.place.fd, "root/hood-a/f"));
+	assert_int_equal(workspace_keep(&again, clock_utc() + 3600 * (int64_t)NSEC_PER_SEC, &err), 0);
+	workspace_close(&again);
+	/* The same attempt of another ledger, say: the first one stays what it is. */
+	assert_int_equal(workspace_hold(&b.site, "a", NULL, INT64_MAX, NULL, NULL, &path, &err), 0);
+	free(path);
+	assert_true(is_there(b.place.fd, "root/hood-a@1.2"));
+	assert_int_equal(gc(&b, &err).alive, 3);
+	assert_true(is_there(b.place.fd, "root/hood-a@1/f"));
 	assert_int_equal(workspace_take(&b.site, "a", remove_it, NULL, &err), 0);
+	assert_int_equal(workspace_take(&b.site, "a@1", remove_it, NULL, &err), 0);
+	assert_int_equal(workspace_take(&b.site, "a@1.2", remove_it, NULL, &err), 0);
 	assert_nothing_left(&b);
 	assert_int_equal(open_plain(&b, "a", &w, &err), 0);
 	assert_int_equal(workspace_keep(&w, clock_utc() - 1, &err), 0);
@@ -696,7 +703,7 @@ int main(void)
 		cmocka_unit_test(test_what_is_given_back_still_names_the_cgroups_that_are_left),
 		cmocka_unit_test(test_what_a_dead_process_held_is_collected),
 		cmocka_unit_test(test_what_is_held_until_an_instant_lives_until_then),
-		cmocka_unit_test(test_what_is_kept_is_in_the_way_until_it_expires),
+		cmocka_unit_test(test_what_is_kept_moves_aside_and_stays_until_it_expires),
 		cmocka_unit_test(test_opening_what_died_recovers_it_first),
 		cmocka_unit_test(test_a_recovery_that_leaves_it_is_not_repeated),
 		cmocka_unit_test(test_a_lock_that_only_a_dying_child_holds_is_waited_for),

@@ -83,7 +83,10 @@ static void test_a_bare_record_comes_back_as_well(void **state)
 static const struct {
 	const char *key, *value;
 } bad[] = {
-	{"version", "3"},
+	{"aside", "\"../1\""},
+	{"aside", "\"1/2\""},
+	{"aside", "1"},
+	{"version", "4"},
 	{"version", "\"1\""},
 	{"id", "\"\""},
 	{"id", "\"..\""},

@@ -439,9 +439,9 @@ static void test_a_record_of_another_version_stays_where_it_is(void **state)
 	(void)state;
 	bench_open(&b);
 	leave_dead_run(&b, "a");
-	put_file(b.place.fd, "state/runs/a/record.json", "{\"version\": 3, \"new\": true}");
+	put_file(b.place.fd, "state/runs/a/record.json", "{\"version\": 4, \"new\": true}");
 	assert_int_equal(gc(&b, &err).failed, 1);
-	assert_content(b.place.fd, "state/runs/a/record.json", "{\"version\": 3, \"new\": true}");
+	assert_content(b.place.fd, "state/runs/a/record.json", "{\"version\": 4, \"new\": true}");
 	bench_close(&b);
 }
 
