@@ -99,10 +99,8 @@ static void not_there(struct notices *x, const char *operation, const char *path
 	if (lstat(path, &st) < 0)
 		return;
 	if (strcmp(path, "/dev/tty") == 0)
-		notices_add(
-			x, "mounts", operation, path, path, errnum,
-			"an analysis has no terminal to ask at: pass what it asks for as an option, in a file, "
-			"or on its standard input (-i)");
+		notices_add(x, "mounts", operation, path, path, errnum,
+			    "an analysis has no terminal: -t gives it one of its own, -i its standard input");
 	else if (path_is_machine(path))
 		notices_add(x, "mounts", operation, path, path, errnum,
 			    "exists outside; it is the machine's, and not shown");

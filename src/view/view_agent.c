@@ -104,13 +104,15 @@ static bool put_log(struct page *p, const char *key, const char *data, size_t si
 		return false;
 	end = data + size;
 	while (end > data && n < most) {
-		const char *from = end;
+		const char *from = end, *last = end;
 
 		while (from > data && from[-1] != '\n')
 			from--;
-		if (end > from && !(end - from == 1 && *from == '\r')) {
+		while (last > from && last[-1] == '\r')
+			last--;
+		if (last > from) {
 			line[n] = from;
-			length[n++] = (size_t)(end - from);
+			length[n++] = (size_t)(last - from);
 		}
 		end = from - (from > data);
 	}

@@ -144,3 +144,14 @@ say(fumehood.run("sleep 100", id=ID(2), limits=fumehood.Limits(wall="200ms")).re
     assert "denied: read table.csv (ENOENT): ./table.csv exists outside; add inputs=['table.csv']" in said[0], said
     assert said[0][-1] == 'stderr: --wall is what I say', said
     assert said[2] == ['verdict: timed_out', 'evidence: the limit is 200ms; limits.wall raises it'], said
+
+
+def test_a_program_that_cannot_be_executed_has_the_reason_below_its_traceback(program):
+    program.hood.write('fit.sh', '#!/bin/sh\r\n', 0o755)
+    said = program('''
+try:
+    fumehood.run("./fit.sh", id=ID(1))
+except FileNotFoundError as e:
+    say([e.filename, getattr(e, "__notes__", None), fumehood.load(ID(1)).reason])
+''')
+    assert said[0] == './fit.sh' and 'Windows line ends' in said[2] and said[1] in (None, [said[2]]), said

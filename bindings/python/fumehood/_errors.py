@@ -190,6 +190,7 @@ _SAID: List[Tuple[Pattern[str], Union[str, Callable[[Match[str]], str]]]] = [
     (re.compile(r"--from ID:GLOB:AS"), "from_=[(ID, PATTERN, DIRECTORY)]"),
     (re.compile(r"--from ID:GLOB(?!:)"), "from_=[(ID, PATTERN)]"),
     (re.compile(r"--post-process CMD"), "post_process="),
+    (re.compile(r"-t gives it one of its own, -i its standard input"), "terminal=True gives it one of its own, stdin= its standard input"),
     (re.compile(r"--strength (full|landlock)"), r"strength='\1'"),
     (re.compile(rf"(?<![\w-])--({'|'.join([*_OPTIONS, *_NAMES])})(?![\w-])(?: (?=['/]))?"),  # --docs '/d': docs='/d'
      lambda found: _OPTIONS.get(found[1], found[1].replace("-", "_") + "=")),

@@ -195,9 +195,13 @@ class Popen(_real.Popen):  # type: ignore[type-arg]  # of bytes or of texts
             raise
         if why:
             self.run.wait()  # it is recorded as one that failed
+            reason = self.run.result().reason
             self._abandon()
             assert self.run.command
-            raise OSError(why, os.strerror(why), self.run.command[0])
+            error = OSError(why, os.strerror(why), self.run.command[0])
+            if reason and hasattr(error, "add_note"):  # from Python 3.11 on: below the traceback
+                error.add_note(reason)
+            raise error
 
     def _abandon(self) -> None:
         """Nothing of it is alive, and what nobody has committed is dropped."""
