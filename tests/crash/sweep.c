@@ -22,6 +22,7 @@ static const char usage[] =
 	"  kill-gc   the same of gc itself, over what dead runs left\n"
 	"  kill-step    the same of the second of three steps in a held workspace\n"
 	"  kill-commit  the same of the commit of two steps\n"
+	"  kill-shell, kill-aside    the same of a command in a kept workspace, and of the next attempt\n"
 	"  kill-rm, kill-backup      the same of rm, and of db backup\n"
 	"  fault     the first, second, third … call that can fails with ENOSPC, EIO, EINTR, ENOMEM\n"
 	"  fault-gc  the same of gc itself, over what dead runs left\n"
@@ -42,10 +43,10 @@ static const char usage[] =
 	"        --post           there is a post-process, and its rows go with the outputs\n"
 	"        --db URL  --user UID  --workers N  --verbose\n";
 
-static const struct mode *const modes[] = {&mode_kill,	       &mode_kill_gc,	  &mode_fault,
-					   &mode_fault_gc,     &mode_storm,	  &mode_server,
-					   &mode_kill_step,    &mode_kill_commit, &mode_fault_step,
-					   &mode_fault_commit, &mode_kill_rm,	  &mode_kill_backup};
+static const struct mode *const modes[] = {
+	&mode_kill,    &mode_kill_gc,	  &mode_fault,	     &mode_fault_gc,   &mode_storm,
+	&mode_server,  &mode_kill_step,	  &mode_kill_commit, &mode_fault_step, &mode_fault_commit,
+	&mode_kill_rm, &mode_kill_backup, &mode_kill_shell,  &mode_kill_aside};
 
 struct totals *totals;
 static pid_t workers[WORKERS_MAX];

@@ -62,6 +62,7 @@ struct mode {
 	void (*summary)(const struct options *o);
 };
 extern const struct mode mode_kill, mode_kill_gc, mode_fault, mode_fault_gc, mode_storm, mode_server,
-	mode_kill_step, mode_kill_commit, mode_fault_step, mode_fault_commit, mode_kill_rm, mode_kill_backup;
+	mode_kill_step, mode_kill_commit, mode_fault_step, mode_fault_commit, mode_kill_rm, mode_kill_backup,
+	mode_kill_shell, mode_kill_aside;
 
 #endif

@@ -76,6 +76,16 @@ def test_a_call_of_a_commit_of_steps_that_fails_loses_nothing(sweep):
     sweep('fault-commit')
 
 
+@sample(sqlite=(13, 6), postgresql=None)
+def test_a_shell_killed_at_any_call_leaves_what_was_kept(sweep):
+    sweep('kill-shell')
+
+
+@sample(sqlite=(13, 2), postgresql=None)
+def test_a_kept_workspace_is_there_wherever_the_next_attempt_is_killed(sweep):
+    sweep('kill-aside')
+
+
 @sample(sqlite=(29, 4), postgresql=(41, 7))
 def test_rm_killed_at_any_call_leaves_it_whole_or_gone(sweep):
     sweep('kill-rm')

@@ -25,7 +25,7 @@ def test_commands_ids_options_and_values_are_completed(hood, shell):
         ['sh'], ['show', mine], ['show', f'{mine}.'], ['run', '--me'], ['run', '--keep', ''], ['run', '--strength', ''],
         ['ls', '--verdict', 'out_'], ['ls', '--verdict', 'failed,ti'], ['ls', '--state', 'h'], ['workspace', 'cr'],
         ['workspace', 'create', f'{mine}2'], ['help', 'post'], ['db', 'ch'], ['submit', '--after', f'{mine}2']])
-    assert found[0] == ['show']
+    assert found[0] == ['shell', 'show']
     assert sorted(found[1]) == [f'{mine}.x_y-Z.1', f'{mine}2', f'{mine}3']
     assert found[2] == [f'{mine}.x_y-Z.1']
     assert found[3] == ['--memory']

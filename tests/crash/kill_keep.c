@@ -1,0 +1,130 @@
+/*
+ * The kill sweeps over what is kept: SIGKILL at the k-th call of a command in a kept workspace, and at the k-th call of the next
+ * attempt, for which it moves aside. In both it is still kept, and can be opened, afterwards.
+ */
+#include "fault.h"
+#include "sweep.h"
+
+#include <stdio.h>
+#include <string.h>
+
+static void say(const struct ground *g, const char *const *argv, const char *wanted, struct problems *p)
+{
+	_cleanup_outcome_ struct outcome o;
+
+	ground_command(g, argv, &o);
+	if (o.status != 0 || (wanted && (!o.out.data || !strstr(o.out.data, wanted))))
+		problem(p, "%s %s ended with status %#x: %s%s", argv[1], argv[2], (unsigned)o.status,
+			o.err.data ? o.err.data : "", o.out.data ? o.out.data : "");
+}
+
+static void keep(const struct ground *g, const char *id, struct problems *p)
+{
+	const char *argv[] = {g->binary, "run", id,   "--keep",		  "always",
+			      "--",	 "sh",	"-c", "echo first >mark", NULL};
+
+	say(g, argv, NULL, p);
+}
+
+/* Whoever died over it, it is there. */
+static void look(const struct ground *g, const char *id, struct problems *p)
+{
+	const char *argv[] = {g->binary, "shell", id, "--attempt", "1", "--", "cat", "mark", NULL};
+
+	say(g, argv, "first", p);
+}
+
+static void clean(const struct ground *g, const char *id, struct problems *p)
+{
+	const char *argv[] = {g->binary, "workspace", "cleanup", id, NULL};
+
+	say(g, argv, NULL, p);
+	recover(g, p);
+	remains_check(g, true, p);
+}
+
+static bool kill_at(struct tracee *t, const struct ground *g, const char *const *argv, int k)
+{
+	int n = 0;
+
+	tracee_start(t, g, argv);
+	while (n < k && tracee_next(t))
+		n++;
+	if (n == k)
+		return true;
+	totals->calls = n;
+	return false;
+}
+
+static bool step(struct ground *g, const struct options *o, const char *const *argv, const char *id, int k)
+{
+	struct problems p = {0};
+	struct tracee t;
+	char call[600];
+	bool there;
+
+	ground_reset_ledger(g, o->fresh);
+	keep(g, id, &p);
+	there = kill_at(&t, g, argv, k);
+	call_describe(&t, call, sizeof call);
+	if (there) {
+		tracee_kill(&t);
+		count(&totals->steps, 1);
+	}
+	if (k % 2)
+		recover(g, &p);
+	look(g, id, &p);
+	clean(g, id, &p);
+	step_report(&p, "%s: '%s' killed at call %d: %s", id, argv[1], k, call);
+	tracee_done(&t);
+	return there;
+}
+
+static bool shell_step(struct ground *g, const struct options *o, int k)
+{
+	char id[64];
+	const char *argv[] = {g->binary, "shell", id, "--", "true", NULL};
+
+	snprintf(id, sizeof id, "%s-%d", g->tag, k);
+	return step(g, o, argv, id, k);
+}
+
+static bool aside_step(struct ground *g, const struct options *o, int k)
+{
+	char id[64];
+	const char *argv[] = {g->binary, "run", id, "--again", "--keep", "always", "--", "true", NULL};
+
+	snprintf(id, sizeof id, "%s-%d", g->tag, k);
+	return step(g, o, argv, id, k);
+}
+
+static void work(struct ground *g, const struct options *o, int index,
+		 bool (*fn)(struct ground *, const struct options *, int))
+{
+	struct problems p = {0};
+	int k = o->offset + 1 + index * o->every;
+
+	while (fn(g, o, k))
+		k += o->workers * o->every;
+	store_check(g, &p);
+	step_report(&p, "db check at the end");
+}
+
+static void kill_shell_work(struct ground *g, const struct options *o, int index)
+{
+	work(g, o, index, shell_step);
+}
+
+static void kill_aside_work(struct ground *g, const struct options *o, int index)
+{
+	work(g, o, index, aside_step);
+}
+
+static void summary(const struct options *o UNUSED)
+{
+	printf("killed at %d of %d calls after main, what was kept could be opened\n", totals->steps,
+	       totals->calls);
+}
+
+const struct mode mode_kill_shell = {"kill-shell", "20s", kill_shell_work, summary};
+const struct mode mode_kill_aside = {"kill-aside", "20s", kill_aside_work, summary};
