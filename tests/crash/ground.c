@@ -233,8 +233,11 @@ static void database_url(struct ground *g, const char *busy, bool inside)
 
 void ground_make(struct ground *g, const struct wish *wish, int index)
 {
-	*g = (struct ground){
-		.uid = wish->uid, .own_disk = wish->own_disk, .post = wish->post, .blocked = wish->blocked};
+	*g = (struct ground){.uid = wish->uid,
+			     .own_disk = wish->own_disk,
+			     .post = wish->post,
+			     .blocked = wish->blocked,
+			     .bare = wish->bare};
 	if (!realpath(wish->binary, g->binary))
 		give_up("cannot find '%s': %s", wish->binary, strerror(errno));
 	snprintf(g->tag, sizeof g->tag, "crash%d%c", (int)getpid(), 'a' + index);
@@ -242,6 +245,9 @@ void ground_make(struct ground *g, const struct wish *wish, int index)
 	if (wish->db)
 		database_make(g);
 	platform_make(g);
+	/* As root it is a user of its own, who reads what everybody may. */
+	if (g->bare && chmod(g->platform, 0755) < 0)
+		give_up("cannot open '%s': %s", g->platform, strerror(errno));
 	/* In memory, where there is some: the crash is the process's, not the machine's, and fsync is dear. */
 	temporary(g->dir, access("/dev/shm", W_OK) == 0 ? "/dev/shm" : "/var/tmp", g->uid);
 	directory(g, g->dir, "state", 0700);
@@ -347,6 +353,10 @@ void ground_run_argv(const struct ground *g, const char *id, bool again, const c
 	memcpy(argv, words, sizeof words);
 	if (again)
 		argv[n++] = "--again";
+	if (g->bare) {
+		argv[n++] = "--strength";
+		argv[n++] = "landlock";
+	}
 	if (g->own_disk) {
 		argv[n++] = "--disk";
 		argv[n++] = "64M";

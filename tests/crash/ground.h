@@ -24,6 +24,7 @@ struct wish {
 	const char *db;	  /* the URL of a PostgreSQL server; NULL: SQLite */
 	const char *busy; /* how long a commit waits for that server */
 	uid_t uid;	  /* who runs it */
+	bool bare;	  /* its runs ask for --strength landlock */
 	bool own_disk; /* its runs ask for a disk limit, and so the workspace is a file system of its own */
 	bool blocked;  /* its runs end pending: the object store takes nothing until ground_unblock() */
 	bool post;     /* its runs have a post-process, whose rows go with the outputs */
@@ -37,7 +38,7 @@ struct ground {
 	char db[1024];	    /* as wished; "": SQLite */
 	char url[2048];
 	uid_t uid; /* who runs it */
-	bool own_disk, post, blocked;
+	bool own_disk, post, blocked, bare;
 	char tag[32];
 	char *cgroups[GROUND_CGROUPS_MAX]; /* v1: our own directory in each hierarchy; none elsewhere */
 	int n_cgroups;

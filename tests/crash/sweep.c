@@ -37,6 +37,7 @@ static const char usage[] =
 	"storm:  --rounds N --at-once N\n"
 	"all:    --every N --offset M  only the calls M+1, M+1+N, …\n"
 	"        --fresh          each run finds no ledger (SQLite)\n"
+	"        --landlock       without namespaces\n"
 	"        --disk           the workspace is a file system of its own\n"
 	"        --pending        kill: the object store is out of reach until the run has ended\n"
 	"        --inside         PostgreSQL is the object store, too\n"
@@ -170,15 +171,25 @@ static const struct row {
 	enum kind kind;
 	size_t to;
 } rows[] = {
-	{"every", NUMBER, TO(every)},	   {"offset", NUMBER, TO(offset)},
-	{"workers", NUMBER, TO(workers)},  {"rounds", NUMBER, TO(rounds)},
-	{"at-once", NUMBER, TO(at_once)},  {"user", NUMBER, TO(wish.uid)},
-	{"hurt", WORD, TO(hurt)},	   {"heal", WORD, TO(heal)},
-	{"db", WORD, TO(wish.db)},	   {"error", ERROR_NAME, TO(error)},
-	{"lasting", FLAG, TO(lasting)},	   {"fresh", FLAG, TO(fresh)},
-	{"disk", FLAG, TO(wish.own_disk)}, {"post", FLAG, TO(wish.post)},
-	{"by-run", FLAG, TO(by_run)},	   {"verbose", FLAG, TO(verbose)},
-	{"removals", FLAG, TO(removals)},  {"pending", FLAG, TO(wish.blocked)},
+	{"every", NUMBER, TO(every)},
+	{"offset", NUMBER, TO(offset)},
+	{"workers", NUMBER, TO(workers)},
+	{"rounds", NUMBER, TO(rounds)},
+	{"at-once", NUMBER, TO(at_once)},
+	{"user", NUMBER, TO(wish.uid)},
+	{"hurt", WORD, TO(hurt)},
+	{"heal", WORD, TO(heal)},
+	{"db", WORD, TO(wish.db)},
+	{"error", ERROR_NAME, TO(error)},
+	{"lasting", FLAG, TO(lasting)},
+	{"fresh", FLAG, TO(fresh)},
+	{"disk", FLAG, TO(wish.own_disk)},
+	{"landlock", FLAG, TO(wish.bare)},
+	{"post", FLAG, TO(wish.post)},
+	{"by-run", FLAG, TO(by_run)},
+	{"verbose", FLAG, TO(verbose)},
+	{"removals", FLAG, TO(removals)},
+	{"pending", FLAG, TO(wish.blocked)},
 	{"inside", FLAG, TO(wish.inside)},
 };
 

@@ -31,6 +31,17 @@ def test_a_run_on_a_disk_of_its_own_killed_at_any_call(sweep):
     sweep('kill', '--disk')
 
 
+@sample(sqlite=(13, 6), postgresql=None)
+def test_a_run_without_namespaces_killed_at_any_call(sweep):
+    """No kernel ends what it started, init does."""
+    sweep('kill', '--landlock')
+
+
+@sample(sqlite=(41, 9), postgresql=None)
+def test_a_call_of_a_run_without_namespaces_that_fails(sweep):
+    sweep('fault', '--landlock')
+
+
 @sample(sqlite=(7, 4), postgresql=None)
 def test_a_run_that_ends_pending_killed_at_any_call(sweep):
     sweep('kill', '--pending')

@@ -248,7 +248,11 @@ static bool call_look(struct tracee *t, pid_t thread)
 
 static bool makes_init(const struct call *c)
 {
-	return c->number == SYS_clone && c->args[0] & CLONE_NEWPID;
+	const uint64_t bare = CLONE_VFORK | CLONE_PIDFD, others = CLONE_NEWUSER | CLONE_NEWNS;
+
+	/* Without namespaces (--strength landlock) it is the child that is watched by a pidfd. */
+	return c->number == SYS_clone &&
+	       (c->args[0] & CLONE_NEWPID || (c->args[0] & (bare | others)) == bare);
 }
 
 bool tracee_next(struct tracee *t)
