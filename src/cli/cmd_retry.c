@@ -11,7 +11,8 @@ static const char help[] =
 	"  fumehood retry a42\n"
 	"  fumehood retry sweep                every task of an array that did not succeed\n"
 	"\n"
-	"For what failed or was cancelled. The files are those of the submission.\n"
+	"For what failed or was cancelled. The files are those of the submission; of what `run` has run, those that it\n"
+	"had: if one has changed since, that is said, and nothing is queued.\n"
 	"--db URL  --config FILE  --json  --quiet\n";
 
 struct retry {

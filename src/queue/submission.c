@@ -550,24 +550,51 @@ static int copy_stored(const struct inputs *from, struct inputs *ret, struct err
 	return 0;
 }
 
+/* One that `run` has run has its files where they were, or not any more: what it had then, the ledger knows by its digest. */
+static int check_same(const struct job *j, const struct attempt *a, struct error *err)
+{
+	for (size_t i = 0; i < j->inputs.count; i++) {
+		const struct input *now = &j->inputs.list[i], *then = inputs_find(&a->inputs, now->path);
+
+		if (now->for_post || now->from_analysis)
+			continue;
+		if (!then || then->size != now->size ||
+		    memcmp(then->sha256, now->sha256, sizeof now->sha256) != 0)
+			return error_set(
+				err, ERROR_REFUSED,
+				"cannot try '%s' again: '%s' is not what attempt %d had, and the ledger has no copy; `fumehood "
+				"run %s` and `fumehood submit %s` take it as it is now",
+				a->id, SHOWN(256, now->path), a->number, a->id, a->id);
+	}
+	return 0;
+}
+
 static int submit_once_more(struct hood *h, const char *submitter, const struct attempt *a, struct error *err)
 {
 	_cleanup_submission_ struct submission *s = NULL;
 	_cleanup_(inputs_done) struct inputs stored = {0};
 	_cleanup_request_ struct request r;
+	bool is_local;
 
 	request_init(&r);
 	if (a->verdict == VERDICT_SUCCEEDED)
 		return error_set(err, ERROR_REFUSED, "cannot try '%s' again: it has succeeded", a->id);
 	if (a->request && request_from_json(&r, a->request, err) < 0)
 		return -1;
-	if (!is_whole(a, &r))
+	is_local = !a->queued && a->started && !r.stdin_open && !r.terminal;
+	if (!is_whole(a, &r) && !is_local)
 		return error_set(
 			err, ERROR_REFUSED,
 			"cannot try '%s' again: it is in the queue no more, and the ledger has not all that it "
 			"needs; submit it once more: 'fumehood submit %s --again'",
 			a->id, a->id);
 	r.again = true;
+	if (is_local && !is_whole(a, &r)) {
+		if (submission_open(h, submitter, &s, err) < 0 || add(s, &r, NULL, err) < 0 ||
+		    check_same(&s->jobs[0], a, err) < 0)
+			return -1;
+		return submission_commit(s, 0, err);
+	}
 	if (copy_stored(&a->inputs, &stored, err) < 0 || submission_open(h, submitter, &s, err) < 0 ||
 	    add(s, &r, &stored, err) < 0)
 		return -1;

@@ -716,3 +716,19 @@ def test_a_path_that_is_no_text_is_refused_once(hood, ledger):
     os.rmdir(place)
     drain(hood)
     assert attempts(hood, id) == ['refused'] and 'ta' in shown(hood, id)['reason']
+
+
+def test_what_run_has_run_is_tried_again_with_the_same_files_or_not_at_all(hood, ledger):
+    id = hood.id()
+    hood.write('fit.py', "print(open('data/genes.csv').read()); raise SystemExit(3)\n")
+    assert hood.run(['python3', 'fit.py'], id=id).status == 3
+    elsewhere = hood.directory('elsewhere')
+    hood.succeed('retry', id, cwd=elsewhere)
+    drain(hood)
+    assert attempts(hood, id) == ['failed', 'failed'] and 'TP53' in hood.log(id)
+    other = hood.id()
+    hood.run(['python3', 'fit.py'], id=other)
+    hood.write('fit.py', 'print(1)\n')
+    result = hood.cli('retry', other)
+    assert result.status == 125 and "'fit.py' is not what attempt 1 had" in result.err and f'fumehood run {other}' in result.err, result
+    assert hood.cli('run', other, '--', 'python3', 'fit.py').status == 0
