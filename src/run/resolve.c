@@ -48,8 +48,9 @@ static int check_bare(const struct plan *plan, struct error *err)
 	if (plan->strength == STRENGTH_LANDLOCK && plan->terminal)
 		return error_set(
 			err, ERROR_REFUSED,
-			"-t cannot be had with --strength landlock: without a mount namespace there is no terminal of the "
-			"command's own; use --strength full, or leave out -t");
+			"a terminal (-t, or a shell) cannot be had with --strength landlock: without a mount namespace there is "
+			"none of the command's own; use --strength full, or leave out -t; `fumehood shell ID -- CMD "
+			"</dev/null` runs one command in a kept workspace");
 	for (size_t i = 0; plan->strength == STRENGTH_LANDLOCK && i < ARRAY_SIZE(disk); i++) {
 		uint64_t value = plan->limits.value[disk[i]];
 		char text[LIMIT_TEXT_SIZE];

@@ -464,6 +464,15 @@ def test_nothing_can_appear_elsewhere(hood):
     succeed(hood, f'cat {hood.dir}/model/weights', '--ro', 'model')
 
 
+def test_what_is_kept_is_reopened_under_the_same_walls_but_without_a_terminal(hood):
+    kept = hood.run('echo half >part; exit 3', *BARE, '--keep', 'on-failure').json['id']
+    again = hood.cli('shell', kept, '--', 'sh', '-c', 'cat part; readlink data; echo x >/tmp/x')
+    assert again.status != 0 and again.out == f'half\n{hood.dir}/data\n' and 'Permission denied' in again.err, again
+    refused = hood.cli('shell', kept, '-t', '--', 'true')
+    assert refused.status == 125 and 'cannot be had with --strength landlock' in refused.err, refused
+    hood.succeed('workspace', 'cleanup', kept)
+
+
 def test_a_dry_run_says_so(hood):
     plan = hood.succeed('run', *BARE, '--dry-run', '--json', '--', 'true').json
     assert plan['strength'] == 'landlock' and plan['user_namespace_first'] is False and plan['own_disk'] is False
