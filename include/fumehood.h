@@ -343,6 +343,11 @@ int fh_delegate(const char *user, char **ret_done, fh_error *err);
  * be NULL): 0 if its rows were there already. */
 int fh_post_process(fh_hood *hood, const char *id, int attempt, const char *command, int cancel_fd,
 		    fh_result **ret, int *ret_posted, fh_error *err);
+/* As `shell ID -- COMMAND`: one command in a workspace that was kept, under the hood that its analysis had; nothing is recorded. attempt
+ * 0: the latest that is kept. command: words, ended by NULL. stdin_fd: -1, or what it reads. terminal: it has one of its own.
+ * cancel_fd as above. The result is told like an attempt's, with its logs, and is not committed. FH_NOT_FOUND: none is kept. */
+int fh_shell(fh_hood *hood, const char *id, int attempt, char *const *command, int stdin_fd, int terminal,
+	     int cancel_fd, fh_result **ret, fh_error *err);
 
 enum fh_remove_flags {
 	FH_DRY_RUN = 1,	     /* only tells what would go */

@@ -240,6 +240,27 @@ FH_PUBLIC int fh_post_process(fh_hood *hood, const char *id, int attempt, const 
 	return r;
 }
 
+FH_PUBLIC int fh_shell(fh_hood *hood, const char *id, int attempt, char *const *command, int stdin_fd,
+		       int terminal, int cancel_fd, fh_result **ret, fh_error *err)
+{
+	const struct shell_order order = {.attempt = attempt, .command = command, .terminal = terminal != 0};
+	const struct run_hooks hooks = {.stdin_fd = stdin_fd, .cancel_fd = cancel_fd};
+	fh_result *result;
+	struct call c;
+	int r = call_begin(&c, hood, "shell", err);
+
+	if (r < 0)
+		return r;
+	result = result_new();
+	r = result ? id_check(id, &c.err) : error_memory(&c.err);
+	if (r == 0 && (!command || !command[0] || attempt < 0))
+		r = error_set(&c.err, ERROR_USAGE,
+			      "a command is needed, and an attempt has a number of 1 or more");
+	if (r == 0)
+		r = hood_shell(c.hood, id, &order, &hooks, &result->attempt, &c.err);
+	return call_end_result(&c, r, result, ret, err);
+}
+
 /* ---- what is no longer wanted ---- */
 
 static int discard(fh_hood *hood, const char *stage, char *const *words, struct remove_order *o,

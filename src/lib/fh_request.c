@@ -78,6 +78,8 @@ static int set(fh_request *request, const char *name, const char *value, struct 
 	snprintf(option, sizeof option, "--%s", key);
 	for (char *c = option; *c; c++)
 		*c = *c == '_' ? '-' : *c;
+	if (strcmp(key, "terminal") == 0) /* a letter, on the command line */
+		snprintf(option, sizeof option, "-t");
 	limit = limit_by_name(key);
 	wants = request_option_takes_value(option);
 	if (wants == 0)

@@ -536,7 +536,8 @@ for what in (
         "fumehood.Worker('x')", "fumehood.Worker(1, lease=5)", "fumehood.configure(ledger=5)", "fumehood.configure(config=5)",
         "fumehood.create_analysis_temp_dir(5)", "fumehood.create_analysis_temp_dir('a', hold_for='x')",
         "fumehood.cleanup_analysis_temp_dir(5)", "fumehood.post_process(5)", "fumehood.post_process('a', attempt='x')",
-        "fumehood.post_process('a', command=5)", "fumehood.Analysis(5).__enter__()", "fumehood.db('x')", "fumehood.db(5)"):
+        "fumehood.post_process('a', command=5)", "fumehood.shell(5, 'ls')", "fumehood.shell('a', 5)", "fumehood.shell('a', 'ls', attempt='x')",
+        "fumehood.shell('a', 'ls', stdin='x')", "fumehood.Analysis(5).__enter__()", "fumehood.db('x')", "fumehood.db(5)"):
     try:
         eval(what)
         say([what, "nothing"])
@@ -772,3 +773,18 @@ with fumehood.Popen(["sh", "-c", flood], id=ID(1), limits=fumehood.Limits(log_ma
 say([len(text), text[65536:].strip()[:40]])
 ''')
     assert 65536 < said[0] < 65536 + 400 and said[1].startswith('[fumehood: stdout is longer'), said
+
+
+def test_a_command_in_what_was_kept_and_a_terminal(program, hood):
+    assert program('''
+r = fumehood.run(["sh", "-c", "echo half >part; exit 3"], id=ID(1), keep="on-failure", env={"COLOUR": "red"})
+s = fumehood.shell(ID(1), ["sh", "-c", "cat part; echo $COLOUR; exit 4"])
+t = fumehood.shell(ID(1), "tty", terminal=True)
+u = fumehood.start(["sh", "-c", "test -t 1 && stty size"], id=ID(2), terminal=True).wait()
+try:
+    fumehood.shell(ID(3), "true")
+except fumehood.FumehoodError as e:
+    missing = "kept" in str(e)
+say([s.exit_code, s.stdout, s.committed, t.stdout, u.stdout, len(fumehood.ls()), missing])
+fumehood.cleanup_analysis_temp_dir(ID(1))
+''') == [4, 'half\nred\n', False, '/dev/pts/0\r\n', '24 80\r\n', 2, True]

@@ -21,7 +21,7 @@ from ._analysis import Analysis
 from ._errors import (AlreadySucceeded, AnalysisFailed, Busy, Cancelled, DiskLimitExceeded, FumehoodError, LeaseLost, LedgerError,
                       LibraryNotFound, LimitExceeded, Lost, MemoryLimitExceeded, NotFound, OutputMissing,
                       PostProcessFailed, ProcessLimitExceeded, Refused, SystemFailure, TimedOut, UsageError, WaitTimeout)
-from ._held import cleanup_analysis_temp_dir, create_analysis_temp_dir, post_process
+from ._held import cleanup_analysis_temp_dir, create_analysis_temp_dir, post_process, shell
 from ._hood import Hood, configure, plan
 from ._ledger import backup, db, doctor, follow, gc, get, lineage, load, logs, ls, outputs, prune, remove, restore, show
 from ._model import (Denial, DoctorItem, Failure, GcReport, Health, Job, Layer, Limits, Listed, LogLine, Output, Progress,
@@ -44,7 +44,7 @@ __all__ = [
     "Refused", "RejectedOutput", "Removed", "Request", "Result", "Rows", "Run", "Running", "Step", "SystemFailure", "TimedOut", "Top", "Usage", "UsageError",
     "WaitTimeout", "Worker", "WorkerSeen", "backup", "cancel", "cleanup_analysis_temp_dir", "configure", "create_analysis_temp_dir", "db", "doctor",
     "follow", "gc", "get", "lineage", "load", "logs", "ls", "outputs", "plan", "post_process", "prune", "queue", "remove", "restore", "retry", "run", "run_async",
-    "show", "start", "submit", "submit_many", "subprocess", "top", "version", "wait", "wait_async", "workers",
+    "shell", "show", "start", "submit", "submit_many", "subprocess", "top", "version", "wait", "wait_async", "workers",
 ]
 
 

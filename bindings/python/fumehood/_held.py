@@ -7,7 +7,7 @@ import shlex
 import signal
 import threading
 from pathlib import Path
-from typing import Any, BinaryIO, List, Optional, Sequence
+from typing import Any, BinaryIO, List, Optional, Sequence, Tuple
 
 from . import _native
 from ._errors import FumehoodError, Refused, UsageError, own_failure, verdict_failure, verdict_number
@@ -79,19 +79,36 @@ def post_process(analysis_id: str, handler: Optional[Handler] = None, *, outputs
 
 
 def _repeat(hood: Hood, id: str, attempt: int, command: Optional[Command]) -> Result:
-    """In a thread of its own, so that Ctrl-C is heard, and ends it."""
     text = None if command is None else encode(shlex.join(words(command)), "command")
-    arguments = (encode(id, "analysis_id"), number(attempt, "attempt"), text)
+    return _heard("fh_post_process", id, hood, (encode(id, "analysis_id"), number(attempt, "attempt"), text), None)
+
+
+def shell(analysis_id: str, command: Command, *, attempt: int = 0, stdin: Optional[int] = None, terminal: bool = False,
+          hood: Optional[Hood] = None) -> Result:
+    """Runs one command in a workspace that was kept (keep="on-failure"), under the hood that its analysis had: the same environment,
+    inputs and limits. What it changes there stays; nothing is recorded. Result.stdout has what it wrote, exit_code how it ended.
+
+    attempt: 0: the latest that is kept. stdin: a descriptor that it reads. terminal: it has a terminal of its own.
+    """
+    list_of = [encode(word, "command") for word in words(command)]
+    argv = (ctypes.c_char_p * (len(list_of) + 1))(*list_of, None)
+    arguments = (encode(analysis_id, "analysis_id"), number(attempt, "attempt"), argv,
+                 -1 if stdin is None else number(stdin, "stdin"), int(bool(terminal)))
+    return _heard("fh_shell", analysis_id, hood_or_default(hood), arguments)
+
+
+def _heard(function: str, id: str, hood: Hood, arguments: Tuple[Any, ...], *more: None) -> Result:
+    """In a thread of its own, so that Ctrl-C is heard, and ends it."""
     handle, (heard, tell) = ctypes.c_void_p(), os.pipe()
     raised: List[BaseException] = []
 
     def work() -> None:
         try:
-            _native.call("fh_post_process", hood.handle, *arguments, heard, ctypes.byref(handle), None)
+            _native.call(function, hood.handle, *arguments, heard, ctypes.byref(handle), *more)
         except BaseException as problem:
             raised.append(problem)
 
-    thread = threading.Thread(target=work, name=f"fumehood post-process {id}", daemon=True)
+    thread = threading.Thread(target=work, name=f"{function} {id}", daemon=True)
     thread.start()
     try:
         thread.join()

@@ -82,6 +82,7 @@ _FALLIBLE: Dict[str, List[Any]] = {
     "fh_doctor": [c_void_p, _OUT],
     "fh_remove": [c_void_p, _STRINGS, c_int, c_uint, _OUT],
     "fh_prune": [c_void_p, c_char_p, c_char_p, c_uint, _OUT],
+    "fh_shell": [c_void_p, c_char_p, c_int, POINTER(c_char_p), c_int, c_int, c_int, _OUT],
     "fh_post_process": [c_void_p, c_char_p, c_int, c_char_p, c_int, _OUT, POINTER(c_int)],
     "fh_db_init": [c_void_p, _OUT],
     "fh_db_upgrade": [c_void_p, _OUT],
