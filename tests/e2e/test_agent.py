@@ -96,3 +96,9 @@ def test_steps_tell_of_the_last_one(hood):
 def test_what_makes_no_sense_is_refused_in_a_sentence(hood, words, said):
     result = hood.cli(*words)
     assert result.status == 125 and said in result.out + result.err, result
+
+
+def test_either_database_tells_the_same(hood, ledger):
+    hood.write('analysis.py', 'import sys\nopen("site/index.html")\n')
+    found, status = explained(hood, ['python3', 'analysis.py'])
+    assert status == 1 and ['denied', 'read site/index.html (ENOENT): ./site/index.html exists outside; add --input site/index.html'] in found, found
