@@ -183,6 +183,7 @@ _SAID: List[Tuple[Pattern[str], Union[str, Callable[[Match[str]], str]]]] = [
      lambda found: f"fumehood.{found[1]}({'' if found[2] is None else repr(found[2])})"),
     (re.compile(r"give one after '--', or as 'command' in a request file"), "give a list of words, or a text"),
     (re.compile(r"`fumehood workspace create ([\w.-]+)`"), r"create_analysis_temp_dir('\1')"),
+    (re.compile(r"`fumehood shell ID -- CMD </dev/null`"), "shell(id, command)"),
     (re.compile(r"--result FILE\.json"), "result="),
     (re.compile(r"--input (\S+):NAME"), r"inputs=[(\1, NAME)]"),
     (re.compile(r"add --(input|ro) ([^\s,;]+)"), lambda found: f"add {'inputs' if found[1] == 'input' else 'ro'}=[{found[2]!r}]"),
