@@ -166,7 +166,8 @@ static void examine_layer(struct examination *x, const struct layer *l)
 			"%s", l->detail);
 }
 
-static void examine_walls(struct examination *x)
+/* Did a command run under all of them? */
+static bool examine_walls(struct examination *x)
 {
 	struct error err = ERROR_INIT;
 	struct trial t;
@@ -181,18 +182,20 @@ static void examine_walls(struct examination *x)
 	examine_say(x, "the whole hood", true, r == 0, err.message,
 		    r == 0 ? "a command ran under it" : "no command can run under it");
 	trial_done(&t);
+	return r == 0;
 }
 
-/* What can be had instead where namespaces are forbidden; nobody gets it unasked. */
-static void examine_bare(struct examination *x)
+/* What can be had instead where namespaces are forbidden; nobody gets it unasked. Where they are not, nothing is missing without it. */
+static void examine_bare(struct examination *x, bool is_needed)
 {
 	struct error err = ERROR_INIT;
 	struct trial t;
 	int r = trial_whole(x, STRENGTH_LANDLOCK, &t, &err);
 
-	examine_say(x, "strength landlock", false, r == 0, err.message,
-		    r == 0 ? "a command ran without namespaces; what that does not hold its receipt says"
-			   : "no command can run with it");
+	examine_say(x, "strength landlock", false, r == 0 || !is_needed, err.message,
+		    r == 0	? "a command ran without namespaces; what that does not hold its receipt says"
+		    : is_needed ? "no command can run with it"
+				: "cannot be had here, and is not needed");
 	trial_done(&t);
 }
 
@@ -239,11 +242,12 @@ int hood_doctor(struct hood *h, doctor_fn fn, void *arg, UNUSED struct error *er
 {
 	struct examination x = {
 		.hood = h, .fn = fn, .arg = arg, .bare = h->config.defaults.strength == STRENGTH_LANDLOCK};
+	bool stands;
 
 	examine_kernel(&x);
-	examine_walls(&x);
+	stands = examine_walls(&x);
 	if (!x.bare)
-		examine_bare(&x);
+		examine_bare(&x, !stands);
 	examine_crashes(&x);
 	examine_limits(&x);
 	examine_places(&x);

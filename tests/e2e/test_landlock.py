@@ -446,7 +446,10 @@ def test_doctor_says_whether_it_can_be_had_and_examines_it_where_it_is_the_sites
     found = items('--config', 'site.yaml')
     assert found['the whole hood']['ok'] and not found['visible processes']['ok'] and not found['visible processes']['required']
     forbid('--refuse', 'landlock_create_ruleset=38')  # ENOSYS
-    assert not items()['strength landlock']['ok'] and hood.cli('doctor', '--config', 'site.yaml').status == 1
+    assert items()['strength landlock']['detail'] == 'cannot be had here, and is not needed'
+    assert hood.cli('doctor', '--config', 'site.yaml').status == 1
+    forbid('--refuse', 'landlock_create_ruleset=38', '--seccomp-docker', PROFILE)
+    assert not items()['strength landlock']['ok']
 
 
 def test_the_attack_suites_strength_is_one_of_two(hood):
