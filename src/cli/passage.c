@@ -98,18 +98,18 @@ static bool hold(struct passage *p, char c)
 /* Behind ESC: one letter, or one of a charset, or what begins a sequence or a string. */
 static void take_escape(struct passage *p, char c, struct buffer *out)
 {
-	bool is_charset = p->n_held == 2;
+	bool is_second = p->n_held == 2, is_charset = is_second && (p->held[1] == '(' || p->held[1] == ')');
 
-	if (is_charset ? strchr("B0AUK", c) != NULL : strchr("78=>DEHMc", c) != NULL) {
+	if (is_second ? is_charset && strchr("B0AUK", c) : strchr("78=>DEHMc", c) != NULL) {
 		hold(p, c);
 		pass_held(p, out);
-	} else if (!is_charset && c == '[') {
+	} else if (!is_second && c == '[') {
 		hold(p, c);
 		p->state = PASSAGE_SEQUENCE;
-	} else if (!is_charset && strchr("]PX^_", c)) {
+	} else if (!is_second && strchr("]PX^_", c)) {
 		p->n_held = 0;
 		p->state = PASSAGE_STRING;
-	} else if (!is_charset && (c == '(' || c == ')')) {
+	} else if (!is_second && c >= 0x20 && c <= 0x2f) {
 		hold(p, c);
 	} else {
 		drop_held(p);
