@@ -129,6 +129,14 @@ static int make_plan(struct shell *s, struct error *err)
 
 	request_init(&r);
 	plan_init(&like);
+	/* Of steps in a workspace that was held each had its own. */
+	if (!json_is_object(json_object_get(extra, "request")) ||
+	    !json_is_object(json_object_get(extra, "plan")))
+		return error_set(
+			err, ERROR_REFUSED,
+			"what is kept of '%s' was a held workspace, in which each step had a hood of its own: look at '%s' "
+			"from outside",
+			s->workspace.record.id, s->workspace.record.path);
 	memcpy(s->plan.token, s->token, sizeof s->token);
 	if ((e = request_from_json(&r, json_object_get(extra, "request"), err)) < 0 ||
 	    (e = plan_recall(&like, json_object_get(extra, "plan"), err)) < 0 ||

@@ -30,7 +30,8 @@ def list_of(hood, id):
 
 
 def attempts(hood, id):
-    return [a['verdict'] for a in json.loads(hood.succeed('show', id, '--json').out)['attempts']]
+    shown = hood.cli('show', id, '--json')
+    return [a['verdict'] for a in json.loads(shown.out).get('attempts', [])] if shown.status == 0 else []
 
 
 def test_look_rerun_leave(hood, kept):
@@ -177,6 +178,17 @@ def test_what_is_kept_expires(hood):
     hood.run('exit 1', '--keep', 'always', '--config', 'site.yaml', id=id)
     assert until(lambda: hood.cli('gc').status == 0 and not hood.workspace(id).exists())
     assert not list_of(hood, id)
+
+
+def test_what_steps_have_left_has_no_hood_of_its_own(hood):
+    id = hood.id()
+    hood.succeed('workspace', 'create', id, '--for', '1s')
+    hood.run('echo y >g; exit 1', '--keep', 'always', id=id)
+    assert until(lambda: hood.cli('gc').status == 0 and attempts(hood, id) == ['failed'])
+    result = hood.cli('shell', id, '--', 'cat', 'g')
+    assert result.status == 125 and 'held' in result.err and str(hood.workspace(id)) in result.err, result
+    assert (hood.workspace(id) / 'g').exists()
+    hood.succeed('workspace', 'cleanup', id)
 
 
 def test_a_name_that_somebody_has_planted_is_not_touched(hood, kept):
