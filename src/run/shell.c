@@ -141,7 +141,9 @@ static int make_plan(struct shell *s, struct error *err)
 	if ((e = request_from_json(&r, json_object_get(extra, "request"), err)) < 0 ||
 	    (e = plan_recall(&like, json_object_get(extra, "plan"), err)) < 0 ||
 	    (e = text_set(&r.id, s->workspace.record.id, err)) < 0 ||
-	    (!r.directory && (e = text_set(&r.directory, like.submitter_directory, err)) < 0) ||
+	    (!r.directory &&
+	     (e = text_set(&r.directory, like.submitter_directory ? like.submitter_directory : "/", err)) <
+		     0) ||
 	    (e = take_words(s, &r, err)) < 0 ||
 	    (e = plan_resolve_shell(s->hood, &r, &like, &s->plan, err)) < 0)
 		return e;
