@@ -140,12 +140,23 @@ static const char *refused_target(const struct notice *n, char *out, size_t room
 	return NULL;
 }
 
-/* What it means for who reads it; the policy's own reasons are about the kernel. The first that one of its words begins with. */
+const char *call_hint(const struct call_hint *hints, const char *call)
+{
+	for (; hints->words; hints++)
+		for (const char *word = hints->words; *word; word += strspn(word, " ")) {
+			size_t n = strcspn(word, " ");
+
+			if (strncmp(call, word, n) == 0)
+				return hints->hint;
+			word += n;
+		}
+	return NULL;
+}
+
+/* What it means for who reads it; the policy's own reasons are about the kernel. */
 static const char *refused_hint(const char *call)
 {
-	static const struct {
-		const char *words, *hint;
-	} hints[] = {
+	static const struct call_hint hints[] = {
 		{"socket", "only unix sockets, and TCP and UDP within the analysis itself"},
 		{"unshare setns clone mount umount pivot_root chroot fsopen fsmount open_tree move_mount",
 		 "an analysis makes no sandbox, container or mount of its own"},
@@ -157,17 +168,11 @@ static const char *refused_hint(const char *call)
 		{"sched_set setpriority ioprio", "only of its own processes, never of the hood's"},
 		{"setrlimit prlimit", "only its own limits, and not those of core dumps"},
 		{"add_key request_key keyctl", "there is no keyring"},
+		{NULL, NULL},
 	};
+	const char *hint = call_hint(hints, call);
 
-	for (size_t i = 0; i < ARRAY_SIZE(hints); i++)
-		for (const char *word = hints[i].words; *word; word += strspn(word, " ")) {
-			size_t n = strcspn(word, " ");
-
-			if (strncmp(call, word, n) == 0)
-				return hints[i].hint;
-			word += n;
-		}
-	return "it is the machine's, and no option allows it";
+	return hint ? hint : "it is the machine's, and no option allows it";
 }
 
 static void add_refused(struct notices *x, const struct notice *n)

@@ -30,6 +30,12 @@ void notices_on(void *arg, const struct notice *n);
 /* What is about the machine more than about the analysis comes last. */
 void notices_sort(struct notices *x);
 
+/* What is said of calls whose names begin with one of the words, in a row each; the last has none. */
+struct call_hint {
+	const char *words, *hint;
+};
+const char *call_hint(const struct call_hint *hints, const char *call); /* NULL: none */
+
 /* notices_path.c, notices_net.c, for notices.c: true if it was theirs. */
 bool notices_path(struct notices *x, const struct notice *n);
 bool notices_connect(struct notices *x, const struct notice *n);

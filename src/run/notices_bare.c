@@ -13,9 +13,7 @@
 
 const char *notices_bare_hint(const char *call)
 {
-	static const struct {
-		const char *words, *hint;
-	} hints[] = {
+	static const struct call_hint hints[] = {
 		{"socket connect bind listen accept",
 		 "with --strength landlock there are no sockets but unix stream pairs; --strength full has them, within the "
 		 "analysis"},
@@ -29,17 +27,10 @@ const char *notices_bare_hint(const char *call)
 		 "with --strength landlock there is no System V IPC and no message queue; --strength full has them"},
 		{"sched_set setpriority ioprio",
 		 "only of the calling thread itself, with --strength landlock"},
+		{NULL, NULL},
 	};
 
-	for (size_t i = 0; i < ARRAY_SIZE(hints); i++)
-		for (const char *word = hints[i].words; *word; word += strspn(word, " ")) {
-			size_t n = strcspn(word, " ");
-
-			if (strncmp(call, word, n) == 0)
-				return hints[i].hint;
-			word += n;
-		}
-	return NULL;
+	return call_hint(hints, call);
 }
 
 /* Below what the plan opens; to be written: below what it opens for that. */

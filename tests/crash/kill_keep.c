@@ -6,24 +6,13 @@
 #include "sweep.h"
 
 #include <stdio.h>
-#include <string.h>
-
-static void say(const struct ground *g, const char *const *argv, const char *wanted, struct problems *p)
-{
-	_cleanup_outcome_ struct outcome o;
-
-	ground_command(g, argv, &o);
-	if (o.status != 0 || (wanted && (!o.out.data || !strstr(o.out.data, wanted))))
-		problem(p, "%s %s ended with status %#x: %s%s", argv[1], argv[2], (unsigned)o.status,
-			o.err.data ? o.err.data : "", o.out.data ? o.out.data : "");
-}
 
 static void keep(const struct ground *g, const char *id, struct problems *p)
 {
 	const char *argv[] = {g->binary, "run", id,   "--keep",		  "always",
 			      "--",	 "sh",	"-c", "echo first >mark", NULL};
 
-	say(g, argv, NULL, p);
+	command_say(g, argv, NULL, p);
 }
 
 /* Whoever died over it, it is there. */
@@ -31,29 +20,16 @@ static void look(const struct ground *g, const char *id, struct problems *p)
 {
 	const char *argv[] = {g->binary, "shell", id, "--attempt", "1", "--", "cat", "mark", NULL};
 
-	say(g, argv, "first", p);
+	command_say(g, argv, "first", p);
 }
 
 static void clean(const struct ground *g, const char *id, struct problems *p)
 {
 	const char *argv[] = {g->binary, "workspace", "cleanup", id, NULL};
 
-	say(g, argv, NULL, p);
+	command_say(g, argv, NULL, p);
 	recover(g, p);
 	remains_check(g, true, p);
-}
-
-static bool kill_at(struct tracee *t, const struct ground *g, const char *const *argv, int k)
-{
-	int n = 0;
-
-	tracee_start(t, g, argv);
-	while (n < k && tracee_next(t))
-		n++;
-	if (n == k)
-		return true;
-	totals->calls = n;
-	return false;
 }
 
 static bool step(struct ground *g, const struct options *o, const char *const *argv, const char *id, int k)
@@ -65,18 +41,13 @@ static bool step(struct ground *g, const struct options *o, const char *const *a
 
 	ground_reset_ledger(g, o->fresh);
 	keep(g, id, &p);
-	there = kill_at(&t, g, argv, k);
-	call_describe(&t, call, sizeof call);
-	if (there) {
-		tracee_kill(&t);
-		count(&totals->steps, 1);
-	}
+	there = tracee_to(&t, g, argv, k);
+	tracee_end(&t, there, call, sizeof call);
 	if (k % 2)
 		recover(g, &p);
 	look(g, id, &p);
 	clean(g, id, &p);
 	step_report(&p, "%s: '%s' killed at call %d: %s", id, argv[1], k, call);
-	tracee_done(&t);
 	return there;
 }
 
@@ -98,26 +69,14 @@ static bool aside_step(struct ground *g, const struct options *o, int k)
 	return step(g, o, argv, id, k);
 }
 
-static void work(struct ground *g, const struct options *o, int index,
-		 bool (*fn)(struct ground *, const struct options *, int))
-{
-	struct problems p = {0};
-	int k = o->offset + 1 + index * o->every;
-
-	while (fn(g, o, k))
-		k += o->workers * o->every;
-	store_check(g, &p);
-	step_report(&p, "db check at the end");
-}
-
 static void kill_shell_work(struct ground *g, const struct options *o, int index)
 {
-	work(g, o, index, shell_step);
+	calls_work(g, o, index, shell_step);
 }
 
 static void kill_aside_work(struct ground *g, const struct options *o, int index)
 {
-	work(g, o, index, aside_step);
+	calls_work(g, o, index, aside_step);
 }
 
 static void summary(const struct options *o UNUSED)

@@ -6,56 +6,22 @@
 #include "sweep.h"
 
 #include <stdio.h>
-#include <string.h>
-#include <sys/wait.h>
-
-static int run(const struct ground *g, const char *const *argv, bool must, struct problems *p)
-{
-	_cleanup_outcome_ struct outcome o;
-
-	ground_command(g, argv, &o);
-	if (must && o.status != 0)
-		problem(p, "%s %s ended with status %#x: %s%s", argv[1], argv[2], (unsigned)o.status,
-			o.err.data ? o.err.data : "", o.out.data ? o.out.data : "");
-	return o.status;
-}
 
 static void analyse(const struct ground *g, const char *id, struct problems *p)
 {
 	const char *argv[GROUND_ARGS_MAX];
 
 	ground_run_argv(g, id, false, argv);
-	run(g, argv, true, p);
+	command_say(g, argv, NULL, p);
 }
 
-/* False: it had ended before. */
 static bool kill_at(const struct ground *g, const char *const *argv, int k, char *call, size_t room)
 {
 	struct tracee t;
-	int n = 0;
+	bool there = tracee_to(&t, g, argv, k);
 
-	tracee_start(&t, g, argv);
-	while (n < k && tracee_next(&t))
-		n++;
-	call_describe(&t, call, room);
-	if (n == k) {
-		tracee_kill(&t);
-		count(&totals->steps, 1);
-	} else {
-		totals->calls = n;
-	}
-	tracee_done(&t);
-	return n == k;
-}
-
-typedef bool (*one_kill)(struct ground *g, const struct options *o, int k);
-
-static void work(struct ground *g, const struct options *o, int index, one_kill one)
-{
-	int k = o->offset + 1 + index * o->every;
-
-	while (one(g, o, k))
-		k += o->workers * o->every;
+	tracee_end(&t, there, call, room);
+	return there;
 }
 
 /* ---- rm ---- */
@@ -75,11 +41,11 @@ static bool kill_rm_step(struct ground *g, const struct options *o, int k)
 	analyse(g, stays, &p);
 	there = kill_at(g, rm, k, call, sizeof call);
 	/* Whole, or nothing of it. */
-	if (run(g, show, false, &p) == 0)
+	if (command_say(g, show, NULL, NULL) == 0)
 		ledger_check(g, gone, EXPECT_SUCCEEDED, 0, &p);
 	if (k % 2)
 		recover(g, &p);
-	run(g, rm, false, &p);
+	command_say(g, rm, NULL, NULL);
 	ledger_check(g, gone, EXPECT_NOTHING, 0, &p);
 	ledger_check(g, stays, EXPECT_SUCCEEDED, 0, &p);
 	recover(g, &p);
@@ -91,7 +57,7 @@ static bool kill_rm_step(struct ground *g, const struct options *o, int k)
 
 static void kill_rm_work(struct ground *g, const struct options *o, int index)
 {
-	work(g, o, index, kill_rm_step);
+	calls_work(g, o, index, kill_rm_step);
 }
 
 static void kill_rm_summary(const struct options *o UNUSED)
@@ -117,9 +83,9 @@ static bool kill_backup_step(struct ground *g, const struct options *o, int k)
 	analyse(g, id, &p);
 	there = kill_at(g, backup, k, call, sizeof call);
 	/* Complete, or begun anew. */
-	if (there && run(g, backup, false, &p) != 0) {
+	if (there && command_say(g, backup, NULL, NULL) != 0) {
 		remove_tree(dir);
-		run(g, backup, true, &p);
+		command_say(g, backup, NULL, &p);
 	}
 	remove_tree(dir);
 	ledger_check(g, id, EXPECT_SUCCEEDED, 0, &p);
@@ -132,7 +98,7 @@ static bool kill_backup_step(struct ground *g, const struct options *o, int k)
 
 static void kill_backup_work(struct ground *g, const struct options *o, int index)
 {
-	work(g, o, index, kill_backup_step);
+	calls_work(g, o, index, kill_backup_step);
 }
 
 static void kill_backup_summary(const struct options *o UNUSED)

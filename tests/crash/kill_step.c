@@ -6,25 +6,12 @@
 #include "sweep.h"
 
 #include <stdio.h>
-#include <string.h>
-#include <sys/wait.h>
-
-static bool say(const struct ground *g, const char *const *argv, struct problems *p)
-{
-	_cleanup_outcome_ struct outcome o;
-
-	ground_command(g, argv, &o);
-	if (p && o.status != 0)
-		problem(p, "%s %s ended with status %#x: %s%s", argv[1], argv[2], (unsigned)o.status,
-			o.err.data ? o.err.data : "", o.out.data ? o.out.data : "");
-	return o.status == 0;
-}
 
 void held_make(const struct ground *g, const char *id, struct problems *p)
 {
 	const char *argv[] = {g->binary, "workspace", "create", id, "--for", "1h", NULL};
 
-	say(g, argv, p);
+	command_say(g, argv, NULL, p);
 }
 
 void held_step(const struct ground *g, const char *id, struct problems *p)
@@ -32,14 +19,14 @@ void held_step(const struct ground *g, const char *id, struct problems *p)
 	const char *argv[GROUND_ARGS_MAX];
 
 	ground_run_argv(g, id, false, argv);
-	say(g, argv, p);
+	command_say(g, argv, NULL, p);
 }
 
 void held_remove(const struct ground *g, const char *id, struct problems *p)
 {
 	const char *argv[] = {g->binary, "workspace", "cleanup", id, NULL};
 
-	say(g, argv, p);
+	command_say(g, argv, NULL, p);
 }
 
 /* It may have been committed already, and is told so. */
@@ -47,21 +34,7 @@ void held_commit(const struct ground *g, const char *id)
 {
 	const char *argv[] = {g->binary, "commit", id, NULL};
 
-	say(g, argv, NULL);
-}
-
-/* Runs to its call k, and dies there. False: it had ended before. */
-static bool kill_at(struct tracee *t, const struct ground *g, const char *const *argv, int k)
-{
-	int n = 0;
-
-	tracee_start(t, g, argv);
-	while (n < k && tracee_next(t))
-		n++;
-	if (n == k)
-		return true;
-	totals->calls = n;
-	return false;
+	command_say(g, argv, NULL, NULL);
 }
 
 /* ---- a step ---- */
@@ -92,13 +65,9 @@ static bool kill_step_step(struct ground *g, const struct options *o, int k)
 	held_make(g, id, &p);
 	held_step(g, id, &p);
 	ground_run_argv(g, id, false, argv);
-	there = kill_at(&t, g, argv, k);
+	there = tracee_to(&t, g, argv, k);
 	expected = there ? step_expects(g, id, &t) : EXPECT_SUCCEEDED;
-	call_describe(&t, call, sizeof call);
-	if (there) {
-		tracee_kill(&t);
-		count(&totals->steps, 1);
-	}
+	tracee_end(&t, there, call, sizeof call);
 	if (k % 2)
 		recover(g, &p);
 	held_step(g, id, &p); /* the workspace is the next one's */
@@ -109,19 +78,12 @@ static bool kill_step_step(struct ground *g, const struct options *o, int k)
 	recover(g, &p);
 	remains_check(g, true, &p);
 	step_report(&p, "%s: a step killed at call %d: %s", id, k, call);
-	tracee_done(&t);
 	return there;
 }
 
 static void kill_step_work(struct ground *g, const struct options *o, int index)
 {
-	struct problems p = {0};
-	int k = o->offset + 1 + index * o->every;
-
-	while (kill_step_step(g, o, k))
-		k += o->workers * o->every;
-	store_check(g, &p);
-	step_report(&p, "db check at the end");
+	calls_work(g, o, index, kill_step_step);
 }
 
 static void kill_step_summary(const struct options *o UNUSED)
@@ -148,12 +110,8 @@ static bool kill_commit_step(struct ground *g, const struct options *o, int k)
 	held_step(g, id, &p);
 	held_step(g, id, &p);
 	ground_block(g);
-	there = kill_at(&t, g, argv, k);
-	call_describe(&t, call, sizeof call);
-	if (there) {
-		tracee_kill(&t);
-		count(&totals->steps, 1);
-	}
+	there = tracee_to(&t, g, argv, k);
+	tracee_end(&t, there, call, sizeof call);
 	ground_unblock(g);
 	if (k % 2)
 		recover(g, &p);
@@ -164,19 +122,12 @@ static bool kill_commit_step(struct ground *g, const struct options *o, int k)
 	recover(g, &p);
 	remains_check(g, true, &p);
 	step_report(&p, "%s: the commit of steps killed at call %d: %s", id, k, call);
-	tracee_done(&t);
 	return there;
 }
 
 static void kill_commit_work(struct ground *g, const struct options *o, int index)
 {
-	struct problems p = {0};
-	int k = o->offset + 1 + index * o->every;
-
-	while (kill_commit_step(g, o, k))
-		k += o->workers * o->every;
-	store_check(g, &p);
-	step_report(&p, "db check at the end");
+	calls_work(g, o, index, kill_commit_step);
 }
 
 static void kill_commit_summary(const struct options *o UNUSED)

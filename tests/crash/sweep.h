@@ -45,6 +45,17 @@ void dead_leave(struct ground *g, const char *label, struct dead *ret);
 /* Another gc finishes them, whatever became of the first. */
 void dead_check(struct ground *g, const struct dead *d, struct problems *p);
 
+/* A command that must succeed; p NULL: that may. Its exit status as wait() has it; with wanted, what it must print. */
+int command_say(const struct ground *g, const char *const *argv, const char *wanted, struct problems *p);
+
+/* A command is started and runs to its call k, to be killed there. False: it had ended before. */
+bool tracee_to(struct tracee *t, const struct ground *g, const char *const *argv, int k);
+/* It dies there, and what call that was is described. Done with it. */
+void tracee_end(struct tracee *t, bool there, char *call, size_t room);
+/* The calls that are worker number index's, until there are no more; then the ledger is checked. */
+void calls_work(struct ground *g, const struct options *o, int index,
+		bool (*step)(struct ground *g, const struct options *o, int k));
+
 /* A held workspace: made, one step in it, committed (which may have been done already), and removed. */
 void held_make(const struct ground *g, const char *id, struct problems *p);
 void held_step(const struct ground *g, const char *id, struct problems *p);
