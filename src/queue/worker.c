@@ -482,6 +482,9 @@ static int worker_open(struct worker *w, const struct worker_options *o, struct 
 	    hood_ledger(w->hood, LEDGER_CREATE, &w->ledger, err) < 0 ||
 	    ledger_store_ready(w->ledger, err) < 0 || name_make(w, err) < 0)
 		return -1;
+	/* It would take what others can run, and hand it back, for ever. */
+	if (hood_check_walls(w->hood, err) < 0)
+		return error_prefix(err, -1, "this worker could run nothing here");
 	c = hood_config(w->hood);
 	w->keeps_house = c->n_retain > 0;
 	w->cap = c->queue_cap;

@@ -1,5 +1,6 @@
 #include "private.h"
 #include "ability.h"
+#include "cause.h"
 #include "file.h"
 
 #include <errno.h>
@@ -194,4 +195,13 @@ int hood_plan(struct hood *h, const struct request *r, struct plan *ret, struct 
 	plan_init(ret);
 	ret->attempt = 1;
 	return plan_resolve(h, r, NULL, ret, err);
+}
+
+int hood_check_walls(const struct hood *h, struct error *err)
+{
+	const struct probe_identity who = {!ability_is_root(), SANDBOX_UID, SANDBOX_GID};
+	const struct probe_identity self = {true, geteuid(), getegid()};
+
+	return h->config.defaults.strength == STRENGTH_LANDLOCK ? 0
+								: cause_check(who.userns ? &self : &who, err);
 }

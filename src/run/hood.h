@@ -79,6 +79,9 @@ struct run_hooks {
 		*job; /* claimed from the queue: its number, token and inputs are used; NULL otherwise */
 };
 
+/* Can this host raise the walls that the site asks for? Refused, in the words of a run that could not: for who is about to claim. */
+int hood_check_walls(const struct hood *h, struct error *err);
+
 /* Resolves every default against configuration and host; touches nothing. For --dry-run. */
 int hood_plan(struct hood *h, const struct request *r, struct plan *ret, struct error *err);
 

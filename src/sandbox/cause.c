@@ -239,10 +239,8 @@ void cause_find(enum probe which, int errnum, const struct probe_identity *who, 
 		 who->userns ? "see docs/HOSTS.md, or run as root" : "see docs/HOSTS.md");
 }
 
-int cause_explain(const struct probe_identity *who, int r, struct error *err)
+int cause_check(const struct probe_identity *who, struct error *err)
 {
-	if (!err || (err->kind != ERROR_REFUSED && err->kind != ERROR_SYSTEM))
-		return r;
 	for (int which = 0; which < PROBE_LANDLOCK; which++) {
 		int errnum = probe_try((enum probe)which, who);
 		struct cause cause;
@@ -250,9 +248,15 @@ int cause_explain(const struct probe_identity *who, int r, struct error *err)
 		if (!errnum)
 			continue;
 		cause_find((enum probe)which, errnum, who, &cause);
-		error_refuse_here(err, "no %s: %s; %s", probe_name((enum probe)which), cause.what,
-				  cause.remedy);
-		break;
+		return error_refuse_here(err, "no %s: %s; %s", probe_name((enum probe)which), cause.what,
+					 cause.remedy);
 	}
+	return 0;
+}
+
+int cause_explain(const struct probe_identity *who, int r, struct error *err)
+{
+	if (err && (err->kind == ERROR_REFUSED || err->kind == ERROR_SYSTEM))
+		(void)cause_check(who, err);
 	return r;
 }

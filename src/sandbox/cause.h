@@ -15,6 +15,8 @@ struct cause {
 /* Of probe_try()'s errno. Looks at the host again: sysctls, profiles, mounts. */
 void cause_find(enum probe which, int errnum, const struct probe_identity *who, struct cause *ret);
 
+/* Can every layer that is required be raised? Refused, with the first that cannot. */
+int cause_check(const struct probe_identity *who, struct error *err);
 /* After a start has failed: where a layer that is required cannot be raised, err is that instead. Returns r. */
 int cause_explain(const struct probe_identity *who, int r, struct error *err);
 

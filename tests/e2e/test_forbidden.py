@@ -176,6 +176,19 @@ def test_dockers_profile_is_named_and_ours_helps(hood, forbid):
     assert hood.run('true').status == 0
 
 
+def test_a_worker_that_could_run_nothing_does_not_start(hood, forbid):
+    id = hood.id()
+    hood.succeed('submit', id, '--', 'true')
+    forbid(*in_container(hood), '--seccomp-docker', PROFILE)
+    result = hood.cli('worker', '--drain')
+    assert result.status == 125 and 'this worker could run nothing here: no user namespace: ' in result.err, result
+    assert '--security-opt seccomp=' in result.err and len(result.err.splitlines()) == 1
+    assert hood.succeed('show', id, '--json').json['queue']['state'] == 'queued'
+    hood.write(hood.home / 'config/fumehood/config.yaml', 'defaults: {strength: landlock}')
+    hood.succeed('worker', '--drain')
+    assert hood.verdict(id) == 'succeeded'
+
+
 def test_a_masked_proc_is_named(hood, forbid):
     forbid(*in_container(hood), '--seccomp', PROFILE, '--mask-proc')
     check_refused(hood, 'fresh /proc', 'masked', 'systempaths=unconfined', 'unmask=ALL', 'procMount: Unmasked')
