@@ -182,8 +182,10 @@ static int take_kept(struct workspace *w, const char *folder, struct error *err)
 	if (folder_judge(w, &why) == STANDING_FOREIGN ||
 	    (w->record.owner != OWNER_KEPT && w->record.held.owner != OWNER_KEPT))
 		return 0;
-	/* Somebody who looked around in it has died. */
-	if ((r = record_kill(&w->record, err)) < 0 || (r = folder_attach(w, err)) < 0 || w->fd < 0)
+	/* Somebody who looked around in it has died, or who was moving it. */
+	if ((r = record_kill(&w->record, err)) < 0 ||
+	    (folder_is_on_its_way(w) && (r = folder_move_aside(w, err)) < 0) ||
+	    (r = folder_attach(w, err)) < 0 || w->fd < 0)
 		return r;
 	r = w->record.owner == OWNER_KEPT ? 0 : workspace_give_back(w, err);
 	return r < 0 ? r : 1;
