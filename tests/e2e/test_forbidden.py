@@ -141,6 +141,23 @@ def test_only_who_is_root_widens_what_the_site_allows(hood, forbid, options, may
     assert wider.json['verdict'] == ('succeeded' if may else 'refused'), wider
 
 
+# ---- the means: a call that is refused fails, and none is ever told that it was done ----
+
+@pytest.mark.parametrize('word', ['', '0', '-1', '1x', ' 1', '4096', 'EPERN', 'eperm', '4294967296'])
+def test_what_is_no_errno_is_refused(hood, forbid, word):
+    forbid('--refuse', f'sethostname={word}')
+    done = subprocess.run([str(part) for part in [*hood.prefix, 'true']], stderr=subprocess.PIPE, text=True)
+    assert done.returncode == 125 and f"there is no errno '{word}'" in done.stderr, done
+
+
+@pytest.mark.parametrize('word', ['1', 'EPERM', '38', 'ENOSYS'])
+def test_an_errno_has_a_name_and_a_number(hood, forbid, word):
+    forbid('--refuse', f'getcwd={word}')
+    done = subprocess.run([str(part) for part in [*hood.prefix, '/usr/bin/python3', '-c', 'import os; os.getcwd()']],
+                          stderr=subprocess.PIPE, text=True)
+    assert ('Operation not permitted' if word in ('1', 'EPERM') else 'Function not implemented') in done.stderr, done
+
+
 # ---- what cannot be done is named, with the remedy ----
 
 def doctor(hood):

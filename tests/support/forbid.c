@@ -9,7 +9,7 @@
  *	--userns N			root of a user namespace with N ids: 1, the caller's own, or more
  *	--max-userns N			in it, so many more user namespaces may be made
  *	--seccomp FILE			a container runtime's profile; --seccomp-docker FILE: without what fumehood adds to Docker's
- *	--refuse CALL=ERRNO		a system call fails with that number
+ *	--refuse CALL=ERRNO		a system call fails with that: "EPERM", or its number
  *	--caps LIST			only these capabilities are left: "docker", "none", "CHOWN,SETUID"
  *	--uid N				as an ordinary user
  */
@@ -29,7 +29,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-enum { OPTIONS_MAX = 32, RANGE_FIRST = 1000000 };
+enum { OPTIONS_MAX = 32, RANGE_FIRST = 1000000, ERRNO_MAX = 4095 /* the kernel's MAX_ERRNO */ };
 
 enum stage {
 	MASK_PROC,
@@ -184,15 +184,30 @@ static void userns_enter(unsigned count)
 		err(125, "cannot become root of the user namespace");
 }
 
+/* By its name or its number. Never 0: a call that is not made and says that it was is no host's, and harms this one. */
+static int errno_parse(const char *text)
+{
+	char number[16];
+
+	for (int errnum = 1; errnum <= ERRNO_MAX; errnum++) {
+		const char *name = strerrorname_np(errnum);
+
+		snprintf(number, sizeof number, "%d", errnum);
+		if (strcmp(text, number) == 0 || (name && strcmp(text, name) == 0))
+			return errnum;
+	}
+	errx(125, "there is no errno '%s'", text);
+}
+
 static void refuse(const char *value)
 {
 	char call[64];
-	const char *number = strchr(value, '=');
+	const char *errnum = strchr(value, '=');
 
-	if (!number)
+	if (!errnum)
 		errx(125, "--refuse CALL=ERRNO");
-	snprintf(call, sizeof call, "%.*s", (int)(number - value), value);
-	profile_refuse(call, atoi(number + 1));
+	snprintf(call, sizeof call, "%.*s", (int)(errnum - value), value);
+	profile_refuse(call, errno_parse(errnum + 1));
 }
 
 static void become(const char *value)

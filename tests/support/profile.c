@@ -40,6 +40,14 @@ static bool matches(const json_t *condition, uint64_t capabilities, bool all)
 	return found == json_array_size(caps) && (!arches || here);
 }
 
+/* 0 would tell of a success that is none. */
+static uint32_t errno_action(json_int_t errnum)
+{
+	if (errnum < 1)
+		errx(125, "a call is refused with an errno, which %lld is not", (long long)errnum);
+	return SCMP_ACT_ERRNO((uint32_t)errnum);
+}
+
 static uint32_t action_of(const json_t *group, uint32_t otherwise)
 {
 	const char *name = json_string_value(json_object_get(group, "action"));
@@ -49,7 +57,7 @@ static uint32_t action_of(const json_t *group, uint32_t otherwise)
 		return SCMP_ACT_ALLOW;
 	if (!name || strcmp(name, "SCMP_ACT_ERRNO") != 0)
 		errx(125, "the action '%s' is not known here", name ? name : "");
-	return number ? SCMP_ACT_ERRNO((uint32_t)json_integer_value(number)) : otherwise;
+	return number ? errno_action(json_integer_value(number)) : otherwise;
 }
 
 static unsigned args_of(const json_t *list, struct scmp_arg_cmp out[ARGS_MAX])
@@ -118,13 +126,14 @@ void profile_load(const char *path, const char *skip, uint64_t capabilities)
 {
 	json_error_t problem;
 	json_t *profile = json_load_file(path, 0, &problem), *group;
-	uint32_t otherwise =
-		SCMP_ACT_ERRNO((uint32_t)json_integer_value(json_object_get(profile, "defaultErrnoRet")));
-	scmp_filter_ctx filter = filter_make(otherwise);
+	scmp_filter_ctx filter;
+	uint32_t otherwise;
 	size_t i;
 
 	if (!profile)
 		errx(125, "cannot read '%s': %s", path, problem.text);
+	otherwise = errno_action(json_integer_value(json_object_get(profile, "defaultErrnoRet")));
+	filter = filter_make(otherwise);
 	json_array_foreach (json_object_get(profile, "syscalls"), i, group) {
 		const char *comment = json_string_value(json_object_get(group, "comment"));
 		const json_t *excludes = json_object_get(group, "excludes");
@@ -144,8 +153,7 @@ void profile_refuse(const char *call, int errnum)
 	scmp_filter_ctx filter = filter_make(SCMP_ACT_ALLOW);
 	int number = seccomp_syscall_resolve_name(call);
 
-	if (number == __NR_SCMP_ERROR ||
-	    seccomp_rule_add(filter, SCMP_ACT_ERRNO((uint32_t)errnum), number, 0) < 0)
+	if (number == __NR_SCMP_ERROR || seccomp_rule_add(filter, errno_action(errnum), number, 0) < 0)
 		errx(125, "there is no system call '%s'", call);
 	filter_load(filter);
 }
