@@ -45,11 +45,14 @@ static bool is_open(const struct plan *p, const char *path, bool writes)
 	return false;
 }
 
-/* Where the path leads, or, if nothing is there yet, its directory. 0, or -errno. */
-static int lead(const char *path, char real[PATH_MAX])
+/* Where the path leads, or, if nothing is there yet, its directory. 0, or -errno. What is not ours to know: only what the path says,
+ * so that what is there and what is not are told alike. */
+static int lead(const struct notices *x, const char *path, char real[PATH_MAX])
 {
 	char parent[PATH_MAX * 2], *slash;
 
+	if (!x->looks_outside)
+		return snprintf(real, PATH_MAX, "%s", path) < PATH_MAX ? 0 : -ENAMETOOLONG;
 	if (realpath(path, real))
 		return 0;
 	if (errno != ENOENT)
@@ -66,7 +69,7 @@ static void not_read(struct notices *x, const struct notice *n, const char *path
 	char real[PATH_MAX];
 	struct stat st;
 
-	if (!realpath(path, real) || is_open(x->plan, real, false) || !x->looks_outside ||
+	if (!x->looks_outside || !realpath(path, real) || is_open(x->plan, real, false) ||
 	    !notice_is_valid(n))
 		return;
 	if (path_is_machine(real))
@@ -86,7 +89,7 @@ void notices_bare_path(struct notices *x, const struct notice *n, const char *pa
 	/* What is only looked at, Landlock does not refuse. */
 	if (!writes && opens)
 		not_read(x, n, path);
-	if (!writes || lead(path, real) < 0 || is_open(x->plan, real, true) || !notice_is_valid(n))
+	if (!writes || lead(x, path, real) < 0 || is_open(x->plan, real, true) || !notice_is_valid(n))
 		return;
 	notices_add(x, "landlock", "write", path, path, EACCES,
 		    "only the workspace is writable, and $TMPDIR for what need not be kept");

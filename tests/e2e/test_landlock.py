@@ -289,6 +289,30 @@ for text in ("open('beside.txt')", "open('{hood.dir}/model/weights')", "open('da
     assert not [one for one in told if one[2] and one[2].endswith(('genes.csv', 'own', 'localtime'))], told
 
 
+@pytest.mark.only('root')
+def test_a_worker_does_not_tell_others_what_is_in_roots_directories(hood):
+    """The ledger is everybody's: the submission may be anybody's. What is there and what is not must be told alike."""
+    closed = hood.directory('root-only', 0o700)
+    (closed / 'here').mkdir()
+    paths = [f'{closed}/{name}/new' for name in ('here', 'nothere')]
+    hood.write('site.yaml', f'queue: {{allow: {{landlock: true, data: [{hood.dir}], docs: [{hood.dir}]}}}}')
+
+    def told():
+        id = hood.id()
+        script = '; '.join(f'(echo x >{path}); mkdir {path}; ln -s {path} link; (echo x >link); rm link' for path in paths)
+        hood.succeed('submit', id, *BARE, '--explain', '--', 'sh', '-c', script)
+        hood.succeed('worker', '--drain', '--config', 'site.yaml')
+        found = hood.succeed('show', id, '--json').json
+        assert found['denials'] is not None, found['reason']
+        return {one['target']: one for one in found['denials']}
+
+    assert paths[0] in told() and paths[1] not in told()  # root's own ledger, so it is root who asks
+    (hood.home / 'share/fumehood/ledger.db').chmod(0o666)
+    found = told()
+    assert [(path in found and found[path]['count']) for path in paths] == [2, 2], found
+    assert {found[path]['errno'] for path in paths} == {'EACCES'} and not [name for name in found if 'link' in name], found
+
+
 # All of it ends.
 
 STRAYS = '''
