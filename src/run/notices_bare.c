@@ -63,6 +63,18 @@ static int lead(const struct notices *x, const char *path, char real[PATH_MAX])
 	return realpath(parent, real) ? 0 : -errno;
 }
 
+/* `mkdir -p` asks for every directory on the way: one that is there is no refusal. What the plan opens is there, and so is what that
+ * lies in. */
+static bool is_there(const struct notices *x, const char *path)
+{
+	struct stat st;
+
+	for (size_t i = 0; i < x->plan->n_mounts; i++)
+		if (path_is_below(x->plan->mounts[i].target, path))
+			return true;
+	return x->looks_outside && lstat(path, &st) == 0;
+}
+
 static void not_read(struct notices *x, const struct notice *n, const char *path)
 {
 	const char *operation = strncmp(n->call, "exec", 4) == 0 ? "execute" : "read";
@@ -89,6 +101,8 @@ void notices_bare_path(struct notices *x, const struct notice *n, const char *pa
 	/* What is only looked at, Landlock does not refuse. */
 	if (!writes && opens)
 		not_read(x, n, path);
+	if (strncmp(n->call, "mkdir", 5) == 0 && is_there(x, path))
+		return;
 	if (!writes || lead(x, path, real) < 0 || is_open(x->plan, real, true) || !notice_is_valid(n))
 		return;
 	notices_add(x, "landlock", "write", path, path, EACCES,

@@ -289,6 +289,11 @@ for text in ("open('beside.txt')", "open('{hood.dir}/model/weights')", "open('da
     assert not [one for one in told if one[2] and one[2].endswith(('genes.csv', 'own', 'localtime'))], told
 
 
+def test_a_directory_on_the_way_that_is_there_is_not_told_as_refused(hood):
+    result = hood.run('mkdir -p $TMPDIR/x/y $HOME/a/b /usr/bin; mkdir /tmp/new-$FUMEHOOD_ID; mkdir data; true', *BARE, '--explain')
+    assert [one['target'] for one in result.json['denials']] == [f'/tmp/new-{result.json["id"]}'], result.json['denials']
+
+
 @pytest.mark.only('root')
 def test_a_worker_does_not_tell_others_what_is_in_roots_directories(hood):
     """The ledger is everybody's: the submission may be anybody's. What is there and what is not must be told alike."""
