@@ -33,10 +33,42 @@ int plan_resolve_limits(const struct hood *h, const struct request *r, struct pl
 	return limits_cap(&plan->limits, &h->config.maximum, err);
 }
 
-/* Without namespaces: Landlock must be able to hold what it alone holds then, and no file system of its own can be mounted. */
-static int check_bare(const struct plan *plan, struct error *err)
+/* Without namespaces no file system of its own can be mounted: what was asked for is refused, what the site sets is watched, and that
+ * is said once. */
+static int check_bare_disk(struct plan *plan, struct error *err)
 {
 	const enum limit disk[] = {LIMIT_DISK, LIMIT_FILES};
+	char watched[ARRAY_SIZE(disk) * (LIMIT_TEXT_SIZE + 16)] = "", text[LIMIT_TEXT_SIZE];
+
+	for (size_t i = 0; i < ARRAY_SIZE(disk); i++) {
+		uint64_t value = plan->limits.value[disk[i]];
+		const char *name = limit_table[disk[i]].name;
+		size_t n = strlen(watched);
+
+		if (plan->limits.origin[disk[i]] < LIMIT_SITE || value == LIMIT_NONE)
+			continue;
+		limit_format(disk[i], value, text);
+		if (plan->limits.origin[disk[i]] == LIMIT_ASKED && !plan->allow_unlimited)
+			return error_set(
+				err, ERROR_REFUSED,
+				"the %s limit of %s cannot be held with --strength landlock: without a mount namespace "
+				"there is no disk of its own, and a deleted file that is still open is not seen; use "
+				"--strength full, or pass --allow-unlimited to have it watched",
+				name, text);
+		snprintf(watched + n, sizeof watched - n, "%s%s %s", n ? ", " : "", name, text);
+	}
+	if (watched[0])
+		plan_note(
+			plan,
+			"not held, only watched: %s: with --strength landlock there is no disk of its own; what is written "
+			"between two looks may exceed it, and a deleted file that is still open is not seen",
+			watched);
+	return 0;
+}
+
+/* Without namespaces: Landlock must be able to hold what it alone holds then. */
+static int check_bare(struct plan *plan, struct error *err)
+{
 	int abi = plan->strength == STRENGTH_LANDLOCK ? sandbox_landlock_abi() : SANDBOX_BARE_ABI;
 
 	if (abi < SANDBOX_BARE_ABI)
@@ -51,20 +83,7 @@ static int check_bare(const struct plan *plan, struct error *err)
 			"a terminal (-t, or a shell) cannot be had with --strength landlock: without a mount namespace there is "
 			"none of the command's own; use --strength full, or leave out -t; `fumehood shell ID -- CMD "
 			"</dev/null` runs one command in a kept workspace");
-	for (size_t i = 0; plan->strength == STRENGTH_LANDLOCK && i < ARRAY_SIZE(disk); i++) {
-		uint64_t value = plan->limits.value[disk[i]];
-		char text[LIMIT_TEXT_SIZE];
-
-		if (plan->limits.origin[disk[i]] == LIMIT_ASKED && value != LIMIT_NONE &&
-		    !plan->allow_unlimited)
-			return error_set(
-				err, ERROR_REFUSED,
-				"the %s limit of %s cannot be held with --strength landlock: without a mount namespace "
-				"there is no disk of its own, and a deleted file that is still open is not seen; use "
-				"--strength full, or pass --allow-unlimited to have it watched",
-				limit_table[disk[i]].name, limit_format(disk[i], value, text));
-	}
-	return 0;
+	return plan->strength == STRENGTH_LANDLOCK ? check_bare_disk(plan, err) : 0;
 }
 
 /* A disk limit that somebody set is held exactly, by a file system of that size; the built-in one is only watched. */

@@ -87,15 +87,31 @@ void story_on_progress(void *arg, const struct sample *now, int64_t files)
 
 /* ---- its end ---- */
 
+/* At every strength what nobody has set is only watched, and that holds as it says. What somebody has set a disk of its own would
+ * hold; where there is none (--strength landlock), it does not. */
+static void note_watched_disk(struct story *s, enum limit which, uint64_t most)
+{
+	const struct limits *l = &s->plan->limits;
+	bool is_set = l->origin[which] >= LIMIT_SITE;
+	char name[32], text[LIMIT_TEXT_SIZE], seen[LIMIT_TEXT_SIZE];
+
+	if (l->value[which] == LIMIT_NONE || s->plan->own_disk || (which == LIMIT_FILES && !is_set))
+		return;
+	snprintf(name, sizeof name, "limit %s", limit_table[which].name);
+	receipt_add(
+		&s->attempt->receipt, name, s->plan->strength != STRENGTH_LANDLOCK || !is_set,
+		"%s, watched: what is written between two looks (0.2 to 5 s apart) may exceed it, files without a name are not seen; "
+		"%s was seen",
+		limit_format(which, l->value[which], text), limit_format(which, most, seen));
+}
+
 /* What the watch over plain directories can and cannot hold is part of the receipt. */
 static void note_watched_limits(struct story *s)
 {
 	const struct limits *l = &s->plan->limits;
 	struct receipt *receipt = &s->attempt->receipt;
-	char text[LIMIT_TEXT_SIZE], seen[LIMIT_TEXT_SIZE];
+	char text[LIMIT_TEXT_SIZE];
 	bool bare = s->plan->strength == STRENGTH_LANDLOCK;
-	/* Somebody has set it, and no disk of its own holds it. */
-	bool is_set = l->origin[LIMIT_DISK] >= LIMIT_SITE;
 
 	if (l->value[LIMIT_WALL] != LIMIT_NONE)
 		receipt_add(receipt, "limit wall", true, "%s, kept by %s",
@@ -103,13 +119,8 @@ static void note_watched_limits(struct story *s)
 	if (l->value[LIMIT_CPU_TIME] != LIMIT_NONE)
 		receipt_add(receipt, "limit cpu_time", box_counts_cpu_time(&s->box), "%s, sampled",
 			    limit_format(LIMIT_CPU_TIME, l->value[LIMIT_CPU_TIME], text));
-	if (l->value[LIMIT_DISK] != LIMIT_NONE && !s->plan->own_disk)
-		receipt_add(
-			receipt, "limit disk", !bare || !is_set,
-			"%s, watched: what is written between two looks (0.2 to 5 s apart) may exceed it, files without a name are not seen; "
-			"%s was seen",
-			limit_format(LIMIT_DISK, l->value[LIMIT_DISK], text),
-			limit_format(LIMIT_DISK, s->disk.most.bytes, seen));
+	note_watched_disk(s, LIMIT_DISK, s->disk.most.bytes);
+	note_watched_disk(s, LIMIT_FILES, s->disk.most.files);
 }
 
 static void note_logs(struct story *s)

@@ -408,6 +408,25 @@ def test_a_disk_of_its_own_cannot_be_had(hood):
     assert result.json['verdict'] == 'out_of_disk'
 
 
+def test_a_sites_disk_is_watched_with_a_warning(hood):
+    hood.write('site.yaml', 'defaults: {strength: landlock, limits: {disk: 20M, files: 1000}}')
+    result = hood.run('true', '--config', 'site.yaml')
+    warnings = [text for text in result.json['receipt']['warnings'] if 'only watched' in text]
+    assert len(warnings) == 1 and warnings[0].startswith('not held, only watched: disk 20M, files 1000: '), result.json['receipt']
+    layers = layers_of(result.json)
+    assert [(layers[name]['held'], 'watched' in layers[name]['detail']) for name in ('limit disk', 'limit files')] == [(False, True)] * 2
+    said = hood.cli('run', '--config', 'site.yaml', '--', 'true')
+    assert said.status == 0 and said.err.count('not held, only watched: disk 20M') == 1, said
+    ended = hood.run('dd if=/dev/zero of=big bs=1M count=100; sleep 1000', '--config', 'site.yaml')
+    assert ended.json['verdict'] == 'out_of_disk', ended
+    # What nobody has set is watched at every strength, and no more is said of it.
+    for strength in ('landlock', 'full'):
+        found = hood.run('true', '--strength', strength).json
+        layer = layers_of(found)['limit disk']
+        assert layer['held'] and 'watched' in layer['detail'] and 'limit files' not in layers_of(found)
+        assert not [text for text in found['receipt']['warnings'] if 'watched' in text]
+
+
 @pytest.mark.only('user')
 def test_a_limit_that_only_a_cgroup_holds_is_refused(bare):
     for limit in (['--memory', '100M'], ['--pids', '20'], ['--cpu-time', '10s']):
