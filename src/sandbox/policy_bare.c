@@ -15,7 +15,8 @@
 #include <asm/sockios.h>
 
 /* What is asked of a descriptor, and its own settings; locks of ranges, which databases need. No leases, no notices of changes,
- * no signals to whom one names. F_DUPFD, which is 0, has a clause. */
+ * no signals to whom one names, no hints for how long data live: those are the file's, not the descriptor's. F_DUPFD, which is 0,
+ * has a clause. */
 static const uint32_t commands[] = {F_GETFD,
 				    F_SETFD,
 				    F_GETFL,
@@ -36,9 +37,7 @@ static const uint32_t commands[] = {F_GETFD,
 				    F_ADD_SEALS,
 				    F_GET_SEALS,
 				    F_GET_RW_HINT,
-				    F_SET_RW_HINT,
 				    F_GET_FILE_RW_HINT,
-				    F_SET_FILE_RW_HINT,
 				    1027 /* F_DUPFD_QUERY */,
 				    1028 /* F_CREATED_QUERY */,
 				    0};

@@ -147,6 +147,7 @@ ATTACKS = {
     'change an attribute': 'os.setxattr(PLATFORM + "/data/genes.csv", "user.x", b"x")',
     'lock a whole file': 'fcntl.flock(open(PLATFORM + "/data/genes.csv"), fcntl.LOCK_EX)',
     'lease a file': 'fcntl.fcntl(open(PLATFORM + "/data/genes.csv"), fcntl.F_SETLEASE, fcntl.F_RDLCK)',
+    'hint how long data live': 'fcntl.fcntl(open(PLATFORM + "/data/genes.csv"), 1036, struct.pack("Q", 5))',
     'have changes told': 'fcntl.fcntl(os.open(PLATFORM + "/data", os.O_RDONLY), fcntl.F_NOTIFY, fcntl.DN_CREATE)',
     'send signals by a descriptor': 'fcntl.fcntl(os.pipe()[0], fcntl.F_SETOWN, VICTIM)',
     'send signals by a socket': 'fcntl.ioctl(socket.socketpair()[0], 0x8901, struct.pack("i", VICTIM))',
@@ -244,6 +245,21 @@ print([line.split()[1] for line in open("/proc/self/status") if line.startswith(
     lines = hood.succeed('logs', inside.json['id'], '--stdout').out.splitlines()
     assert [line for line in lines[:-2] if ' refused ' not in line] == [], lines
     assert lines[-2:] == ['True True', str(['0' * 16] * 5)]
+
+
+def test_a_hint_for_a_file_is_asked_for_but_not_given(hood):
+    text = '''
+import fcntl, os, struct
+fd = os.open("data/genes.csv", os.O_RDONLY)
+assert fcntl.fcntl(fd, 1035, bytes(8)) == bytes(8)  # F_GET_RW_HINT
+for command in (1036, 1038):  # F_SET_RW_HINT, F_SET_FILE_RW_HINT
+    try:
+        fcntl.fcntl(fd, command, struct.pack("Q", 5))
+    except PermissionError:
+        continue
+    raise SystemExit(f"{command} was not refused")
+'''
+    succeed(hood, ['python3', '-c', text])
 
 
 def test_a_pair_still_works(hood):
