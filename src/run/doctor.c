@@ -159,7 +159,7 @@ static void examine_layer(struct examination *x, const struct layer *l)
 	if (strcmp(l->name, "landlock") != 0)
 		examine_say(
 			x, l->name, !devices && (!x->bare || l->held), l->held,
-			devices ? "as root each analysis has nodes of its own"
+			devices ? "as root, with --strength full, each analysis has nodes of its own"
 			: x->bare
 				? "the site's configuration asks for strength landlock; full strength holds it"
 				: NULL,

@@ -1,7 +1,7 @@
 #include "receipt_bare.h"
 #include "macros.h"
 
-void receipt_add_bare(struct receipt *receipt)
+void receipt_add_bare(struct receipt *receipt, uid_t uid)
 {
 	static const struct {
 		const char *name;
@@ -17,16 +17,21 @@ void receipt_add_bare(struct receipt *receipt)
 		 "System V IPC"},
 		{"sockets", true, "none but stream and sequence pairs: neither paths nor abstract names"},
 		{"leases", true, "refused"},
-		{"visible processes", false,
-		 "/proc is the host's: processes and their command lines, mounts, names of sockets and keys, as any user sees them"},
 		{"visible names", false, "whether a path exists, its size, owner and times can be asked"},
 		{"times of access", false, "who reads an input is seen in it"},
 		{"locks", false, "a read lock on a range of an input (fcntl) makes who writes it wait"},
 		{"fifos", false, "a FIFO that lies below an input can be read"},
+		{"devices", false, "the host's own nodes: a lock on one is felt outside"},
 		{"end of all processes", false,
 		 "by init, who inherits orphans; if somebody else kills init, only a cgroup finds the rest"},
 	};
 
 	for (size_t i = 0; i < ARRAY_SIZE(lines); i++)
 		receipt_add(receipt, lines[i].name, lines[i].held, "%s", lines[i].detail);
+	receipt_add(
+		receipt, "visible processes", false,
+		"/proc is the host's: processes and their command lines, mounts, names of sockets and keys, %s",
+		uid ? "as any user sees them"
+		    : "as root sees them, with what is for root alone to read: of the kernel (slabinfo, "
+		      "timer_list), and settings with their secrets (/proc/sys)");
 }

@@ -4,6 +4,9 @@
 
 #include "receipt.h"
 
-void receipt_add_bare(struct receipt *receipt);
+#include <sys/types.h>
+
+/* uid: who the analysis is. To 0, even without capabilities, /proc shows more. */
+void receipt_add_bare(struct receipt *receipt, uid_t uid);
 
 #endif

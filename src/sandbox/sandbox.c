@@ -347,7 +347,7 @@ static int raise_walls(struct sandbox *s, const struct plan *plan, const struct 
 	if (r < 0)
 		return r;
 	if (s->bare)
-		receipt_add_bare(receipt);
+		receipt_add_bare(receipt, o->host_uid);
 	else
 		receipt_add(receipt, "seccomp", true, "an allow-list; everything else is refused");
 	receipt_add(receipt, "no privileges", true, "no capabilities, no_new_privs");

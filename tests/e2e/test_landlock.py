@@ -1,5 +1,6 @@
 """--strength landlock: no namespaces. What it holds, each with the attack that succeeds outside; what its receipt says that it does
 not; that all of it ends; and that it needs none of what a host may forbid."""
+import fcntl
 import json
 import os
 import shutil
@@ -59,7 +60,7 @@ def test_it_runs_to_the_commit_and_says_what_was_in_force(hood):
     held = {name for name, layer in layers.items() if layer['held']}
     assert {'landlock', 'seccomp', 'signals', 'sockets', 'leases', 'no privileges'} <= held
     assert {'user namespace', 'mount namespace', 'pid, ipc and uts namespaces', 'network namespace', 'visible processes',
-            'visible names', 'locks', 'fifos', 'end of all processes'} <= layers.keys() - held
+            'visible names', 'locks', 'fifos', 'devices', 'end of all processes'} <= layers.keys() - held
 
 
 def test_an_environment_and_a_staged_script_are_there(hood):
@@ -260,6 +261,33 @@ for command in (1036, 1038):  # F_SET_RW_HINT, F_SET_FILE_RW_HINT
     raise SystemExit(f"{command} was not refused")
 '''
     succeed(hood, ['python3', '-c', text])
+
+
+def test_a_lock_on_a_device_is_felt_outside_and_the_receipt_says_so(hood):
+    process, id = hood.start('''exec python3 -c '
+import fcntl, time
+f = open("/dev/null", "w"); fcntl.lockf(f, fcntl.LOCK_EX, 1, 1 << 60)  # where nobody else locks it
+print("up", flush=True); time.sleep(1000)' ''', *BARE)
+    with open('/dev/null', 'w') as f, pytest.raises(BlockingIOError):
+        fcntl.lockf(f, fcntl.LOCK_EX | fcntl.LOCK_NB, 1, 1 << 60)
+    process.send_signal(signal.SIGINT)
+    process.wait(60)
+    layer = layers_of(hood.succeed('show', id, '--json').json)['devices']
+    assert not layer['held'] and 'a lock on one is felt outside' in layer['detail']
+
+
+@pytest.mark.only('root')
+def test_the_receipt_says_what_root_without_its_rights_sees_in_proc(hood):
+    """uid 0 that cannot be another user for the analysis: what is root's alone in /proc is the analysis's to read."""
+    names = ('/proc/sys/net/ipv4/tcp_fastopen_key', '/proc/slabinfo', '/proc/timer_list')
+    secret = next(name for name in names if os.path.exists(name) and not os.stat(name).st_mode & 0o004)
+    line = layers_of(succeed(hood, f'! cat {secret}'))['visible processes']
+    assert not line['held'] and line['detail'].endswith('as any user sees them')
+    hood.prefix = ['setpriv', '--bounding-set', '-sys_admin', '--inh-caps', '-sys_admin']
+    found = succeed(hood, f'cat {secret}')
+    hood.prefix = []
+    line = layers_of(found)['visible processes']
+    assert not line['held'] and 'as root sees them' in line['detail'] and '/proc/sys' in line['detail']
 
 
 def test_a_pair_still_works(hood):
