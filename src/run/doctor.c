@@ -3,6 +3,7 @@
  */
 #include "doctor.h"
 #include "ability.h"
+#include "cause.h"
 #include "clock.h"
 #include "file.h"
 #include "ground.h"
@@ -172,8 +173,12 @@ static bool examine_walls(struct examination *x)
 	struct error err = ERROR_INIT;
 	struct trial t;
 	int r = trial_whole(x, x->bare ? STRENGTH_LANDLOCK : STRENGTH_FULL, &t, &err);
+	const struct probe_identity who = {
+		.userns = !ability_is_root(), .bare = x->bare, .uid = t.place.uid, .gid = t.place.gid};
 
-	examine_host(x, &(struct probe_identity){!ability_is_root(), t.place.uid, t.place.gid}, &t.receipt);
+	if (r < 0)
+		(void)cause_explain_call(r, &err);
+	examine_host(x, &who, &t.receipt);
 	for (size_t i = 0; i < t.receipt.count; i++)
 		examine_layer(x, &t.receipt.layers[i]);
 	for (size_t i = 0; t.receipt.warnings && t.receipt.warnings[i]; i++)

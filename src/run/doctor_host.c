@@ -12,6 +12,7 @@ static const struct {
 	const char *well;
 } rows[PROBE_COUNT] = {
 	[PROBE_USER] = {.well = "can be made"},
+	[PROBE_UNSHARE] = {{PROBE_USER}},
 	[PROBE_IDENTITY] = {{PROBE_USER}},
 	[PROBE_PROCESSES] = {{PROBE_USER, PROBE_IDENTITY}, "can be made"},
 	[PROBE_NETWORK] = {{PROBE_USER, PROBE_IDENTITY}, "can be made, with a loopback of its own"},
@@ -38,8 +39,8 @@ static void examine_probe(struct examination *x, enum probe which, int errnum,
 
 	if (errnum) {
 		cause_find(which, errnum, who, &cause);
-		examine_say(x, name, x->bare ? which == PROBE_LANDLOCK : which != PROBE_LANDLOCK, false,
-			    cause.remedy, "%s", cause.what);
+		examine_say(x, name, probe_is_required(which, who->bare), false, cause.remedy, "%s",
+			    cause.what);
 	} else if (which == PROBE_LANDLOCK) {
 		examine_say(x, name, false, true, NULL, "ABI %d", sandbox_landlock_abi());
 	} else if (rows[which].well && !is_told(receipt, name)) {

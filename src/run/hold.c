@@ -2,6 +2,7 @@
  * For analyses that run inside the platform's own process, or in several steps: a held workspace is made and cleaned up. How it is
  * committed is in hold_commit.c.
  */
+#include "cause.h"
 #include "steps.h"
 #include "text.h"
 
@@ -25,7 +26,7 @@ int hood_workspace_create(struct hood *h, const char *id, const struct process_i
 	    (r = hood_site(h, &site, err)) < 0 ||
 	    (r = workspace_hold(site, id, owner, until, recover_workspace, &recovery, &path, err)) < 0 ||
 	    (limits && (r = held_limits_save(site, id, limits, err)) < 0))
-		return r;
+		return cause_explain_call(r, err);
 	*ret_path = TAKE_PTR(path);
 	return 0;
 }

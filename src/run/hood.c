@@ -169,7 +169,7 @@ int hood_site(struct hood *h, struct site **ret, struct error *err)
 		int r = site_open(&h->site, h->state_dir, c->workspace_root, c->workspace_prefix, err);
 
 		if (r < 0)
-			return r;
+			return cause_explain_call(r, err);
 		h->site_is_open = true;
 	}
 	*ret = &h->site;
@@ -199,9 +199,11 @@ int hood_plan(struct hood *h, const struct request *r, struct plan *ret, struct 
 
 int hood_check_walls(const struct hood *h, struct error *err)
 {
-	const struct probe_identity who = {!ability_is_root(), SANDBOX_UID, SANDBOX_GID};
-	const struct probe_identity self = {true, geteuid(), getegid()};
+	bool is_root = ability_is_root(), bare = h->config.defaults.strength == STRENGTH_LANDLOCK;
+	const struct probe_identity who = {.userns = !is_root && !bare,
+					   .bare = bare,
+					   .uid = is_root ? SANDBOX_UID : geteuid(),
+					   .gid = is_root ? SANDBOX_GID : getegid()};
 
-	return h->config.defaults.strength == STRENGTH_LANDLOCK ? 0
-								: cause_check(who.userns ? &self : &who, err);
+	return cause_check(&who, err);
 }

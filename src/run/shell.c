@@ -4,6 +4,7 @@
  * finds it after a crash makes it what it was, kept.
  */
 #include "box.h"
+#include "cause.h"
 #include "clock.h"
 #include "reason.h"
 #include "rights.h"
@@ -263,6 +264,8 @@ int hood_shell(struct hood *h, const char *id, const struct shell_order *o, cons
 	plan_init(&s.plan);
 	box_init(&s.box);
 	r = whole(&s, id, err);
+	if (r < 0)
+		(void)cause_explain_call(r, err);
 	box_close(&s.box);
 	if (s.has_workspace) {
 		int e = give_back(&s, r < 0 ? NULL : err);

@@ -11,6 +11,7 @@
  * attempt pending, workspace and all, for whoever comes later (recover.c, resume.c).
  */
 #include "story.h"
+#include "cause.h"
 #include "clock.h"
 
 #include <errno.h>
@@ -120,15 +121,15 @@ static int to_the_start(struct story *s, struct error *err)
 	err->stage = "plan";
 	r = story_plan(s, err);
 	if (r < 0)
-		return r;
+		return cause_explain_call(r, err);
 	err->stage = "workspace";
 	r = story_workspace(s, err);
 	if (r < 0)
-		return r;
+		return cause_explain_call(r, err);
 	err->stage = "limits";
 	r = story_box(s, err);
 	if (r < 0)
-		return r;
+		return cause_explain_call(r, err);
 	err->stage = "sandbox";
 	return story_start(s, err);
 }

@@ -115,14 +115,48 @@ static bool kernel_name(char out[FACT_ROOM])
 	return uname(&u) == 0 && snprintf(out, FACT_ROOM, "%.100s", u.release) > 0;
 }
 
+/* Than 5.minor. */
+static bool kernel_is_before(int minor, char out[FACT_ROOM])
+{
+	int major, its_minor;
+
+	return kernel_name(out) && sscanf(out, "%d.%d", &major, &its_minor) == 2 &&
+	       (major < 5 || (major == 5 && its_minor < minor));
+}
+
+static bool kernel_is_before_5_3(char out[FACT_ROOM])
+{
+	return kernel_is_before(3, out);
+}
+
+static bool kernel_is_before_5_6(char out[FACT_ROOM])
+{
+	return kernel_is_before(6, out);
+}
+
+static bool kernel_is_before_5_9(char out[FACT_ROOM])
+{
+	return kernel_is_before(9, out);
+}
+
 /* ---- the table ---- */
 
 #define ON(which)  (1U << PROBE_##which)
 #define NAMESPACES (ON(USER) | ON(IDENTITY) | ON(PROCESSES) | ON(NETWORK) | ON(MOUNTS))
 #define MOUNTING   (ON(MOUNTS) | ON(ROOT) | ON(PROC) | ON(OVERLAY))
-#define CALLS	   (NAMESPACES | MOUNTING | ON(MEMORY) | ON(SECCOMP))
+#define ONE_CALL                                                                                    \
+	(ON(OPENAT2) | ON(PIDFD_OPEN) | ON(CLOSE_RANGE) | ON(PRLIMIT) | ON(EXECVEAT) | ON(CAPSET) | \
+	 ON(SETGROUPS) | ON(UNSHARE))
+#define CALLS (NAMESPACES | MOUNTING | ON(MEMORY) | ON(SECCOMP))
 
 enum { FORBIDDEN = -1, ANY = 0 }; /* for an errno: EPERM or EACCES, whatever it is */
+
+static const char newer_kernel[] = "boot Linux 5.12 or newer";
+static const char our_profile[] =
+	"start the container with `--security-opt seccomp=seccomp.json`, the file of packaging/containers (docs/HOSTS.md)";
+static const char allow_call[] =
+	"start the container with `--security-opt seccomp=seccomp.json`, the file of packaging/containers (docs/HOSTS.md), "
+	"or allow it where the profile comes from: SystemCallFilter= of a systemd unit";
 
 /* The first that fits counts. {} is what `holds` found. */
 static const struct row {
@@ -131,6 +165,19 @@ static const struct row {
 	bool (*holds)(char out[FACT_ROOM]);
 	const char *what, *remedy;
 } table[] = {
+	{ON(PIDFD_OPEN), ENOSYS, kernel_is_before_5_3,
+	 "this kernel ({}) is older than it: it came with Linux 5.3", newer_kernel},
+	{ON(OPENAT2), ENOSYS, kernel_is_before_5_6,
+	 "this kernel ({}) is older than it: it came with Linux 5.6", newer_kernel},
+	{ON(CLOSE_RANGE), ENOSYS, kernel_is_before_5_9,
+	 "this kernel ({}) is older than it: it came with Linux 5.9", newer_kernel},
+	{ONE_CALL, FORBIDDEN, seccomp_filters,
+	 "a seccomp profile forbids it, as an old container runtime's may", allow_call},
+	{ONE_CALL, ENOSYS, seccomp_filters, "a seccomp profile hides it, as an old container runtime's may",
+	 allow_call},
+	{ONE_CALL, ENOSYS, kernel_name, "this kernel ({}) has none", newer_kernel},
+	{ONE_CALL, FORBIDDEN, always, "something around this process forbids it, such as a security module",
+	 "ask the administrator of this host to allow it (docs/HOSTS.md)"},
 	{ON(USER), ENOSPC, userns_are_none,
 	 "user namespaces are switched off here: user.max_user_namespaces is 0",
 	 "as root `sysctl -w user.max_user_namespaces=15000`, and the same line in /etc/sysctl.d for the next boot"},
@@ -162,11 +209,9 @@ static const struct row {
 	 "start the container with `--security-opt systempaths=unconfined` (Docker), `--security-opt unmask=ALL` (Podman), "
 	 "or `procMount: Unmasked` with `hostUsers: false` (Kubernetes)"},
 	{CALLS, FORBIDDEN, seccomp_filters,
-	 "a seccomp profile forbids what it takes, as Docker's default does",
-	 "start the container with `--security-opt seccomp=seccomp.json`, the file of packaging/containers (docs/HOSTS.md)"},
+	 "a seccomp profile forbids what it takes, as Docker's default does", our_profile},
 	{CALLS, ENOSYS, seccomp_filters,
-	 "a seccomp profile hides what it takes, as an old container runtime's does",
-	 "start the container with `--security-opt seccomp=seccomp.json`, the file of packaging/containers (docs/HOSTS.md)"},
+	 "a seccomp profile hides what it takes, as an old container runtime's does", our_profile},
 	{ON(USER), FORBIDDEN, always, "this host does not let ordinary users make user namespaces",
 	 "ask its administrator to allow them (docs/HOSTS.md), or run as root"},
 	{ON(OVERLAY), ENODEV, always, "this kernel has no overlays, through which inputs are shown",
@@ -185,7 +230,7 @@ static const struct row {
 	{ON(LANDLOCK), EOPNOTSUPP, always, "this kernel has it, switched off",
 	 "add landlock to lsm= on the kernel's command line, before the others that are there"},
 	{ON(LANDLOCK), ANY, seccomp_filters, "a seccomp profile hides it, or this kernel has none",
-	 "start the container with `--security-opt seccomp=seccomp.json`, the file of packaging/containers (docs/HOSTS.md)"},
+	 our_profile},
 	{ON(LANDLOCK), ANY, always, "this kernel has none",
 	 "boot a kernel with CONFIG_SECURITY_LANDLOCK and landlock in lsm="},
 	{NAMESPACES, FORBIDDEN, always, "this process may not make namespaces",
@@ -239,19 +284,41 @@ void cause_find(enum probe which, int errnum, const struct probe_identity *who, 
 		 who->userns ? "see docs/HOSTS.md, or run as root" : "see docs/HOSTS.md");
 }
 
+static int refuse(enum probe which, int errnum, const struct probe_identity *who, struct error *err)
+{
+	struct cause cause;
+
+	cause_find(which, errnum, who, &cause);
+	return error_refuse_here(err, "no %s: %s; %s", probe_name(which), cause.what, cause.remedy);
+}
+
 int cause_check(const struct probe_identity *who, struct error *err)
 {
-	for (int which = 0; which < PROBE_LANDLOCK; which++) {
-		int errnum = probe_try((enum probe)which, who);
-		struct cause cause;
+	for (int i = 0; i < PROBE_COUNT; i++) {
+		enum probe which = (enum probe)i;
+		int errnum = probe_is_required(which, who->bare) ? probe_try(which, who) : 0;
 
-		if (!errnum)
-			continue;
-		cause_find((enum probe)which, errnum, who, &cause);
-		return error_refuse_here(err, "no %s: %s; %s", probe_name((enum probe)which), cause.what,
-					 cause.remedy);
+		if (errnum)
+			return refuse(which, errnum, who, err);
 	}
 	return 0;
+}
+
+int cause_explain_call(int r, struct error *err)
+{
+	const struct probe_identity nobody = {0};
+
+	if (!err || (err->kind != ERROR_REFUSED && err->kind != ERROR_SYSTEM))
+		return r;
+	for (int i = 0; i < PROBE_MEMORY; i++) {
+		int errnum = probe_try_here((enum probe)i);
+
+		if (errnum) {
+			(void)refuse((enum probe)i, errnum, &nobody, err);
+			break;
+		}
+	}
+	return r;
 }
 
 int cause_explain(const struct probe_identity *who, int r, struct error *err)

@@ -19,5 +19,7 @@ void cause_find(enum probe which, int errnum, const struct probe_identity *who, 
 int cause_check(const struct probe_identity *who, struct error *err);
 /* After a start has failed: where a layer that is required cannot be raised, err is that instead. Returns r. */
 int cause_explain(const struct probe_identity *who, int r, struct error *err);
+/* The same before a start, and for little: of the calls that can be tried without a child. */
+int cause_explain_call(int r, struct error *err);
 
 #endif

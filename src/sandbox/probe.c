@@ -6,9 +6,11 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/capability.h>
 #include <linux/filter.h>
 #include <linux/landlock.h>
 #include <linux/mount.h>
+#include <linux/openat2.h>
 #include <linux/seccomp.h>
 #include <net/if.h>
 #include <pthread.h>
@@ -17,10 +19,74 @@
 #include <string.h>
 #include <sys/ioctl.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
+
+/* ---- here: calls that change nothing ---- */
+
+/* Whether the call is there is asked, not how it ends: a table of files that is full is another matter. */
+static int refused(long r)
+{
+	return r < 0 && (errno == EPERM || errno == EACCES || errno == ENOSYS) ? errno : 0;
+}
+
+static int refused_fd(long fd)
+{
+	int errnum = refused(fd);
+
+	fd_close((int)fd);
+	return errnum;
+}
+
+static int try_openat2(void)
+{
+	struct open_how how = {.flags = O_PATH | O_CLOEXEC, .resolve = RESOLVE_NO_SYMLINKS};
+
+	return refused_fd(syscall(SYS_openat2, AT_FDCWD, "/", &how, sizeof how));
+}
+
+static int try_pidfd_open(void)
+{
+	return refused_fd(syscall(SYS_pidfd_open, getpid(), 0));
+}
+
+/* Of no descriptor that there can be. */
+static int try_close_range(void)
+{
+	return refused(syscall(SYS_close_range, ~0U, ~0U, 0));
+}
+
+static int try_prlimit(void)
+{
+	struct rlimit64 now;
+
+	return refused(syscall(SYS_prlimit64, 0, RLIMIT_CORE, NULL, &now));
+}
+
+/* Executes nothing: it finds no such descriptor. */
+static int try_execveat(void)
+{
+	static char *const none[] = {NULL};
+
+	return refused(syscall(SYS_execveat, -1, "", none, none, AT_EMPTY_PATH));
+}
+
+static int try_memory(void)
+{
+	struct error ignored = ERROR_INIT;
+	int fd = file_in_memory("fumehood-probe", "", 1, true, &ignored);
+
+	fd_close(fd);
+	return fd < 0 ? -fd : 0;
+}
+
+static int try_landlock(void)
+{
+	return syscall(SYS_landlock_create_ruleset, NULL, 0, LANDLOCK_CREATE_RULESET_VERSION) < 0 ? errno : 0;
+}
 
 /* ---- in the child: system calls, and nothing that a thread of the parent could have locked ---- */
 
@@ -32,6 +98,24 @@ static int done(long r)
 static int try_nothing(void)
 {
 	return 0;
+}
+
+static int try_capset(void)
+{
+	struct __user_cap_header_struct header = {.version = _LINUX_CAPABILITY_VERSION_3};
+	struct __user_cap_data_struct same[2];
+
+	return syscall(SYS_capget, &header, same) < 0 ? errno : done(syscall(SYS_capset, &header, same));
+}
+
+static int try_setgroups(void)
+{
+	return done(syscall(SYS_setgroups, 0, NULL));
+}
+
+static int try_unshare(void)
+{
+	return done(syscall(SYS_unshare, CLONE_NEWUSER));
 }
 
 static int try_loopback(void)
@@ -112,26 +196,42 @@ static int try_seccomp(void)
 static const struct {
 	const char *name;
 	int (*in_child)(void);
-	int flags;  /* namespaces of that child, beside the user namespace */
-	bool alone; /* no namespace is needed */
+	int (*here)(void); /* instead */
+	int flags;	   /* namespaces of that child, beside the user namespace */
+	bool alone;	   /* no namespace is needed */
 } rows[PROBE_COUNT] = {
-	[PROBE_MEMORY] = {"programs in memory", NULL},
+	[PROBE_OPENAT2] = {"system call openat2", .here = try_openat2},
+	[PROBE_PIDFD_OPEN] = {"system call pidfd_open", .here = try_pidfd_open},
+	[PROBE_CLOSE_RANGE] = {"system call close_range", .here = try_close_range},
+	[PROBE_PRLIMIT] = {"system call prlimit64", .here = try_prlimit},
+	[PROBE_EXECVEAT] = {"system call execveat", .here = try_execveat},
+	[PROBE_CAPSET] = {"system call capset", try_capset, .alone = true},
+	[PROBE_SETGROUPS] = {"system call setgroups", try_setgroups, .alone = true},
+	[PROBE_MEMORY] = {"programs in memory", .here = try_memory},
 	[PROBE_USER] = {"user namespace", try_nothing},
+	[PROBE_UNSHARE] = {"system call unshare", try_unshare, .alone = true},
 	[PROBE_IDENTITY] = {"identity", try_nothing},
 	[PROBE_PROCESSES] = {"pid, ipc and uts namespaces", try_nothing,
-			     CLONE_NEWPID | CLONE_NEWIPC | CLONE_NEWUTS},
-	[PROBE_NETWORK] = {"network namespace", try_loopback, CLONE_NEWNET},
-	[PROBE_MOUNTS] = {"mount namespace", try_mounts, CLONE_NEWNS},
-	[PROBE_ROOT] = {"root directory", try_root, CLONE_NEWNS},
-	[PROBE_PROC] = {"fresh /proc", try_proc, CLONE_NEWNS | CLONE_NEWPID},
-	[PROBE_OVERLAY] = {"overlays", try_overlay, CLONE_NEWNS},
+			     .flags = CLONE_NEWPID | CLONE_NEWIPC | CLONE_NEWUTS},
+	[PROBE_NETWORK] = {"network namespace", try_loopback, .flags = CLONE_NEWNET},
+	[PROBE_MOUNTS] = {"mount namespace", try_mounts, .flags = CLONE_NEWNS},
+	[PROBE_ROOT] = {"root directory", try_root, .flags = CLONE_NEWNS},
+	[PROBE_PROC] = {"fresh /proc", try_proc, .flags = CLONE_NEWNS | CLONE_NEWPID},
+	[PROBE_OVERLAY] = {"overlays", try_overlay, .flags = CLONE_NEWNS},
 	[PROBE_SECCOMP] = {"seccomp", try_seccomp, .alone = true},
-	[PROBE_LANDLOCK] = {"landlock", NULL},
+	[PROBE_LANDLOCK] = {"landlock", .here = try_landlock},
 };
 
 const char *probe_name(enum probe which)
 {
 	return rows[which].name;
+}
+
+bool probe_is_required(enum probe which, bool bare)
+{
+	if (which == PROBE_LANDLOCK)
+		return bare;
+	return !bare || which < PROBE_USER || which > PROBE_OVERLAY;
 }
 
 /* ---- in the parent ---- */
@@ -214,22 +314,19 @@ static int try_in_child(enum probe which, const struct probe_identity *who)
 	return errnum;
 }
 
+int probe_try_here(enum probe which)
+{
+	return rows[which].here ? rows[which].here() : 0;
+}
+
 int probe_try(enum probe which, const struct probe_identity *who)
 {
-	struct error ignored = ERROR_INIT;
-	int fd;
-
-	if (which == PROBE_LANDLOCK)
-		return syscall(SYS_landlock_create_ruleset, NULL, 0, LANDLOCK_CREATE_RULESET_VERSION) < 0
-			       ? errno
-			       : 0;
-	if (which == PROBE_MEMORY) {
-		fd = file_in_memory("fumehood-probe", "", 1, true, &ignored);
-		fd_close(fd);
-		return fd < 0 ? -fd : 0;
-	}
-	/* As root the analysis enters one as well, in the end, with a uid that can always be mapped. */
-	if (which == PROBE_IDENTITY && !who->userns)
+	if (rows[which].here)
+		return rows[which].here();
+	if (which == PROBE_SETGROUPS && who->uid == geteuid())
+		return 0;
+	/* As root the analysis enters one in the end, with a uid that can always be mapped; anybody else is born in it. */
+	if (which == (who->userns ? PROBE_UNSHARE : PROBE_IDENTITY))
 		return 0;
 	return try_in_child(which, who);
 }

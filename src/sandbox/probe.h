@@ -11,8 +11,16 @@
 #include <sys/types.h>
 
 enum probe {
+	PROBE_OPENAT2, /* calls that every strength needs */
+	PROBE_PIDFD_OPEN,
+	PROBE_CLOSE_RANGE,
+	PROBE_PRLIMIT,
+	PROBE_EXECVEAT,
+	PROBE_CAPSET,
+	PROBE_SETGROUPS, /* where the analysis is somebody else than we are */
 	PROBE_MEMORY,	 /* programs in memory: init is one */
 	PROBE_USER,	 /* a user namespace */
+	PROBE_UNSHARE,	 /* as root it is entered in the end */
 	PROBE_IDENTITY,	 /* in which the analysis has an identity */
 	PROBE_PROCESSES, /* pid, ipc and uts namespaces */
 	PROBE_NETWORK,	 /* a network namespace, and its loopback */
@@ -28,13 +36,18 @@ enum probe {
 /* Who would be tried for. */
 struct probe_identity {
 	bool userns; /* as one who is not root: all of it below a user namespace */
+	bool bare;   /* strength landlock: no namespaces at all */
 	uid_t uid;   /* the analysis's, on the host */
 	gid_t gid;
 };
 
 /* As doctor and receipts name the layer. */
 const char *probe_name(enum probe which);
+/* Does nothing run without it? */
+bool probe_is_required(enum probe which, bool bare);
 /* 0, or the errno with which it cannot be raised; that of a layer below it, where that one cannot be. */
 int probe_try(enum probe which, const struct probe_identity *who);
+/* The same of those that start no child and need to know nobody; 0 for the others. */
+int probe_try_here(enum probe which);
 
 #endif

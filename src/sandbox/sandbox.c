@@ -444,12 +444,14 @@ static int start(const struct plan *plan, const struct sandbox_options *o, const
 int sandbox_start(const struct plan *plan, const struct sandbox_options *o, const struct sandbox_hooks *hooks,
 		  struct receipt *receipt, struct sandbox **ret, struct error *err)
 {
-	struct probe_identity who = {
-		.userns = plan->use_userns_first, .uid = o->host_uid, .gid = o->host_gid};
+	struct probe_identity who = {.userns = plan->use_userns_first,
+				     .bare = plan->strength == STRENGTH_LANDLOCK,
+				     .uid = o->host_uid,
+				     .gid = o->host_gid};
 	int r = start(plan, o, hooks, receipt, ret, err);
 
 	/* Where the host is the reason, it says so as doctor does. */
-	return r < 0 && plan->strength == STRENGTH_FULL ? cause_explain(&who, r, err) : r;
+	return r < 0 ? cause_explain(&who, r, err) : r;
 }
 
 /* Without a namespace init must live to end the others; it does so at once, even if it was stopped. */

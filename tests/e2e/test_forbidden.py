@@ -165,17 +165,18 @@ def doctor(hood):
     return found.status, {item['name']: item for item in found.json['items']}
 
 
-def check_refused(hood, layer, *words):
+def check_refused(hood, layer, *words, strengths=('full',)):
     """By doctor and by run, in the same words; and nothing is recorded or left."""
     status, items = doctor(hood)
     item = items[layer]
     assert status == 1 and item['required'] and not item['ok'], items
     assert all(word in item['detail'] + ' ' + item['remedy'] for word in words), item
-    id = hood.id()
-    result = hood.run('true', id=id)
-    assert result.status == 125 and result.json['verdict'] == 'refused', result
-    assert result.json['error']['message'] == f"no {layer}: {item['detail']}; {item['remedy']}", (result, item)
-    assert result.json['error']['code'] == 'refused' and not hood.workspace(id).exists()
+    for strength in strengths:
+        id = hood.id()
+        result = hood.run('true', '--strength', strength, id=id)
+        assert result.status == 125 and result.json['verdict'] == 'refused', result
+        assert result.json['error']['message'] == f"no {layer}: {item['detail']}; {item['remedy']}", (result, item)
+        assert result.json['error']['code'] == 'refused' and not hood.workspace(id).exists()
     return items
 
 
@@ -202,6 +203,9 @@ def test_a_worker_that_could_run_nothing_does_not_start(hood, forbid):
     assert '--security-opt seccomp=' in result.err and len(result.err.splitlines()) == 1
     assert hood.succeed('show', id, '--json').json['queue']['state'] == 'queued'
     hood.write(hood.home / 'config/fumehood/config.yaml', 'defaults: {strength: landlock}')
+    forbid('--refuse', 'seccomp=EPERM')
+    assert 'this worker could run nothing here: no seccomp: ' in hood.cli('worker', '--drain').err
+    forbid(*in_container(hood), '--seccomp-docker', PROFILE)
     hood.succeed('worker', '--drain')
     assert hood.verdict(id) == 'succeeded'
 
@@ -241,6 +245,51 @@ def test_switched_off_user_namespaces_are_named(hood, forbid):
 def test_a_call_that_is_refused_is_found(hood, forbid, call, errnum, layer, word):
     forbid('--refuse', f'{call}={errnum}')
     check_refused(hood, layer, word)
+
+
+# Without which no strength holds anything.
+@pytest.mark.parametrize('errno, word', [('EPERM', 'a seccomp profile forbids'), ('ENOSYS', 'a seccomp profile hides')])
+@pytest.mark.parametrize('call', ['openat2', 'pidfd_open', 'close_range', 'prlimit64', 'execveat', 'capset', 'seccomp', 'memfd_create'])
+def test_a_call_that_every_strength_needs_is_named(hood, forbid, call, errno, word):
+    forbid('--refuse', f'{call}={errno}')
+    layer = {'seccomp': 'seccomp', 'memfd_create': 'programs in memory'}.get(call, f'system call {call}')
+    check_refused(hood, layer, word, '--security-opt seccomp=seccomp.json', 'packaging/containers', strengths=('full', 'landlock'))
+    hood.write(hood.home / 'config/fumehood/config.yaml', 'defaults: {strength: landlock}')
+    assert doctor(hood)[1][layer]['required']
+
+
+@pytest.mark.only('root')
+@pytest.mark.parametrize('errno', ['EPERM', 'ENOSYS'])
+@pytest.mark.parametrize('call, strengths', [('setgroups', ('full', 'landlock')), ('unshare', ('full',))])
+def test_a_call_that_root_needs_is_named(hood, forbid, call, strengths, errno):
+    forbid('--refuse', f'{call}={errno}')
+    check_refused(hood, f'system call {call}', 'a seccomp profile', 'packaging/containers', strengths=strengths)
+
+
+def test_a_first_run_without_openat2_leaves_no_riddle(hood, forbid):
+    """No state directory is there yet, nor can it be opened."""
+    forbid('--refuse', 'openat2=ENOSYS')
+    for command in (['run', '--', 'true'], ['workspace', 'create', hood.id(), '--for', '1h']):
+        result = hood.cli(*command)
+        assert result.status == 125 and 'no system call openat2: a seccomp profile hides it' in result.err, result
+
+
+def test_what_was_kept_is_not_entered_without_it_either(hood, forbid):
+    kept = hood.id()
+    assert hood.run('true', '--keep', 'always', id=kept).status == 0
+    forbid('--refuse', 'openat2=EPERM')
+    result = hood.cli('shell', kept, '--', 'true')
+    assert result.status == 125 and 'no system call openat2: a seccomp profile forbids it' in result.err, result
+    hood.prefix = []
+    hood.succeed('workspace', 'cleanup', kept)
+
+
+@pytest.mark.parametrize('call, since', [('pidfd_open', '5.3'), ('openat2', '5.6'), ('close_range', '5.9')])
+def test_a_kernel_that_is_older_than_a_call_is_named(hood, forbid, call, since):
+    forbid('--refuse', f'{call}=ENOSYS')
+    hood.prefix = ['setarch', '--uname-2.6', *hood.prefix]
+    check_refused(hood, f'system call {call}', 'this kernel (2.6.', f'it came with Linux {since}', 'boot Linux 5.12 or newer',
+                  strengths=('full', 'landlock'))
 
 
 @pytest.mark.parametrize('errnum, word', [(38, 'hides it, or this kernel has none'), (95, 'add landlock to lsm=')])
