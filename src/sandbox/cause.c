@@ -85,6 +85,27 @@ static bool seccomp_filters(UNUSED char out[FACT_ROOM])
 	return line && line[10] == '2';
 }
 
+/* Is it in no line of the map, "FIRST OUTSIDE COUNT"? Then it is the number that everybody without one has. */
+static bool id_is_unmapped(const char *path, unsigned id)
+{
+	char text[4096], *lines = text, *line;
+	unsigned first, outside, count;
+
+	if (file_read_small(AT_FDCWD, path, text, sizeof text) < 0)
+		return false;
+	while ((line = strsep(&lines, "\n")))
+		if (sscanf(line, "%u %u %u", &first, &outside, &count) == 3 && id >= first &&
+		    id - first < count)
+			return false;
+	return true;
+}
+
+static bool caller_is_unmapped(UNUSED char out[FACT_ROOM])
+{
+	return id_is_unmapped("/proc/self/uid_map", geteuid()) ||
+	       id_is_unmapped("/proc/self/gid_map", getegid());
+}
+
 static bool root_lacks_setfcap(UNUSED char out[FACT_ROOM])
 {
 	return geteuid() == 0 && !ability_has(CAP_SETFCAP);
@@ -178,6 +199,9 @@ static const struct row {
 	{ONE_CALL, ENOSYS, kernel_name, "this kernel ({}) has none", newer_kernel},
 	{ONE_CALL, FORBIDDEN, always, "something around this process forbids it, such as a security module",
 	 "ask the administrator of this host to allow it (docs/HOSTS.md)"},
+	{ON(USER), EPERM, caller_is_unmapped,
+	 "the uid or the gid of this process is not mapped in the user namespace that it is in, and who has none makes no other",
+	 "map it where that one is made: `unshare -Ur` or `unshare --map-current-user`, not `unshare -U`"},
 	{ON(USER), ENOSPC, userns_are_none,
 	 "user namespaces are switched off here: user.max_user_namespaces is 0",
 	 "as root `sysctl -w user.max_user_namespaces=15000`, and the same line in /etc/sysctl.d for the next boot"},

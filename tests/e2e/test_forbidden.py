@@ -233,6 +233,16 @@ def test_a_root_that_cannot_map_itself_is_told_what_it_needs(hood, forbid):
     check_refused(hood, 'identity', 'CAP_SETFCAP', '--cap-add SETFCAP', '--user 1000:1000')
 
 
+@pytest.mark.only('user')
+def test_a_user_without_a_uid_of_his_own_is_told_so(hood):
+    """`unshare -U`: nobody has mapped him, and then the kernel gives him no user namespace."""
+    hood.prefix = ['setpriv', f'--reuid={hood.who.uid}', f'--regid={hood.who.uid}', '--clear-groups', 'unshare', '-U']
+    check_refused(hood, 'user namespace', 'not mapped', 'unshare -Ur', '--map-current-user')
+    hood.prefix = [*hood.prefix[:-1], '-Ur']
+    assert hood.run('true').status == 0
+    hood.prefix = []
+
+
 def test_switched_off_user_namespaces_are_named(hood, forbid):
     forbid('--userns', 1, '--max-userns', 0)
     check_refused(hood, 'user namespace', 'user.max_user_namespaces is 0', 'sysctl -w user.max_user_namespaces=15000')
