@@ -111,6 +111,33 @@ const char *text_escape_into(char *out, size_t room, const char *bytes, size_t s
 	return out;
 }
 
+static bool is_plain_word(const char *text)
+{
+	return *text && text[strspn(text, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789"
+					  "_./+,:=@%-")] == 0;
+}
+
+const char *text_word_into(char *out, size_t room, const char *text)
+{
+	_cleanup_buffer_ struct buffer b = {0};
+
+	/* What is no text cannot be pasted anyway. */
+	if (is_plain_word(text) || strchr(text, '\\'))
+		return text_escape_into(out, room, text, strlen(text));
+	buffer_puts(&b, "'");
+	for (const char *c = text; *c; c++)
+		if (*c == '\'')
+			buffer_puts(&b, "'\\''");
+		else
+			buffer_append(&b, c, 1);
+	buffer_puts(&b, "'");
+	text_escape_into(out, room, b.data ? b.data : "?", b.data ? b.size : 1);
+	/* A backslash of ours is one, not two. */
+	for (char *c = out; (c = strstr(c, "'\\\\''")); c += 4)
+		memmove(c + 1, c + 2, strlen(c + 2) + 1);
+	return out;
+}
+
 void hex_encode(const uint8_t *bytes, size_t size, char *out)
 {
 	static const char digits[] = "0123456789abcdef";

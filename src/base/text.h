@@ -19,6 +19,9 @@ char *text_escape(const char *bytes, size_t size);
  * escaped, backslashes stay. Newly allocated, NULL if memory is out. */
 char *text_safe(const char *text);
 
+/* text_escape() as a word that can be pasted into a shell: quoted where it must be. */
+const char *text_word_into(char *out, size_t room, const char *text);
+#define WORD(room, text) text_word_into((char[room]){0}, room, text)
 /* text_escape() into a fixed buffer, cut with "…" where it does not fit; returns out. */
 const char *text_escape_into(char *out, size_t room, const char *bytes, size_t size);
 /* The same for a word in a message, in room of its own, which lives as long as the block around it. */

@@ -155,7 +155,8 @@ static int take_descriptors(int socket)
 __attribute__((noreturn)) static void child_main(const struct identity *who, pid_t parent, int socket,
 						 become_fn fn, void *arg)
 {
-	if (prctl(PR_SET_DUMPABLE, 0, 0, 0, 0) < 0 || take_descriptors(socket) < 0 || take_ids(who) < 0)
+	if (prctl(PR_SET_DUMPABLE, 0, 0, 0, 0) < 0 || take_descriptors(socket) < 0 ||
+	    (who && take_ids(who) < 0))
 		_exit(1);
 	/* A change of ids forgets it, so it is said now; and looked at, since we may be orphaned already. */
 	if (prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0) < 0 || getppid() != parent || chdir("/") < 0)
@@ -204,16 +205,18 @@ static size_t left_count(uid_t uid)
 
 int become_start(const struct identity *who, become_fn fn, void *arg, struct child *ret, struct error *err)
 {
+	const uid_t uid = who ? who->uid : geteuid();
+	const char *name = who ? who->name : "";
 	pid_t parent = getpid(), pid;
 	sigset_t all, before;
 	int pair[2], pidfd;
 
-	if (left_count(who->uid) >= LEFT_OF_USER_MAX)
+	if (left_count(uid) >= LEFT_OF_USER_MAX)
 		return error_refuse_here(
 			err,
 			"processes for the user '%s' (%u) hang in a file system that does not answer: "
 			"unmount it, or end what serves it",
-			who->name, who->uid);
+			name, uid);
 	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) < 0)
 		return error_system(err, errno, "cannot make a socket pair");
 	/* Our handlers are not the child's to run. */
@@ -229,9 +232,9 @@ int become_start(const struct identity *who, become_fn fn, void *arg, struct chi
 		int errnum = errno;
 
 		fd_close(pair[0]); /* it ends by itself */
-		return error_system(err, errnum, "cannot start a process for the user '%s'", who->name);
+		return error_system(err, errnum, "cannot start a process for the user '%s'", name);
 	}
-	*ret = (struct child){.pid = pid, .uid = who->uid, .pidfd = pidfd, .socket = pair[0]};
+	*ret = (struct child){.pid = pid, .uid = uid, .pidfd = pidfd, .socket = pair[0]};
 	return 0;
 }
 

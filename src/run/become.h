@@ -41,7 +41,8 @@ struct child {
 };
 
 /* fn runs in the child, which ends when it returns: with the memory of this thread as it is now, no other thread, and
- * nothing that it changes seen here. Only root can become somebody else; for all others who must be themselves. */
+ * nothing that it changes seen here. Only root can become somebody else; for all others who must be themselves. NULL: as we are,
+ * with all that we may. */
 typedef void (*become_fn)(void *arg, int socket);
 int become_start(const struct identity *who, become_fn fn, void *arg, struct child *ret, struct error *err);
 /* Kills it if it is alive. One that does not die, since a file system of its user's does not answer, is left behind, and

@@ -82,12 +82,12 @@ static bool hint_far(struct plan *p, const char *word, const char *path)
 	if (*word != '/')
 		plan_note(p,
 			  "%s exists here but is not shown to the analysis; add --input %s, and name it %s",
-			  SHOWN(256, word), SHOWN(256, word), SHOWN(256, strrchr(real, '/') + 1));
+			  SHOWN(256, word), WORD(256, word), SHOWN(256, strrchr(real, '/') + 1));
 	else if (path_is_below(path, p->workspace))
 		return false;
 	else
 		plan_note(p, "%s exists here but is not shown to the analysis; add --ro %s", SHOWN(256, word),
-			  SHOWN(256, word));
+			  WORD(256, word));
 	return true;
 }
 
@@ -101,7 +101,7 @@ static bool hint_near(const struct request *r, struct plan *p, const char *word)
 	    !path_is_readable(path, &st))
 		return false;
 	plan_note(p, "%s exists here but is not shown to the analysis; add --input %s", SHOWN(256, word),
-		  SHOWN(256, as));
+		  WORD(256, as));
 	return true;
 }
 

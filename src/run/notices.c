@@ -11,6 +11,7 @@
 #include <linux/openat2.h>
 #include <stdarg.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/syscall.h>
 
@@ -22,28 +23,56 @@ void notices_init(struct notices *x)
 void notices_done(struct notices *x)
 {
 	x->root_fd = fd_close(x->root_fd);
+	outside_done(&x->outside);
+}
+
+/* one has all but the hint. */
+static void add(struct notices *x, struct denial *one, const char *hint_format, va_list ap)
+{
+	char hint[1024];
+
+	vsnprintf(hint, sizeof hint, hint_format, ap);
+	one->hint = hint;
+	denials_add(x->denials, one);
+}
+
+static char *error_name(int errnum)
+{
+	return errnum ? (char *)strerrorname_np(errnum) : NULL;
 }
 
 void notices_add(struct notices *x, const char *layer, const char *operation, const char *path,
 		 const char *target, int errnum, const char *hint_format, ...)
 {
-	const char *error = strerrorname_np(errnum);
-	char hint[1024];
+	struct denial one = {.layer = (char *)layer,
+			     .operation = (char *)operation,
+			     .path = (char *)path,
+			     .target = (char *)target,
+			     .error = error_name(errnum),
+			     .at = clock_utc(),
+			     .count = 1};
 	va_list ap;
 
 	va_start(ap, hint_format);
-	vsnprintf(hint, sizeof hint, hint_format, ap);
+	add(x, &one, hint_format, ap);
 	va_end(ap);
-	denials_add(x->denials, &(struct denial){
-					.layer = (char *)layer,
-					.operation = (char *)operation,
-					.path = (char *)path,
-					.target = (char *)target,
-					.error = (char *)error,
-					.hint = hint,
-					.at = clock_utc(),
-					.count = 1,
-				});
+}
+
+void notices_add_found(struct notices *x, const char *layer, const struct outside_path *p, const char *target,
+		       const char *hint_format, ...)
+{
+	struct denial one = {.layer = (char *)layer,
+			     .operation = (char *)p->operation,
+			     .path = p->path,
+			     .target = (char *)target,
+			     .error = error_name(p->errnum),
+			     .at = p->at,
+			     .count = p->count};
+	va_list ap;
+
+	va_start(ap, hint_format);
+	add(x, &one, hint_format, ap);
+	va_end(ap);
 }
 
 /* "." and "..", as far as words tell: a link on the way is not looked for. */
@@ -70,11 +99,14 @@ static void clean(char *path)
 	*to = 0;
 }
 
-ssize_t notice_path(const struct notice *n, int directory_arg, int path_arg, char *out, size_t room)
+ssize_t notice_path(struct notices *x, const struct notice *n, int directory_arg, int path_arg, char *out,
+		    size_t room)
 {
 	char path[PATH_MAX];
 	ssize_t length = peek_string(n->pid, n->args[path_arg], path, sizeof path), base = 0;
 
+	if (length == -EPERM || length == -ENOSYS)
+		x->blind_errno = (int)-length;
 	if (length <= 0)
 		return length < 0 ? length : -ENOENT;
 	if (path[0] != '/') {
@@ -116,7 +148,7 @@ int notices_look(struct notices *x, const struct notice *n, const char *path, mo
 /* ---- what the filter refuses ---- */
 
 /* What a call that is refused was about, where that says more than its name. */
-static const char *refused_target(const struct notice *n, char *out, size_t room)
+static const char *refused_target(struct notices *x, const struct notice *n, char *out, size_t room)
 {
 	const char *call = n->call;
 	char family[32];
@@ -133,7 +165,7 @@ static const char *refused_target(const struct notice *n, char *out, size_t room
 		return NULL;
 	if (strcmp(call, "chmod") == 0 || strcmp(call, "fchmodat") == 0) {
 		bool at = call[1] == 'c';
-		ssize_t length = notice_path(n, at ? 0 : -1, at ? 1 : 0, out, room);
+		ssize_t length = notice_path(x, n, at ? 0 : -1, at ? 1 : 0, out, room);
 
 		return length > 0 && notice_is_valid(n) ? out : NULL;
 	}
@@ -180,7 +212,7 @@ static void add_refused(struct notices *x, const struct notice *n)
 	const char *hint = x->plan->strength == STRENGTH_LANDLOCK ? notices_bare_hint(n->call) : NULL;
 	char target[PATH_MAX * 2];
 
-	notices_add(x, "seccomp", n->call, NULL, refused_target(n, target, sizeof target), n->errnum, "%s",
+	notices_add(x, "seccomp", n->call, NULL, refused_target(x, n, target, sizeof target), n->errnum, "%s",
 		    hint ? hint : refused_hint(n->call));
 }
 
@@ -194,23 +226,54 @@ void notices_on(void *arg, const struct notice *n)
 		(void)notices_connect(x, n);
 }
 
-/* ---- in which order they are told ---- */
+/* ---- when it has ended ---- */
+
+static void add_found(struct notices *x)
+{
+	for (size_t i = 0; i < x->outside.n; i++) {
+		const struct outside_path *p = &x->outside.list[i];
+
+		if (p->found == FOUND_NOTHING)
+			continue;
+		if (p->kind == OUTSIDE_SOCKET)
+			notices_add_found(x, "network", p, p->path, "services of the host cannot be reached");
+		else if (p->kind >= OUTSIDE_BARE_READ)
+			notices_bare_found(x, p);
+		else
+			notices_found_path(x, p);
+	}
+}
 
 static bool is_of_the_machine(const struct denial *d)
 {
 	return d->path && path_is_machine(d->path);
 }
 
-void notices_sort(struct notices *x)
+/* In the order in which they came; what is about the machine more than about the analysis is last. */
+static int compare(const void *a, const void *b)
 {
-	struct denials *d = x->denials;
-	struct denial sorted[DENIALS_MAX];
-	size_t n = 0;
+	const struct denial *x = a, *y = b;
+	int later = is_of_the_machine(x) - is_of_the_machine(y);
 
-	for (int machine = 0; machine <= 1; machine++)
-		for (size_t i = 0; i < d->n; i++)
-			if (is_of_the_machine(&d->list[i]) == machine)
-				sorted[n++] = d->list[i];
-	if (n)
-		memcpy(d->list, sorted, n * sizeof sorted[0]);
+	return later ? later : (x->at > y->at) - (x->at < y->at);
+}
+
+void notices_finish(struct notices *x, const struct identity *who, struct receipt *receipt)
+{
+	struct error why = ERROR_INIT;
+
+	if (x->blind_errno)
+		receipt_warn(
+			receipt,
+			"--explain could not look into the analysis: %s of process_vm_readv, which a seccomp profile or "
+			"kernel.yama.ptrace_scope forbids",
+			strerror(x->blind_errno));
+	if (outside_look(&x->outside, who, notices_judge_path, x, &why) < 0)
+		receipt_warn(receipt, "--explain did not find out all that exists outside: %s", why.message);
+	if (x->outside.was_cut)
+		receipt_warn(receipt,
+			     "--explain did not look for all that was missing: there was too much of it");
+	add_found(x);
+	if (x->denials && x->denials->n)
+		qsort(x->denials->list, x->denials->n, sizeof x->denials->list[0], compare);
 }

@@ -22,8 +22,7 @@ const char *notices_bare_hint(const char *call)
 		 "--strength full allows it in the workspace"},
 		{"flock",
 		 "with --strength landlock no file is locked as a whole; ranges of it (fcntl) can be"},
-		{"fcntl",
-		 "with --strength landlock there are no leases, no owners of descriptors, and no hints for a file"},
+		{"fcntl", "with --strength landlock there are no leases, and no owners of descriptors"},
 		{"shm sem msg mq_",
 		 "with --strength landlock there is no System V IPC and no message queue; --strength full has them"},
 		{"sched_set setpriority ioprio",
@@ -46,14 +45,11 @@ static bool is_open(const struct plan *p, const char *path, bool writes)
 	return false;
 }
 
-/* Where the path leads, or, if nothing is there yet, its directory. 0, or -errno. What is not ours to know: only what the path says,
- * so that what is there and what is not are told alike. */
-static int lead(const struct notices *x, const char *path, char real[PATH_MAX])
+/* Where the path leads, or, if nothing is there yet, its directory. 0, or -errno. */
+static int lead(const char *path, char real[PATH_MAX])
 {
 	char parent[PATH_MAX * 2], *slash;
 
-	if (!x->looks_outside)
-		return snprintf(real, PATH_MAX, "%s", path) < PATH_MAX ? 0 : -ENAMETOOLONG;
 	if (realpath(path, real))
 		return 0;
 	if (errno != ENOENT)
@@ -64,48 +60,76 @@ static int lead(const struct notices *x, const char *path, char real[PATH_MAX])
 	return realpath(parent, real) ? 0 : -errno;
 }
 
-/* `mkdir -p` asks for every directory on the way: one that is there is no refusal. What the plan opens is there, and so is what that
- * lies in. */
-static bool is_there(const struct notices *x, const char *path)
+/* data and docs in the working directory are links. */
+static bool is_linked(const struct plan *p, const char *path)
 {
-	struct stat st;
+	_cleanup_free_ char *data = path_join(p->workspace, "data"), *docs = path_join(p->workspace, "docs");
 
-	for (size_t i = 0; i < x->plan->n_mounts; i++)
-		if (path_is_below(x->plan->mounts[i].target, path))
+	return (data && path_is_below(path, data) && strcmp(path, data) != 0) ||
+	       (docs && path_is_below(path, docs) && strcmp(path, docs) != 0);
+}
+
+/* `mkdir -p` asks for every directory on the way. What the plan opens is there, and so is what that lies in. */
+static bool is_on_the_way(const struct plan *p, const char *path)
+{
+	for (size_t i = 0; i < p->n_mounts; i++)
+		if (path_is_below(p->mounts[i].target, path))
 			return true;
-	return x->looks_outside && lstat(path, &st) == 0;
+	return false;
 }
 
-static void not_read(struct notices *x, const struct notice *n, const char *path)
-{
-	const char *operation = strncmp(n->call, "exec", 4) == 0 ? "execute" : "read";
-	char real[PATH_MAX];
-	struct stat st;
+static const char not_writable[] = "only the workspace is writable, and $TMPDIR for what need not be kept";
 
-	if (!x->looks_outside || !realpath(path, real) || is_open(x->plan, real, false) ||
-	    !notice_is_valid(n))
-		return;
-	if (path_is_machine(real))
-		notices_add(x, "landlock", operation, path, path, EACCES,
-			    "it is the machine's, and not shown");
-	else if (path_is_readable(real, &st))
-		notices_add(x, "landlock", operation, path, path, EACCES, "add --ro %s", SHOWN(800, real));
-	else
-		notices_add(x, "landlock", operation, path, path, EACCES, "you cannot read it either");
-}
-
+/* What only its words tell; where it leads is looked up when all is over. */
 void notices_bare_path(struct notices *x, const struct notice *n, const char *path, bool writes)
 {
-	bool opens = strncmp(n->call, "open", 4) == 0 || strncmp(n->call, "exec", 4) == 0;
-	char real[PATH_MAX];
+	bool executes = strncmp(n->call, "exec", 4) == 0,
+	     opens = executes || strncmp(n->call, "open", 4) == 0;
+	bool makes = strncmp(n->call, "mkdir", 5) == 0;
+	bool leads_out = writes && is_linked(x->plan, path);
 
 	/* What is only looked at, Landlock does not refuse. */
-	if (!writes && opens)
-		not_read(x, n, path);
-	if (strncmp(n->call, "mkdir", 5) == 0 && is_there(x, path))
+	if ((!writes && !opens) || (is_open(x->plan, path, writes) && !leads_out) ||
+	    (makes && is_on_the_way(x->plan, path)) || !notice_is_valid(n))
 		return;
-	if (!writes || lead(x, path, real) < 0 || is_open(x->plan, real, true) || !notice_is_valid(n))
-		return;
-	notices_add(x, "landlock", "write", path, path, EACCES,
-		    "only the workspace is writable, and $TMPDIR for what need not be kept");
+	if (x->looks_outside && !leads_out)
+		outside_note(&x->outside,
+			     !writes ? OUTSIDE_BARE_READ
+			     : makes ? OUTSIDE_BARE_MAKE
+				     : OUTSIDE_BARE_WRITE,
+			     writes	? "write"
+			     : executes ? "execute"
+					: "read",
+			     path, NULL, EACCES);
+	/* Not ours to know: what is there and what is not are told alike. */
+	else if (writes)
+		notices_add(x, "landlock", "write", path, path, EACCES, "%s", not_writable);
+}
+
+enum outside_found notices_bare_judge(const struct notices *x, const struct outside_path *p)
+{
+	bool writes = p->kind != OUTSIDE_BARE_READ;
+	char real[PATH_MAX];
+	struct stat st;
+
+	/* A directory that is there already is not made, and nothing is refused. */
+	if (p->kind == OUTSIDE_BARE_MAKE && stat(p->path, &st) == 0)
+		return FOUND_NOTHING;
+	if (writes)
+		return lead(p->path, real) < 0 || is_open(x->plan, real, true) ? FOUND_NOTHING : FOUND_THERE;
+	if (!realpath(p->path, real) || is_open(x->plan, real, false))
+		return FOUND_NOTHING;
+	return path_is_machine(real) ? FOUND_MACHINE : path_is_readable(real, &st) ? FOUND_FAR : FOUND_CLOSED;
+}
+
+void notices_bare_found(struct notices *x, const struct outside_path *p)
+{
+	if (p->kind != OUTSIDE_BARE_READ)
+		notices_add_found(x, "landlock", p, p->path, "%s", not_writable);
+	else if (p->found == FOUND_MACHINE)
+		notices_add_found(x, "landlock", p, p->path, "it is the machine's, and not shown");
+	else if (p->found == FOUND_FAR)
+		notices_add_found(x, "landlock", p, p->path, "add --ro %s", WORD(800, p->path));
+	else
+		notices_add_found(x, "landlock", p, p->path, "you cannot read it either");
 }

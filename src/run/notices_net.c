@@ -118,7 +118,6 @@ static void to_a_socket(struct notices *x, const struct notice *n, const struct 
 	static const char hint[] = "services of the host cannot be reached";
 	char name[sizeof to->sun_path + 1] = "", path[PATH_MAX * 2], target[sizeof name + 1];
 	size_t room = size - offsetof(struct sockaddr_un, sun_path);
-	struct stat st;
 	ssize_t base = 0;
 	mode_t mode;
 	int r;
@@ -143,10 +142,10 @@ static void to_a_socket(struct notices *x, const struct notice *n, const struct 
 	memcpy(path + base, name, strlen(name) + 1);
 	r = notices_look(x, n, path, &mode);
 	if (r == -ENOENT || r == -ENOTDIR) {
-		if (x->looks_outside && lstat(path, &st) == 0)
-			notices_add(x, "network", "connect", path, path, -r, hint);
+		if (x->looks_outside)
+			outside_note(&x->outside, OUTSIDE_SOCKET, "connect", path, NULL, -r);
 	} else if (r == 0 && S_ISSOCK(mode) && !path_is_below(path, x->plan->workspace) &&
-		   !path_is_below(path, "/tmp")) {
+		   !path_is_below(path, "/tmp") && !path_is_below(path, "/dev/shm")) {
 		notices_add(x, "network", "connect", path, path, ECONNREFUSED, hint);
 	}
 }
@@ -170,6 +169,10 @@ bool notices_connect(struct notices *x, const struct notice *n)
 	if (to.family == AF_INET && (size_t)got >= sizeof to.in)
 		to_a_host(x, n, AF_INET, &to.in.sin_addr, ntohs(to.in.sin_port),
 			  (ntohl(to.in.sin_addr.s_addr) >> 24) == 127 || to.in.sin_addr.s_addr == 0);
+	else if (to.family == AF_INET6 && (size_t)got >= sizeof to.in6 &&
+		 IN6_IS_ADDR_V4MAPPED(&to.in6.sin6_addr))
+		to_a_host(x, n, AF_INET, &to.in6.sin6_addr.s6_addr[12], ntohs(to.in6.sin6_port),
+			  to.in6.sin6_addr.s6_addr[12] == 127 || to.in6.sin6_addr.s6_addr32[3] == 0);
 	else if (to.family == AF_INET6 && (size_t)got >= sizeof to.in6)
 		to_a_host(x, n, AF_INET6, &to.in6.sin6_addr, ntohs(to.in6.sin6_port),
 			  IN6_IS_ADDR_LOOPBACK(&to.in6.sin6_addr) ||

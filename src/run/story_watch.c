@@ -151,6 +151,13 @@ static int note_unwatched(struct story *s, struct error *err)
 	return 0;
 }
 
+/* What lies outside is looked for with the rights of who has asked, or not at all. */
+static void explain(struct story *s)
+{
+	notices_finish(&s->notices, s->rights.is_bound ? &s->rights.who : NULL, &s->attempt->receipt);
+	notices_done(&s->notices);
+}
+
 int story_watch(struct story *s, struct error *err)
 {
 	struct supervise_result *result = &s->box.result;
@@ -168,8 +175,7 @@ int story_watch(struct story *s, struct error *err)
 	memcpy(a->logs, result->logs, sizeof a->logs);
 	memset(result->logs, 0, sizeof result->logs);
 	a->ended = clock_utc();
-	notices_sort(&s->notices);
-	notices_done(&s->notices);
+	explain(s);
 	if (r < 0)
 		r = note_unwatched(s, err);
 	note_logs(s);

@@ -305,7 +305,7 @@ static void listen(struct story *s, struct box_order *order)
 {
 	s->notices.plan = s->plan;
 	s->notices.denials = &s->attempt->denials;
-	s->notices.looks_outside = !s->rights.is_bound;
+	s->notices.looks_outside = !s->rights.is_bound || s->rights.has_user;
 	s->notices.directory = s->rights.is_bound ? NULL : s->request->directory;
 	order->listen = s->plan->explain ? FILTER_EXPLAIN : FILTER_TELL;
 	order->on_notice = on_notice;

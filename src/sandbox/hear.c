@@ -1,6 +1,8 @@
 /*
- * What the filter asks its listener (filter.h). The answer is never a choice: it is what the silent program says of the same call, so
- * that who listens changes nothing but how long a refusal takes.
+ * What the filter asks its listener (filter.h). The answer is never a choice: it is what the silent program says of the same call.
+ *
+ * A call that waits to be heard is one that waits: a signal whose handler was installed without SA_RESTART may end it with EINTR,
+ * before it is heard. It is neither made nor counted then.
  */
 #include "sandbox.h"
 

@@ -1,7 +1,10 @@
 """What an analysis was denied is told: by the filter always, files and connections with --explain; and telling changes nothing."""
 import os
+import shlex
 import signal
 import socket
+import subprocess
+import sys
 import time
 
 import pytest
@@ -123,7 +126,7 @@ open("made", "w").close(); os.rename("made", "kept"); open("/tmp/scratch", "w").
     assert found['read', 'near.txt']['hint'] == './near.txt exists outside; add --input near.txt'
     assert found['read', 'lib']['hint'].endswith('add --input lib')
     assert 'only the workspace is writable' in found['write', 'site/index.html']['hint']
-    assert found['read', str(far / 'a b')]['hint'] == f'exists outside; add --ro {far}/a b'
+    assert found['read', str(far / 'a b')]['hint'] == f"exists outside; add --ro '{far}/a b'"
     assert found['write', '/usr/share/mine']['errno'] == 'EROFS'
     assert ('write', 'data/mine') in found
     mine = {key for key in found if not (key[1] or '').startswith('/etc')}
@@ -248,3 +251,53 @@ def test_of_several_steps_all_are_told_together(hood):
     hood.succeed('commit', id)
     hood.succeed('workspace', 'cleanup', id)
     assert [(d['operation'], d['count']) for d in hood.succeed('show', id, '--json').json['denials']] == [('unshare', 2)]
+
+
+def test_what_worked_is_not_told(hood):
+    found = denials(hood, FAR + '''
+os.makedirs("/usr/lib", exist_ok=True); os.makedirs("data", exist_ok=True); os.makedirs("a/b/c", exist_ok=True)
+own = socket.socket(socket.AF_INET6); own.bind(("::", 0)); own.listen()
+s = socket.socket(socket.AF_INET6); s.connect(("::ffff:127.0.0.1", own.getsockname()[1]))
+here = socket.socket(socket.AF_UNIX); here.bind("/dev/shm/s"); here.listen(); socket.socket(socket.AF_UNIX).connect("/dev/shm/s")
+''', '--explain')
+    assert {key for key in found if not (key[1] or '').startswith('/etc')} == set(), found
+
+
+def test_a_hint_can_be_pasted_whatever_the_name(hood):
+    names = ['my data.csv', "it's; rm -rf $HOME", 'a:b.csv', '-x']
+    for name in names:
+        hood.write(name, 'x')
+    found = denials(hood, FAR + f'for name in {names!r}: attempt(open, name)\n', '--explain')
+    assert 'cannot name it' in found['read', 'a:b.csv']['hint']
+    for name in names[:2]:
+        hint = found['read', name]['hint']
+        words = shlex.split(hint[hint.index('--input'):])
+        assert words == ['--input', name]
+        assert hood.run('true', *words).status == 0
+
+
+SILENT = r'''
+import ctypes, os, signal, subprocess, sys, threading
+libc = ctypes.CDLL(None, use_errno=True)
+place, words = sys.argv[1], sys.argv[2:]
+assert libc.unshare(0x00020000) == 0 and libc.mount(b"none", b"/", None, (1 << 18) | (1 << 14), None) == 0
+fuse = os.open("/dev/fuse", os.O_RDWR)
+options = f"fd={fuse},rootmode=40000,user_id=0,group_id=0,allow_other".encode()
+assert libc.mount(b"silent", place.encode(), b"fuse", 0, options) == 0
+child = subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+out, err = child.communicate(timeout=60)
+print(err, child.returncode)
+'''
+
+
+@pytest.mark.only('root')
+def test_a_file_system_that_does_not_answer_holds_nobody_up(hood):
+    if not os.path.exists('/dev/fuse'):
+        pytest.skip('this machine has no /dev/fuse')
+    place = hood.directory('silent')
+    start = time.monotonic()
+    result = subprocess.run([sys.executable, '-c', SILENT, str(place), str(hood.binary), 'run', hood.id(), '--explain', '--wall', '20s', '--',
+                             'sh', '-c', f'cat {place}/x; sleep 1; echo on; exit 4'], cwd=hood.dir, env=hood.env, stdout=subprocess.PIPE,
+                            text=True, timeout=120)
+    assert result.stdout.endswith(' 4\n') and 'did not answer' in result.stdout, result
+    assert time.monotonic() - start < 20

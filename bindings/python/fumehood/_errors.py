@@ -6,6 +6,7 @@ other than success, for those who asked with check=True (AnalysisFailed and what
 from __future__ import annotations
 
 import re
+import shlex
 import subprocess
 from dataclasses import fields
 from typing import Any, Callable, Dict, List, Match, Optional, Pattern, Tuple, Type, Union, get_args
@@ -186,7 +187,8 @@ _SAID: List[Tuple[Pattern[str], Union[str, Callable[[Match[str]], str]]]] = [
     (re.compile(r"`fumehood shell ID -- CMD </dev/null`"), "shell(id, command)"),
     (re.compile(r"--result FILE\.json"), "result="),
     (re.compile(r"--input (\S+):NAME"), r"inputs=[(\1, NAME)]"),
-    (re.compile(r"add --(input|ro) ([^\s,;]+)"), lambda found: f"add {'inputs' if found[1] == 'input' else 'ro'}=[{found[2]!r}]"),
+    (re.compile(r"add --(input|ro) ('(?:[^']|'\\'')*'|[^\s,;]+)"),
+     lambda found: f"add {'inputs' if found[1] == 'input' else 'ro'}=[{''.join(shlex.split(found[2]))!r}]"),
     (re.compile(r"--ro (\S+) shows it on purpose"), r"ro=['\1'] shows it on purpose"),
     (re.compile(r"--from ID:GLOB:AS"), "from_=[(ID, PATTERN, DIRECTORY)]"),
     (re.compile(r"--from ID:GLOB(?!:)"), "from_=[(ID, PATTERN)]"),
