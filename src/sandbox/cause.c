@@ -165,9 +165,9 @@ static bool kernel_is_before_5_9(char out[FACT_ROOM])
 #define ON(which)  (1U << PROBE_##which)
 #define NAMESPACES (ON(USER) | ON(IDENTITY) | ON(PROCESSES) | ON(NETWORK) | ON(MOUNTS))
 #define MOUNTING   (ON(MOUNTS) | ON(ROOT) | ON(PROC) | ON(OVERLAY))
-#define ONE_CALL                                                                                    \
-	(ON(OPENAT2) | ON(PIDFD_OPEN) | ON(CLOSE_RANGE) | ON(PRLIMIT) | ON(EXECVEAT) | ON(CAPSET) | \
-	 ON(SETGROUPS) | ON(UNSHARE))
+#define ONE_CALL                                                                                      \
+	(ON(OPENAT2) | ON(PIDFD_OPEN) | ON(CLOSE_RANGE) | ON(PRLIMIT) | ON(EXECVEAT) | ON(SIGNALFD) | \
+	 ON(CAPSET) | ON(SETGROUPS) | ON(UNSHARE))
 #define CALLS (NAMESPACES | MOUNTING | ON(MEMORY) | ON(SECCOMP))
 
 enum { FORBIDDEN = -1, ANY = 0 }; /* for an errno: EPERM or EACCES, whatever it is */

@@ -20,6 +20,7 @@
 #include <sys/ioctl.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
+#include <sys/signalfd.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
@@ -72,6 +73,13 @@ static int try_execveat(void)
 	static char *const none[] = {NULL};
 
 	return refused(syscall(SYS_execveat, -1, "", none, none, AT_EMPTY_PATH));
+}
+
+static int try_signalfd(void)
+{
+	uint64_t none = 0;
+
+	return refused_fd(syscall(SYS_signalfd4, -1, &none, sizeof none, SFD_CLOEXEC));
 }
 
 static int try_memory(void)
@@ -205,6 +213,7 @@ static const struct {
 	[PROBE_CLOSE_RANGE] = {"system call close_range", .here = try_close_range},
 	[PROBE_PRLIMIT] = {"system call prlimit64", .here = try_prlimit},
 	[PROBE_EXECVEAT] = {"system call execveat", .here = try_execveat},
+	[PROBE_SIGNALFD] = {"system call signalfd4", .here = try_signalfd},
 	[PROBE_CAPSET] = {"system call capset", try_capset, .alone = true},
 	[PROBE_SETGROUPS] = {"system call setgroups", try_setgroups, .alone = true},
 	[PROBE_MEMORY] = {"programs in memory", .here = try_memory},

@@ -16,6 +16,7 @@ enum probe {
 	PROBE_CLOSE_RANGE,
 	PROBE_PRLIMIT,
 	PROBE_EXECVEAT,
+	PROBE_SIGNALFD,
 	PROBE_CAPSET,
 	PROBE_SETGROUPS, /* where the analysis is somebody else than we are */
 	PROBE_MEMORY,	 /* programs in memory: init is one */

@@ -259,7 +259,7 @@ def test_a_call_that_is_refused_is_found(hood, forbid, call, errnum, layer, word
 
 # Without which no strength holds anything.
 @pytest.mark.parametrize('errno, word', [('EPERM', 'a seccomp profile forbids'), ('ENOSYS', 'a seccomp profile hides')])
-@pytest.mark.parametrize('call', ['openat2', 'pidfd_open', 'close_range', 'prlimit64', 'execveat', 'capset', 'seccomp', 'memfd_create'])
+@pytest.mark.parametrize('call', ['openat2', 'pidfd_open', 'close_range', 'prlimit64', 'execveat', 'signalfd4', 'capset', 'seccomp', 'memfd_create'])
 def test_a_call_that_every_strength_needs_is_named(hood, forbid, call, errno, word):
     forbid('--refuse', f'{call}={errno}')
     layer = {'seccomp': 'seccomp', 'memfd_create': 'programs in memory'}.get(call, f'system call {call}')
@@ -282,6 +282,15 @@ def test_a_first_run_without_openat2_leaves_no_riddle(hood, forbid):
     for command in (['run', '--', 'true'], ['workspace', 'create', hood.id(), '--for', '1h']):
         result = hood.cli(*command)
         assert result.status == 125 and 'no system call openat2: a seccomp profile hides it' in result.err, result
+
+
+@pytest.mark.parametrize('strength', ['full', 'landlock'])
+def test_a_command_whose_end_nobody_would_hear_of_does_not_start(hood, forbid, strength):
+    """A table of files that is full, when init wants to watch it: it went on until its time was over."""
+    forbid('--refuse', 'signalfd4=ENFILE')
+    result = hood.run('true', '--strength', strength, '--wall', '3s')
+    assert result.status == 125 and result.json['verdict'] == 'refused', result
+    assert "cannot watch for the command's end: Too many open files in system" in result.json['error']['message']
 
 
 def test_what_was_kept_is_not_entered_without_it_either(hood, forbid):

@@ -363,12 +363,19 @@ static enum reaped reap(int command)
 
 /* Nothing but SIGCHLD is blocked while we wait: a blocked signal is queued, and the queue is the user's; without a handler
  * PID 1 ignores what comes from inside. */
-static long children_watch(void)
-{
-	uint64_t mask = 1UL << (SIGCHLD - 1);
+static const uint64_t child_mask = 1UL << (SIGCHLD - 1);
 
-	SYS4(__NR_rt_sigprocmask, 2 /* SIG_SETMASK */, &mask, 0, 8);
-	return SYS4(__NR_signalfd4, -1, &mask, 8, 02000000 | 04000 /* CLOEXEC | NONBLOCK */);
+/* Before there are any: without it nobody would hear of the command's end. */
+static int children_open(void)
+{
+	long fd = SYS4(__NR_signalfd4, -1, &child_mask, 8, 02000000 | 04000 /* CLOEXEC | NONBLOCK */);
+
+	/* Not where the command's own three are, or were not: those are closed. */
+	if (fd >= 0 && fd <= 2)
+		fd = SYS3(__NR_fcntl, fd, F_DUPFD_CLOEXEC, 3);
+	if (fd < 0)
+		fail("watch for the command's end", NULL, fd);
+	return (int)fd;
 }
 
 /*
@@ -376,16 +383,16 @@ static long children_watch(void)
  * kills everything that is left in the namespace. The wall clock is kept here, so that it holds even while the
  * supervisor is stopped.
  */
-static void command_await(int command, uint64_t started)
+static void command_await(int command, int children, uint64_t started)
 {
 	uint64_t deadline = later(started, spec->wall_ns);
-	long children = children_watch();
 	enum reaped reaped = REAPED_ALL;
 	int terminated = 0;
 
+	SYS4(__NR_rt_sigprocmask, 2 /* SIG_SETMASK */, &child_mask, 0, 8);
 	for (;;) {
 		struct pollfd fds[] = {
-			{.fd = (int)children, .events = POLLIN},
+			{.fd = children, .events = POLLIN},
 			{.fd = INIT_FD_CONTROL, .events = POLLIN},
 			{.fd = INIT_FD_SUPERVISOR, .events = POLLIN},
 		};
@@ -451,7 +458,7 @@ __attribute__((used)) void init_main(void)
 {
 	uint64_t mask = ~0UL, started;
 	struct report r = {0};
-	int command, ruleset, oom;
+	int command, children, ruleset, oom;
 
 	SYS4(__NR_rt_sigprocmask, 2 /* SIG_SETMASK */, &mask, 0, 8);
 	signals_reset();
@@ -468,6 +475,7 @@ __attribute__((used)) void init_main(void)
 	ruleset = spec->bare ? bare_begin() : namespaces_furnish();
 	SYS2(__NR_prctl, PR_SET_DUMPABLE, 0);
 	SYS5(__NR_prctl, PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
+	children = children_open();
 	started = now();
 	oom_score(oom, "1000");
 	command = command_start(ruleset);
@@ -486,7 +494,7 @@ __attribute__((used)) void init_main(void)
 	privileges_drop();
 	if (spec->bare)
 		bare_settle();
-	command_await(command, started);
+	command_await(command, children, started);
 	if (spec->bare)
 		bare_end();
 	die(0);
