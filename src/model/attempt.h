@@ -110,8 +110,9 @@ struct attempt {
 	bool failed; /* an event or the conclusion is missing */
 	/* Where it went wrong on our side, if it did. */
 	char *error_stage, *error_code, *error_message;
-	int step;    /* in a held workspace: which it is, to be committed with the others; else 0 */
-	bool queued; /* it has a lease: its commit is refused once that is somebody else's */
+	int step;      /* in a held workspace: which it is, to be committed with the others; else 0 */
+	bool queued;   /* it has a lease: its commit is refused once that is somebody else's */
+	bool is_bound; /* queued by somebody else, with whose rights it ran. Not stored */
 	bool committed;
 	/* The command has ended, and we could not finish the story: it waits on disk for gc or its worker. error_* says
 	 * why. Not stored: it is so until it is not. */

@@ -7,7 +7,6 @@
 #include "cause.h"
 #include "clock.h"
 #include "reason.h"
-#include "rights.h"
 #include "story.h"
 
 #include <errno.h>
@@ -61,16 +60,19 @@ static int open_workspace(struct shell *s, const char *id, struct error *err)
 	return 0;
 }
 
-/* What a stranger has submitted ran with his rights, which are not those of who asks now. */
+/* What a stranger has submitted ran with his rights, which are not those of who asks now. Whose it was, its record says: who
+ * owns that ledger's file may be another by now, and which ledger the caller names says nothing. A record that is silent is
+ * of an earlier release. */
 static int check_owner(const struct shell *s, struct error *err)
 {
 	const struct record *r = &s->workspace.record;
 
-	if (!json_is_true(json_object_get(r->extra, "queued")) || rights_own_ledger(s->hood))
+	if (!json_is_true(json_object_get(r->extra, "queued")) ||
+	    json_is_false(json_object_get(r->extra, RECORD_STRANGERS)))
 		return 0;
 	return error_set(
 		err, ERROR_REFUSED,
-		"'%s' was run from a queue that others can write to, with the rights of who submitted it: look at '%s' from outside",
+		"'%s' was run from a queue with the rights of who submitted it, which are not yours: look at '%s' from outside",
 		r->id, r->path);
 }
 

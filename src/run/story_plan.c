@@ -139,6 +139,7 @@ static int begin_attempt(struct story *s, struct error *err)
 	memcpy(a->token, plan->token, sizeof plan->token);
 	a->number = plan->attempt;
 	a->queued = s->hooks->job != NULL;
+	a->is_bound = s->rights.is_bound;
 	for (size_t i = 0; plan->prefixes && plan->prefixes[i]; i++)
 		receipt_add(&a->receipt, "interpreter", true, "'%s' is shown read-only", plan->prefixes[i]);
 	for (size_t i = 0; plan->notes && plan->notes[i]; i++) {

@@ -124,8 +124,10 @@ static void add_verdict(struct buffer *b, const struct attempt *a, bool colour)
 		buffer_printf(b, "; fumehood logs %s%s%s", a->id, has_post_log ? " --post-process" : "",
 			      view_would_explaining_help(a) ? ", or run it with --explain" : "");
 	if (kept)
-		buffer_printf(b, "; its workspace is kept: %s, fumehood shell %s looks around there", kept,
-			      a->id);
+		buffer_printf(b, "; its workspace is kept: %s", kept);
+	/* What it would refuse is not advised. */
+	if (kept && !a->is_bound && !a->n_steps)
+		buffer_printf(b, ", fumehood shell %s looks around there", a->id);
 	buffer_puts(b, "\n");
 }
 

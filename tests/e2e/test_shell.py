@@ -154,6 +154,24 @@ def test_a_shell_that_is_killed_leaves_what_was_kept(hood, kept):
     assert hood.cli('shell', kept, '--', 'cat', 'more').out == '1\n'  # without gc
 
 
+def test_whose_it_was_is_said_by_its_record_and_not_by_the_ledger_that_is_named(hood):
+    shared = hood.directory('shared')
+    shared.chmod(0o777)
+    config = hood.write('site.yaml', f'queue: {{allow: {{keep: true, ro: [{hood.dir}], data: [{hood.dir}], docs: [{hood.dir}]}}}}\n')
+    theirs, own = hood.id(), hood.id()
+    for id, ledger in ((theirs, ['--db', f'sqlite:{shared}/ledger.db']), (own, [])):
+        hood.succeed('submit', id, *ledger, '--keep', 'always', '--retries', 0, '--ro', str(hood.dir / 'site'), '--', 'sh', '-c', 'exit 1')
+        said = hood.succeed('worker', '--drain', '--config', config, *ledger).err
+        assert 'its workspace is kept' in said and (f'fumehood shell {id}' in said) == (id == own), said
+    for ledger in ([], ['--db', f'sqlite:{shared}/ledger.db'], ['--db', f'sqlite:{hood.base}/other.db']):
+        result = hood.cli('shell', theirs, *ledger, '--', 'true')
+        assert result.status == 125 and 'which are not yours' in result.err and str(hood.workspace(theirs)) in result.err, result
+        result = hood.cli('shell', own, *ledger, '--', 'sh', '-c', f'cat {hood.dir}/site/index.html')
+        assert result.out == '<p>the site</p>\n', result
+    hood.succeed('workspace', 'cleanup', theirs)
+    hood.succeed('workspace', 'cleanup', own)
+
+
 def test_a_budget_is_kept_the_oldest_go_first(hood):
     hood.write('site.yaml', 'keep: {max_bytes: 3M, for: 1h}\n')
     ids = [hood.id() for _ in range(4)]
