@@ -150,6 +150,21 @@ static int make_rows(struct holding_commit *c, struct workspace *w, struct spool
 	return 0;
 }
 
+static int keep(struct holding_commit *c, struct workspace *w, struct error *err)
+{
+	struct error ignored = ERROR_INIT;
+	unsigned removed = 0;
+	uint64_t bytes;
+
+	if (!keep_can_fit(c->hood, w->fd, &bytes))
+		return error_set(
+			err, ERROR_REFUSED,
+			"the workspace of '%s' is not kept: it is larger than all that may be (keep.max_bytes)",
+			c->attempt->id);
+	(void)keep_fit(c->hood, bytes, &removed, &ignored); /* gc tries again */
+	return workspace_keep(w, keep_until(c->hood), err);
+}
+
 /* --into and --keep, as the last step was run with them. Committed it is by now. */
 static void after(struct holding_commit *c, struct workspace *w)
 {
@@ -167,8 +182,7 @@ static void after(struct holding_commit *c, struct workspace *w)
 	why = (struct error){.stage = "clean up"};
 	if (steps_forget(w, &why) == 0 && (c->plan.keep == KEEP_ALWAYS || (c->plan.keep == KEEP_ON_FAILURE &&
 									   a->verdict != VERDICT_SUCCEEDED)))
-		c->kept = a->kept =
-			workspace_keep(w, clock_utc() + (int64_t)c->hood->config.keep_for_ns, &why) == 0;
+		c->kept = a->kept = keep(c, w, &why) == 0;
 	if (why.message[0] && !a->error_message)
 		attempt_set_error(a, &why);
 }

@@ -138,6 +138,8 @@ int rights_copy_into(const struct hood *h, const struct rights *rights, struct l
 /* keep.c: the configuration's keep.max_bytes. Those that expire first go first, until `more` bytes fit as well; those that somebody
  * uses stay. *ret_removed counts them. */
 int keep_fit(struct hood *h, uint64_t more, unsigned *ret_removed, struct error *err);
+/* When what is kept from now on expires; INT64_MAX: never. */
+int64_t keep_until(const struct hood *h);
 /* Would it fit if all the others went? 1, 0 with *ret_bytes. */
 int keep_can_fit(const struct hood *h, int workspace_fd, uint64_t *ret_bytes);
 

@@ -294,7 +294,7 @@ static int keep_remains(struct recovery *rec, struct workspace *w, const struct 
 
 	if (w->fd < 0 || !keep_can_fit(rec->hood, w->fd, &bytes))
 		return workspace_remove(w, err);
-	return r < 0 ? r : workspace_keep(w, clock_utc() + (int64_t)rec->hood->config.keep_for_ns, err);
+	return r < 0 ? r : workspace_keep(w, keep_until(rec->hood), err);
 }
 
 /* 1 as above. */

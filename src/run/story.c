@@ -74,7 +74,7 @@ static int leave_workspace(struct story *s, enum ending ending, bool keep, bool 
 		return 0;
 	if (keep) {
 		(void)keep_fit(s->hood, s->kept_bytes, &removed, &ignored); /* gc tries again */
-		r = workspace_keep(&s->workspace, clock_utc() + (int64_t)s->hood->config.keep_for_ns, err);
+		r = workspace_keep(&s->workspace, keep_until(s->hood), err);
 		s->attempt->kept = r == 0;
 		return r;
 	}

@@ -195,12 +195,17 @@ int workspace_reopen(const struct site *site, const char *id, int attempt, const
 		     gid_t gid, struct workspace *ret, struct error *err)
 {
 	_cleanup_strv_ char **folders = NULL;
+	bool busy = false;
 	int r = id_check(id, err);
 
 	workspace_blank(ret, site);
 	if (r < 0 || (r = list_folders(site->runs, id, &folders, err)) < 0)
 		return r;
 	for (size_t i = 0; folders[i]; i++) {
+		const char *place = strchr(folders[i], '@');
+
+		if (attempt && place && strtol(place + 1, NULL, 10) != attempt)
+			continue;
 		r = take_kept(ret, folders[i], err);
 		if (r == 1 && (!attempt || attempt_of(&ret->record) == attempt)) {
 			r = workspace_adopt(ret, token, uid, gid, err);
@@ -210,11 +215,12 @@ int workspace_reopen(const struct site *site, const char *id, int attempt, const
 		}
 		workspace_close(ret);
 		workspace_blank(ret, site);
-		/* Which attempt one is that somebody uses is not known: it is the one that was asked for, or may be. */
-		if (r < 0)
+		/* Which attempt one is that somebody uses is not known: it may be the one that was asked for, unless that is found. */
+		if (r < 0 && (!attempt || err->kind != ERROR_BUSY))
 			return r;
+		busy = busy || r < 0;
 	}
-	return error_set(err, ERROR_NOT_FOUND, "no workspace of '%s' is kept", id);
+	return busy ? -1 : error_set(err, ERROR_NOT_FOUND, "no workspace of '%s' is kept", id);
 }
 
 int workspace_each_kept(const struct site *site, workspace_recover_fn fn, void *arg, struct error *err)

@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/file.h>
+#include <sys/stat.h>
 
 static int taken(const struct workspace *w, struct error *err)
 {
@@ -280,6 +281,9 @@ static int take_back(struct workspace *w, struct error *err)
 	return r < 0 || !ability_is_root() ? r : tree_chown(w->fd, geteuid(), getegid(), err);
 }
 
+/* How long what somebody has looked around in is kept at least. */
+#define KEPT_LEAST_NS ((int64_t)(3600 * NSEC_PER_SEC))
+
 int workspace_give_back(struct workspace *w, struct error *err)
 {
 	struct record *record = &w->record;
@@ -294,9 +298,15 @@ int workspace_give_back(struct workspace *w, struct error *err)
 	record->scratch = path_join(w->site->root, n.scratch);
 	if (!record->scratch)
 		return error_memory(err);
+	/* Whatever mode who was in it has given it. */
+	if (w->fd >= 0 && fchmod(w->fd, 0700) < 0)
+		return error_system(err, errno, "cannot make '%s' private", record->path);
 	record->owner = held.owner;
 	record->process = held.process;
 	record->until = held.until;
+	/* Who has just looked around in it may want to look again. */
+	if (held.owner == OWNER_KEPT && record->until < clock_utc() + KEPT_LEAST_NS)
+		record->until = clock_utc() + KEPT_LEAST_NS;
 	memcpy(record->token, held.token, sizeof record->token);
 	record->held = (struct holding){0};
 	record->init = (struct process_id){0};
