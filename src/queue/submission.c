@@ -550,9 +550,32 @@ static int copy_stored(const struct inputs *from, struct inputs *ret, struct err
 	return 0;
 }
 
+static bool is_staged(const struct job *j, const char *path)
+{
+	for (size_t i = 0; i < j->inputs.count; i++)
+		if (!j->inputs.list[i].for_post && strcmp(j->inputs.list[i].path, path) == 0)
+			return true;
+	return false;
+}
+
+static int refuse_gone(const struct attempt *a, const char *path, struct error *err)
+{
+	return error_set(
+		err, ERROR_REFUSED,
+		"cannot try '%s' again: '%s', which attempt %d had, is not there any more, and the ledger has no copy; "
+		"`fumehood run %s` and `fumehood submit %s` take what is there now",
+		a->id, SHOWN(256, path), a->number, a->id, a->id);
+}
+
 /* One that `run` has run has its files where they were, or not any more: what it had then, the ledger knows by its digest. */
 static int check_same(const struct job *j, const struct attempt *a, struct error *err)
 {
+	for (size_t i = 0; i < a->inputs.count; i++) {
+		const struct input *then = &a->inputs.list[i];
+
+		if (!then->from_analysis && !is_staged(j, then->path))
+			return refuse_gone(a, then->path, err);
+	}
 	for (size_t i = 0; i < j->inputs.count; i++) {
 		const struct input *now = &j->inputs.list[i], *then = inputs_find(&a->inputs, now->path);
 
@@ -581,7 +604,13 @@ static int submit_once_more(struct hood *h, const char *submitter, const struct 
 		return error_set(err, ERROR_REFUSED, "cannot try '%s' again: it has succeeded", a->id);
 	if (a->request && request_from_json(&r, a->request, err) < 0)
 		return -1;
-	is_local = !a->queued && a->started && !r.stdin_open && !r.terminal;
+	if (r.terminal)
+		return error_set(
+			err, ERROR_REFUSED,
+			"cannot try '%s' again: it had a terminal (-t), and there is none in the queue; `fumehood run %s "
+			"--again -t -- …` runs it here, with the options and command that `fumehood show %s` has",
+			a->id, a->id, a->id);
+	is_local = !a->queued && a->started && !r.stdin_open;
 	if (!is_whole(a, &r) && !is_local)
 		return error_set(
 			err, ERROR_REFUSED,

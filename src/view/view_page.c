@@ -43,10 +43,12 @@ static void put_live(FILE *to, const struct look *look, const struct subject *s)
 	_cleanup_free_ char *path = print_escape(s->live.path);
 	const char *id = s->live.id, *since = print_instant(s->live.created, room);
 
+	const char *how = s->live.kept ? "kept" : "held";
+
 	if (s->live.held && !s->live.created)
-		fprintf(to, "%s has a workspace that is held: %s\n", id, path);
+		fprintf(to, "%s has a workspace that is %s: %s\n", id, how, path);
 	else if (s->live.held)
-		fprintf(to, "%s has a workspace that is held since %s: %s\n", id, since, path);
+		fprintf(to, "%s has a workspace that is %s since %s: %s\n", id, how, since, path);
 	else if (s->live.alive) {
 		fprintf(to, "%s%s attempt %d is running%s since %s: fumehood logs -f %s\n",
 			print_style(look->colour, STYLE_YELLOW), id, s->live.attempt,

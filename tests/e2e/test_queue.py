@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 import ledgers
+from desk import Desk
 from ledgers import TOP
 from until import until
 
@@ -732,3 +733,26 @@ def test_what_run_has_run_is_tried_again_with_the_same_files_or_not_at_all(hood,
     result = hood.cli('retry', other)
     assert result.status == 125 and "'fit.py' is not what attempt 1 had" in result.err and f'fumehood run {other}' in result.err, result
     assert hood.cli('run', other, '--', 'python3', 'fit.py').status == 0
+
+
+def test_what_is_gone_since_it_ran_is_named_and_nothing_is_queued(hood, ledger):
+    id = hood.id()
+    hood.write('a.txt', 'a\n')
+    hood.write('b.txt', 'b\n')
+    assert hood.run(['cat', 'a.txt', 'b.txt', 'none'], id=id).status == 1
+    (hood.dir / 'b.txt').unlink()
+    result = hood.cli('retry', id)
+    assert result.status == 125 and "'b.txt', which attempt 1 had, is not there any more" in result.err, result
+    assert shown(hood, id)['state'] == 'finished' and not shown(hood, id)['queue'], shown(hood, id)
+    hood.write('b.txt', 'b\n')
+    hood.succeed('retry', id)
+    drain(hood)
+    assert attempts(hood, id) == ['failed', 'failed'] and 'b\n' in hood.log(id)
+
+
+def test_a_terminal_cannot_be_had_in_the_queue(hood, ledger):
+    id = hood.id()
+    with Desk(hood, 'run', id, '-t', '--', 'sh', '-c', 'exit 3') as desk:
+        assert desk.ends() == 3
+    result = hood.cli('retry', id)
+    assert result.status == 125 and 'terminal' in result.err and f'fumehood run {id} --again' in result.err and 'submit' not in result.err, result

@@ -128,6 +128,11 @@ def test_what_is_not_there_or_in_use_is_refused(hood, kept):
     hood.succeed('workspace', 'cleanup', held)
 
 
+def test_it_is_said_to_be_kept(hood, kept):
+    shown = hood.succeed('show', kept).out
+    assert f'{kept} has a workspace that is kept' in shown and 'held since' not in shown, shown
+
+
 def test_the_tab_key_knows_what_is_kept(hood, kept):
     other = hood.id()
     hood.run('exit 1', id=other)
