@@ -76,12 +76,29 @@ static int check_owner(const struct shell *s, struct error *err)
 		r->id, r->path);
 }
 
-/* Without a terminal it reads its commands from stdin, as a script. */
+/* Without a terminal it reads its commands from stdin, as a script. HOME is the workspace: no file that lies there says how. */
 static int shell_words(bool terminal, char ***ret, struct error *err)
 {
-	int r = strv_append(ret, access("/bin/bash", X_OK) == 0 ? "/bin/bash" : "/bin/sh", err);
+	static const char *const bash[] = {"/bin/bash", "--norc", "--noprofile"}, *const sh[] = {"/bin/sh"};
+	bool is_bash = access(bash[0], X_OK) == 0;
+	const char *const *words = is_bash ? bash : sh;
+	int r = 0;
 
+	for (size_t i = 0; r == 0 && i < (is_bash ? ARRAY_SIZE(bash) : ARRAY_SIZE(sh)); i++)
+		r = strv_append(ret, words[i], err);
 	return r < 0 || !terminal ? r : strv_append(ret, "-i", err);
+}
+
+/* The same for what its environment would make it read or run. Empty is as good as none. */
+static void set_shell_env(struct plan *p)
+{
+	static const char *const none[] = {"ENV", "BASH_ENV", "PROMPT_COMMAND", "PS0"};
+
+	for (size_t i = 0; i < ARRAY_SIZE(none); i++)
+		plan_set_env(p, none[i], "");
+	plan_set_env(p, "HISTFILE", "/dev/null");
+	plan_set_env(p, "INPUTRC", "/dev/null");
+	plan_set_env(p, "PS1", strstr(p->program, "bash") ? "\\u@\\h:\\w\\$ " : "$ ");
 }
 
 /* Time runs while somebody thinks; and a shell runs many commands. The site's own maximum counts all the same. */
@@ -150,10 +167,8 @@ static int make_plan(struct shell *s, struct error *err)
 	    (e = take_words(s, &r, err)) < 0 ||
 	    (e = plan_resolve_shell(s->hood, &r, &like, &s->plan, err)) < 0)
 		return e;
-	if (!s->order->command) {
-		plan_set_env(&s->plan, "HISTFILE", "/dev/null");
-		plan_set_env(&s->plan, "PS1", strstr(s->plan.program, "bash") ? "\\u@\\h:\\w\\$ " : "$ ");
-	}
+	if (!s->order->command)
+		set_shell_env(&s->plan);
 	e = mount_here(s, err);
 	return e < 0 ? e : plan_check(&s->plan, err);
 }

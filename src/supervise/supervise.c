@@ -186,6 +186,17 @@ static int on_cancel(void *arg, int fd, UNUSED uint32_t events, UNUSED struct er
 	return 0;
 }
 
+/* Whoever sits at the terminal wants out: at once, and as if it had been hung up. */
+static void on_out_typed(void *arg)
+{
+	struct watch *w = arg;
+
+	w->cancelled = true;
+	if (!has_cause(&w->result->evidence))
+		w->result->evidence.cancel_signal = SIGHUP;
+	w->job->kill(w->job->arg);
+}
+
 static int64_t elapsed_ms(const struct watch *w)
 {
 	return (int64_t)((clock_now() - w->job->started) / NSEC_PER_MSEC);
@@ -472,6 +483,7 @@ int supervise(const struct supervise_job *job, struct supervise_result *ret, str
 	struct pump *pump = NULL;
 	struct ear ear = {.fd = job->listener_fd, .hear = job->hear, .arg = job->arg};
 	char end = job->pty ? PTY_END : 0;
+	bool is_typed = job->pty && job->pty->like_fd >= 0;
 	int r;
 
 	*ret = (struct supervise_result){
@@ -486,8 +498,8 @@ int supervise(const struct supervise_job *job, struct supervise_result *ret, str
 	w.loop = loop;
 	if (r == 0 && (r = watch_everything(&w, err)) == 0 && (r = ear_open(&ear, loop, err)) == 0 &&
 	    (!job->pty || (r = pty_open(loop, job->pty, &w.pty, err)) == 0) &&
-	    (job->stdin_to < 0 ||
-	     (r = pump_open(loop, job->stdin_from, job->stdin_to, end, &pump, err)) == 0))
+	    (job->stdin_to < 0 || (r = pump_open(loop, job->stdin_from, job->stdin_to, end,
+						 is_typed ? on_out_typed : NULL, &w, &pump, err)) == 0))
 		r = loop_run(loop, err);
 	pump_close(pump);
 	if (r < 0) {

@@ -128,6 +128,77 @@ def test_what_is_not_there_or_in_use_is_refused(hood, kept):
     hood.succeed('workspace', 'cleanup', held)
 
 
+TRAPS = ('.bashrc', '.bash_profile', '.profile', '.bash_login', '.shrc')
+
+
+def test_what_the_analysis_has_left_does_not_say_how_the_shell_is(hood):
+    id = hood.id()
+    hood.run(f'for f in {" ".join(TRAPS)}; do echo "echo trap""ped; PROMPT_COMMAND=\'echo trap""ped\'" > $f; done; '
+             'echo \'"q": "echo trap""ped"\' > .inputrc; exit 1', '--keep', 'always', '--env', 'ENV=.profile', '--env', 'BASH_ENV=.bashrc',
+             '--env', 'PROMPT_COMMAND=. ./.bashrc', id=id)
+    with Desk(hood, 'shell', id) as desk:
+        seen = desk.until('$ ')
+        desk.type('echo q-is-"q"; ls -A\n')
+        seen += desk.until('q-is-q') + desk.until('.inputrc')
+        desk.type('exit 0\n')
+        assert desk.ends() == 0
+    assert 'trapped' not in seen + desk.shown
+    assert hood.cli('shell', id, stdin='echo a script\n').out == 'a script\n'
+    hood.succeed('workspace', 'cleanup', id)
+
+
+DEAF = """import os, signal, sys, time, tty
+for number in range(1, 65):
+    try:
+        signal.signal(number, signal.SIG_IGN)
+    except (OSError, ValueError):
+        pass
+if 'raw' in sys.argv:
+    tty.setraw(0)
+print('deaf', 'now', flush=True)
+if 'closed' in sys.argv:
+    os.setsid() if os.fork() == 0 else time.sleep(1000)
+    os.closerange(0, 100)
+while True:
+    time.sleep(1000)
+"""
+
+
+@pytest.mark.parametrize('how', ['plain', 'raw', 'closed', 'full'])
+def test_a_way_out_that_nothing_inside_can_ignore(hood, how):
+    id = hood.id()
+    hood.write('deaf.py', DEAF)
+    with Desk(hood, 'run', id, '-t', '--keep', 'always', '--', 'python3', 'deaf.py', 'raw' if how == 'full' else how) as desk:
+        desk.until('deaf now')
+        desk.type('\x03\x1c\x1a')
+        for _ in range(40 if how == 'full' else 1):  # more than a terminal takes that is not read
+            desk.type('x' * 2000)
+            desk.look(0.02)
+        assert desk.process.poll() is None
+        desk.type('\r~.')
+        assert desk.ends() == 129
+        assert desk.is_as_before()
+    assert attempts(hood, id) == ['cancelled']
+    with Desk(hood, 'shell', id) as desk:
+        desk.until('$ ')
+        desk.type('trap "" INT TERM HUP QUIT; sleep 1000; echo never\r')
+        desk.look(0.5)
+        desk.type('\r~.')
+        assert desk.ends() == 129
+        assert desk.is_as_before()
+    hood.succeed('workspace', 'cleanup', id)
+
+
+def test_a_tilde_is_a_tilde_elsewhere(hood):
+    with Desk(hood, 'run', hood.id(), '-t', '--', 'sh', '-c', 'while read x; do echo "got:$x:"; done') as desk:
+        for typed, got in (('~~.a', '~.a'), ('~b', '~b'), ('c~.', 'c~.'), ('~~', '~'), ('~', '~')):
+            desk.type(typed[:1])
+            desk.type(typed[1:] + '\r')
+            desk.until(f'got:{got}:')
+        desk.type('\x04')
+        assert desk.ends() == 0
+
+
 def test_it_is_said_to_be_kept(hood, kept):
     shown = hood.succeed('show', kept).out
     assert f'{kept} has a workspace that is kept' in shown and 'held since' not in shown, shown
