@@ -50,11 +50,11 @@ int console_open_terminal(struct console *c, const struct cli *cli, struct error
 		return r;
 	c->shows_terminal = true;
 	c->look = (struct run_terminal){.like_fd = -1, .window_fd = -1, .room_fd = -1};
-	if (c->streams[STREAM_STDOUT]) {
-		c->look.room_fd = tee_show_terminal(c->streams[STREAM_STDOUT]);
+	r = session_open(&c->session, err);
+	if (r == 0 && c->streams[STREAM_STDOUT]) {
+		c->look.room_fd = tee_show_terminal(c->streams[STREAM_STDOUT], c->session.is_changed);
 		r = c->look.room_fd < 0 ? error_system(err, errno, "cannot make an event for the output") : 0;
 	}
-	r = r < 0 ? r : session_open(&c->session, err);
 	if (r < 0) {
 		console_close(c, -1, NULL);
 		return r;

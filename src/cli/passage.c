@@ -5,10 +5,10 @@
 #include "text.h"
 
 /* Soft reset by hand: not every terminal knows how, and some reset more. The other screen first, since the rest is kept for each. */
-#define RESET                                                                                                   \
-	"\x1b[?1049l\x1b[?1047l\x1b[?47l\x1b[?1000l\x1b[?1002l\x1b[?1003l\x1b[?1004l\x1b[?1005l\x1b[?1006l"     \
-	"\x1b[?1015l\x1b[?2004l\x1b[?2026l\x1b[?1l\x1b[?5l\x1b[?6l\x1b[?7h\x1b[?12l\x1b[?25h\x1b[?45l\x1b[?66l" \
-	"\x1b[4l\x1b[0 q\x1b>\x1b(B\x0f\x1b[r\x1b[m"
+const char passage_reset[] =
+	"\x1b[?1049l\x1b[?1047l\x1b[?47l\x1b[?1000l\x1b[?1002l\x1b[?1003l\x1b[?1004l\x1b[?1005l\x1b[?1006l"
+	"\x1b[?1015l\x1b[?2004l\x1b[?2026l\x1b[?1l\x1b[?5l\x1b[?6l\x1b[?7h\x1b[?12l\x1b[?25h\x1b[?45l\x1b[?66l"
+	"\x1b[4l\x1b[0 q\x1b>\x1b(B\x0f\x1b[r\x1b[m";
 
 enum { MODE_DIGITS_MAX = 5 };
 
@@ -246,6 +246,6 @@ void passage_end(struct passage *p, struct buffer *out)
 {
 	drop_held(p);
 	if (p->is_set)
-		buffer_puts(out, RESET);
+		buffer_puts(out, passage_reset);
 	p->is_set = false;
 }

@@ -33,6 +33,8 @@ struct passage {
 };
 
 void passage_bytes(struct passage *p, const char *data, size_t size, struct buffer *out);
+/* What passage_end() writes if something went out that it takes back. */
+extern const char passage_reset[];
 /* The terminal as it should be found: its modes, colours, screen. */
 void passage_end(struct passage *p, struct buffer *out);
 

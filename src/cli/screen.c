@@ -54,6 +54,8 @@ int screen_output(struct screen *s, int stream, const char *data, size_t size)
 	if (s->is_terminal && s->shows_terminal) {
 		passage_bytes(&s->passage, data, size, &out);
 		s->in_line = s->passage.in_line;
+		if (s->is_changed && s->passage.is_set)
+			*s->is_changed = true;
 		return flush(s, &out);
 	}
 	if (!s->is_terminal) {

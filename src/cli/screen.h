@@ -15,6 +15,8 @@ struct screen {
 	bool is_terminal;
 	bool shows_terminal; /* what comes is what another terminal shows: it goes through the passage */
 	struct passage passage;
+	volatile bool
+		*is_changed; /* told before the first that passage_end() would take back; NULL: nobody asks */
 	struct filter filters[SCREEN_STREAMS];
 	bool in_line;	   /* the last line is not ended */
 	bool status_shown; /* the cursor stands behind the status line */

@@ -1,8 +1,11 @@
 #include "session.h"
+#include "passage.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
+#include <string.h>
+#include <sys/mman.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <termios.h>
@@ -11,6 +14,7 @@
 /* What the handlers need. There is one user, and he has one terminal. */
 static struct {
 	int fd, window;
+	volatile bool *is_changed;
 	volatile sig_atomic_t is_raw;
 	struct termios before, raw;
 } user = {.fd = -1, .window = -1};
@@ -69,7 +73,22 @@ static void handle(bool ours)
 	}
 }
 
-/* Waits for a byte, or for our end without one. It has nothing open but the terminal and this pipe. */
+/* The other screen, the mouse and so on. A terminal that takes nothing is not waited for. */
+static void keeper_reset(void)
+{
+	sigset_t alarms;
+	ssize_t n;
+
+	signal(SIGALRM, SIG_DFL);
+	sigemptyset(&alarms);
+	sigaddset(&alarms, SIGALRM);
+	pthread_sigmask(SIG_UNBLOCK, &alarms, NULL);
+	alarm(2);
+	n = write(2, passage_reset, strlen(passage_reset));
+	(void)n;
+}
+
+/* Waits for a byte, or for our end without one. It has nothing open but the terminal, what shows it and this pipe. */
 static void keeper_main(int pipe_fd) __attribute__((noreturn));
 static void keeper_main(int pipe_fd)
 {
@@ -77,13 +96,16 @@ static void keeper_main(int pipe_fd)
 	ssize_t n;
 
 	dup2(user.fd, 0);
+	dup2(STDOUT_FILENO, 2);
 	dup2(pipe_fd, 1);
-	syscall(SYS_close_range, 2, ~0U, 0);
+	syscall(SYS_close_range, 3, ~0U, 0);
 	do
 		n = read(1, &byte, 1);
 	while (n < 0 && errno == EINTR);
 	if (n == 0)
 		(void)tcsetattr(0, TCSANOW, &user.before);
+	if (n == 0 && user.is_changed && *user.is_changed)
+		keeper_reset();
 	_exit(0);
 }
 
@@ -126,6 +148,7 @@ static void keeper_end(struct session *s)
 
 int session_open(struct session *s, struct error *err)
 {
+	void *shared;
 	int fds[2];
 
 	*s = (struct session){.fd = -1, .window_fd = -1, .keeper_fd = -1};
@@ -136,6 +159,10 @@ int session_open(struct session *s, struct error *err)
 	s->window_fd = fds[0];
 	s->fd = user.fd = STDIN_FILENO;
 	user.window = fds[1];
+	shared = mmap(NULL, sizeof *user.is_changed, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1,
+		      0);
+	/* For the life of the process: who draws may do so until its end. */
+	s->is_changed = user.is_changed = shared == MAP_FAILED ? NULL : shared;
 	return 0;
 }
 

@@ -18,6 +18,8 @@ struct session {
 	int window_fd; /* a byte: its size may have changed; -1 */
 	pid_t keeper;  /* who puts it back if we cannot; 0: nobody */
 	int keeper_fd;
+	volatile bool
+		*is_changed; /* shared with it: what the screen was made is to be taken back too; NULL */
 };
 
 int session_open(struct session *s, struct error *err);

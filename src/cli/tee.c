@@ -68,8 +68,9 @@ static void room_update(struct tee *t)
 		(void)eventfd_read(t->room_fd, &count);
 }
 
-int tee_show_terminal(struct tee *t)
+int tee_show_terminal(struct tee *t, volatile bool *is_changed)
 {
+	t->screen.is_changed = is_changed;
 	t->screen.shows_terminal = true;
 	t->room_fd = eventfd(1, EFD_CLOEXEC | EFD_NONBLOCK);
 	return t->room_fd;

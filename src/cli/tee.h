@@ -22,8 +22,9 @@ enum { TEE_QUEUE_MAX = 64 << 20 };
 int tee_open(int fd, bool is_terminal, size_t queue_max, struct tee **ret, struct error *err);
 
 /* What comes is what another terminal shows (passage.h), and nothing of it is dropped: the descriptor is readable as long as
- * there is room for more, and who writes looks at it first. Before anything is written; it is the tee's. */
-int tee_show_terminal(struct tee *t);
+ * there is room for more, and who writes looks at it first. Before anything is written; it is the tee's.
+ * is_changed: see screen.h. */
+int tee_show_terminal(struct tee *t, volatile bool *is_changed);
 
 /* The analysis's bytes of one of its streams. */
 void tee_write(struct tee *t, int stream, const char *data, size_t size);

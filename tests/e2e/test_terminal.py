@@ -136,6 +136,22 @@ def test_the_terminal_is_put_back_however_it_ends(hood, number):
         assert hood.cli('gc').status == 0
 
 
+@pytest.mark.parametrize('draws', [True, False])
+def test_what_was_drawn_is_put_back_when_we_are_killed(hood, draws):
+    text = r"printf '\033[?1049h\033[?1003h'; " if draws else ''
+    with Desk(hood, 'run', hood.id(), '-t', '--', 'sh', '-c', text + 'echo ready; sleep 1000') as desk:
+        desk.until('ready')
+        assert until(desk.is_raw)
+        desk.signal(signal.SIGKILL)
+        assert desk.ends() == -9 and until(desk.is_as_before)
+        if draws:
+            assert '\x1b[?1049l' in desk.until('\x1b[?1003l')
+        else:
+            desk.look(0.5)
+            assert '\x1b' not in desk.shown
+    assert hood.cli('gc').status == 0
+
+
 def test_the_terminal_is_put_back_when_the_command_is_killed(hood):
     with Desk(hood, 'run', hood.id(), '-t', '--', 'sh', '-c', 'stty raw -echo; echo ready; kill -9 $$') as desk:
         assert desk.ends() == 137
