@@ -27,6 +27,7 @@ void notices_done(struct notices *x)
 }
 
 /* one has all but the hint. */
+static void add(struct notices *x, struct denial *one, const char *hint_format, va_list ap) PRINTF_LIKE(3, 0);
 static void add(struct notices *x, struct denial *one, const char *hint_format, va_list ap)
 {
 	char hint[1024];
