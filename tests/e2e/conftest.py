@@ -135,7 +135,12 @@ def forbid(hood, request):
     """`forbid('--caps', 'docker')`: from now on the command runs on a host that is so (tests/support/forbid.c)."""
     program = shutil.copy(Path(request.config.getoption('binary')).parent / 'tests/support/forbid', hood.base)
 
+    def reachable(option):
+        """A profile of the sources, where whoever it becomes can read it."""
+        return shutil.copy(option, hood.base) if isinstance(option, Path) and option.is_file() else option
+
     def hold(*options):
+        options = [reachable(option) for option in options]
         hood.prefix = [program, *options]
         if hood.who.uid is not None and '--userns' in options:  # which is made by that user
             hood.prefix[:0] = ['setpriv', f'--reuid={hood.who.uid}', f'--regid={hood.who.uid}', '--clear-groups']

@@ -135,8 +135,8 @@ FAILURES = [
 
 def said(text, hood, id, name):
     """What a terminal showed, without what is another on every run and every machine."""
+    text = text.replace(str(hood.dir), '/home/me/project').replace(str(hood.base), '/home/me')  # which may have the id in them
     text = text.replace(f'scidex-analysis-{id}', f'scidex-analysis-{name}').replace(id, name)
-    text = text.replace(str(hood.dir), '/home/me/project').replace(str(hood.base), '/home/me')
     text = re.sub(r' after [\d.]+ \w+( \([^)]*\))?', ' after 0.1 s', text)
     text = re.sub(r'\(\d+ times\)', '(2 times)', text)
     text = re.sub(r'^fumehood: warning: not limited.*\n', '', text, flags=re.M)
