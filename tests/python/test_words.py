@@ -51,7 +51,7 @@ def test_what_the_library_says_of_options_is_said_in_pythons_words():
                 seen += 1
                 if '--' in in_python(text):
                     left.append(f'{source.name}: {in_python(text)}')
-    for_shells = ('--delegate', '--apparmor', '--mem', '--array', '--cap-add', '--security-opt')  # root's, Slurm's, the command's, containers'
+    for_shells = ('--delegate', '--apparmor', '--mem', '--array', '--cap-add', '--security-opt', '--map-current-user')  # root's, Slurm's, the command's, containers'
     assert seen > 20 and [text for text in left if not any(word in text for word in for_shells)] == []
 
 

@@ -179,6 +179,7 @@ _OPTIONS = {
 }
 _NAMES = ("data", "docs", "ro", "env", "strength", "keep", "into", "query", "priority", "retries", "retry-on", "after")
 _SAID: List[Tuple[Pattern[str], Union[str, Callable[[Match[str]], str]]]] = [
+    (re.compile(r"`fumehood run (\S+) --again -t -- …`"), r"run(…, id='\1', again=True, terminal=True)"),
     (re.compile(r"'fumehood submit (\S+) --again'"), r"submit(…, id='\1', again=True)"),
     (re.compile(r"`fumehood (show|logs|outputs|gc|doctor)(?: ([\w.-]+))?`"),
      lambda found: f"fumehood.{found[1]}({'' if found[2] is None else repr(found[2])})"),
