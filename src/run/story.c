@@ -108,6 +108,7 @@ static int clean_up(struct story *s, enum ending ending, struct error *err)
 	}
 	place_release(&s->place);
 	pulse_close(&s->pulse);
+	notices_done(&s->notices);
 	s->stop_fd = fd_close(s->stop_fd); /* who waits for the end sees it */
 	return r;
 }

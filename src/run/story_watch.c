@@ -155,7 +155,6 @@ static int note_unwatched(struct story *s, struct error *err)
 static void explain(struct story *s)
 {
 	notices_finish(&s->notices, s->rights.is_bound ? &s->rights.who : NULL, &s->attempt->receipt);
-	notices_done(&s->notices);
 }
 
 int story_watch(struct story *s, struct error *err)

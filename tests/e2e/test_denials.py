@@ -1,4 +1,5 @@
 """What an analysis was denied is told: by the filter always, files and connections with --explain; and telling changes nothing."""
+import contextlib
 import os
 import shlex
 import signal
@@ -6,8 +7,11 @@ import socket
 import subprocess
 import sys
 import time
+from pathlib import Path
 
 import pytest
+
+from until import until
 
 NAMESPACE = 'import ctypes\nlibc = ctypes.CDLL(None, use_errno=True)\n'
 
@@ -183,13 +187,25 @@ os.mkdir("d"); os.chdir("d"); os.rmdir("../d"); attempt(open, "gone")
     assert all((t or '').startswith('/etc') for o, t in found), found
 
 
+def is_running(words):
+    for path in Path('/proc').glob('[0-9]*/cmdline'):
+        with contextlib.suppress(OSError):
+            if path.read_bytes().split(b'\0')[:-1] == [word.encode() for word in words]:
+                return True
+    return False
+
+
 def test_a_stopped_supervisor_keeps_who_asks_waiting_and_no_longer_than_its_time(hood):
     """The deadline is PID 1's: nobody who waits for an answer outlives it."""
     hood.write('ask.py', NAMESPACE + 'import time\nwhile True: libc.unshare(0x10000000); time.sleep(0.001)\n')
-    process, id = hood.start('echo up; exec python3 ask.py', '--wall', '3s', '--input', 'ask.py')
+    words = ['python3', 'ask.py', hood.tag]
+    process, id = hood.start(f'echo up; exec {" ".join(words)}', '--wall', '3s', '--input', 'ask.py')
+    until(lambda: is_running(words))
     os.kill(process.pid, signal.SIGSTOP)
-    time.sleep(4)
-    os.kill(process.pid, signal.SIGCONT)
+    try:
+        assert until(lambda: not is_running(words))
+    finally:
+        os.kill(process.pid, signal.SIGCONT)
     process.communicate(timeout=60)
     assert hood.verdict(id) == 'timed_out'
 
