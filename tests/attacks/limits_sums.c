@@ -188,10 +188,10 @@ ACT(time_by_children)
 }
 
 /* Takes until there is none, and again what somebody else of the user gives back meanwhile. */
-#define HOLDING(take)                                                                                                   \
-	for (int turn = 0; turn < HOLD_ALL; turn++, linger(HOLD_MS))                                                   \
-		while (take)                                                                                           \
-		count++
+#define HOLDING(take)                                                \
+	for (int turn = 0; turn < HOLD_ALL; turn++, linger(HOLD_MS)) \
+		while (take)                                         \
+	count++
 
 /* The kernel counts these for the user, not for the process. */
 ACT(exhaust_inotify)
