@@ -34,7 +34,7 @@ struct sandbox_options {
 	uid_t host_uid; /* who the analysis is on the host: the slot's, or the caller */
 	gid_t host_gid;
 	int stdio[3];
-	int join_fds[SANDBOX_JOIN_MAX]; /* cgroup.procs files */
+	int join_fds[SANDBOX_JOIN_MAX]; /* files of its cgroups, to which "0" is written */
 	int n_join;
 	int slot_fd;	  /* kept open by init; -1: none */
 	const void *cpus; /* affinity mask, NULL: as it is */

@@ -20,7 +20,7 @@ enum {
 	INIT_FD_SPEC = 5,	/* this blob */
 	INIT_FD_SUPERVISOR = 6, /* its pidfd: readable when it is dead */
 	INIT_FD_SLOT = 7,	/* the lock of the uid, held for as long as init lives; may be closed */
-	INIT_FD_JOIN = 8,	/* up to 6: cgroup.procs files */
+	INIT_FD_JOIN = 8,	/* up to 6: files of cgroups, to which the command writes "0" */
 	INIT_FD_IDMAP = 14,	/* up to 4: user namespaces for idmapped lower layers */
 	INIT_FD_END = 18,
 };

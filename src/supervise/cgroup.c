@@ -58,7 +58,7 @@ static void cgroup_free(struct cgroup *c)
 {
 	for (int i = 0; i < c->n_groups; i++) {
 		fd_close(c->groups[i].dir);
-		fd_close(c->groups[i].procs);
+		fd_close(c->groups[i].join);
 		free(c->groups[i].path);
 	}
 	for (int i = 0; i < COUNTER_FILES_MAX; i++)
@@ -72,6 +72,9 @@ static void cgroup_free(struct cgroup *c)
 int cgroup_group_add(struct cgroup *c, const char *parent, const char *name, struct error *err)
 {
 	struct cgroup_group *group = &c->groups[c->n_groups];
+	/* A thread of its own that joins by "tasks" does not wait for the lock of all thread groups, which costs an RCU grace
+	 * period (6 ms) whenever nobody has joined a moment ago. v2 knows no such way from one domain to another. */
+	const char *file = c->way == CGROUP_V1 ? "tasks" : "cgroup.procs";
 	_cleanup_free_ char *path = NULL;
 	int r;
 
@@ -86,8 +89,8 @@ int cgroup_group_add(struct cgroup *c, const char *parent, const char *name, str
 	c->n_groups++;
 	group->dir = open(group->path, O_PATH | O_DIRECTORY | O_CLOEXEC);
 	if (group->dir >= 0)
-		group->procs = openat(group->dir, "cgroup.procs", O_WRONLY | O_CLOEXEC);
-	if (group->procs < 0)
+		group->join = openat(group->dir, file, O_WRONLY | O_CLOEXEC);
+	if (group->join < 0)
 		return error_system(err, errno, "cannot open cgroup '%s'", group->path);
 	return c->n_groups - 1;
 }
@@ -207,7 +210,7 @@ char *const *cgroup_paths(const struct cgroup *c)
 int cgroup_join_fds(const struct cgroup *c, int fds[CGROUP_JOIN_MAX])
 {
 	for (int i = 0; i < c->n_groups; i++)
-		fds[i] = c->groups[i].procs;
+		fds[i] = c->groups[i].join;
 	return c->n_groups;
 }
 

@@ -45,8 +45,8 @@ int cgroup_create(const struct cgroup_host *host, const char *name, const struct
 		  bool allow_unlimited, struct receipt *receipt, struct cgroup **ret, struct error *err);
 /* The directories, NULL-terminated, for the record; owned by the cgroup. */
 char *const *cgroup_paths(const struct cgroup *c);
-/* Descriptors of cgroup.procs to which the child writes "0", before it changes its uid; owned by the cgroup. Returns
- * the count. */
+/* Descriptors to which the child, which has a single thread, writes "0" before it changes its uid; owned by the cgroup.
+ * Returns the count. */
 int cgroup_join_fds(const struct cgroup *c, int fds[CGROUP_JOIN_MAX]);
 /* Brings PID 1 to where its children may join: called by the supervisor between clone and the join. Does something
  * only where the kernel forbids an ordinary user the direct way, from a login session into the user manager's tree. */

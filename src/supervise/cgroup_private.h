@@ -67,7 +67,7 @@ PRINTF_LIKE(4, 5) int cgroup_path_format(char *out, size_t room, struct error *e
 struct cgroup_group {
 	char *path;
 	int dir;
-	int procs;
+	int join; /* the file to which a process with one thread writes "0" */
 };
 
 /* One file with counters; values[].key NULL: the file is one number. */
