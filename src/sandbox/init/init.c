@@ -446,7 +446,9 @@ static int namespaces_furnish(void)
 	 * whoever removes the workspace after a crash first waits for our end. */
 	if (!spec->userns_first && await_control() != CONTROL_GO)
 		die(1);
-	mounts_make();
+	mounts_begin();
+	mounts_add();
+	mounts_end();
 	identity_assume();
 	ruleset = landlock_prepare();
 	layer(1, "pid, ipc and uts namespaces", "the command is not PID 1");

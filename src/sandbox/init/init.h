@@ -38,8 +38,10 @@ char ask(uint32_t kind, int32_t value, long r);
 char await_control(void);
 void descriptor_send(uint32_t kind, int fd); /* a report that it comes along with */
 
-/* mounts.c: the new root, whole, then pivot_root; nothing of the old one is left. */
-void mounts_make(void);
+/* mounts.c: the new root, empty; what the spec puts on it; then pivot_root, after which nothing of the old one is left. */
+void mounts_begin(void);
+void mounts_add(void);
+void mounts_end(void);
 /* overlay.c: a directory, or a file by way of its directory (parent, else -1). */
 void overlay_mount(const struct spec_mount *m, uint32_t index, int source, int parent);
 /* disk.c: the file system that holds workspace and private /tmp, where the disk limit is held exactly. */

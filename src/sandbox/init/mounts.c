@@ -1,9 +1,9 @@
 /*
  * The root of an analysis: a tmpfs on which the spec's mounts are put one by one, then pivot_root.
  *
- * All sources are opened first, by canonical path, following no link, and compared with what the supervisor saw: once
- * the new root covers /tmp, paths below it could not be reached any more, and nobody can swap a directory for a link
- * in between. Targets lie in a tmpfs that only we write, or in the workspace, where no link is followed either.
+ * All sources are opened before the first of them is shown, by canonical path, following no link, and compared with what the
+ * supervisor saw: nobody can swap a directory for a link in between. The new root covers the host's /tmp, so what lies there
+ * is reached by a descriptor. Targets lie in a tmpfs that only we write, or in the workspace, where no link is followed either.
  */
 #include "fs.h"
 #include "init.h"
@@ -19,10 +19,26 @@ enum { MOUNTS_MAX = 900 }; /* a descriptor for each, and 1024 is what a process 
 
 static int sources[MOUNTS_MAX];
 static int parents[MOUNTS_MAX]; /* of a single file that wants an overlay: its directory */
+static int covered = -1;	/* the host's /tmp, below the new root */
 
 static void fail_replaced(const char *path)
 {
 	fail("use a path that was replaced by another file a moment ago:", path, -ESTALE);
+}
+
+static long source_open(const char *path)
+{
+	static const char cover[] = "/tmp";
+	size_t n = 0;
+
+	while (cover[n] && path[n] == cover[n])
+		n++;
+	if (cover[n] || (path[n] && path[n] != '/'))
+		return open_how(AT_FDCWD, path, O_PATH, RESOLVE_NO_SYMLINKS | RESOLVE_NO_MAGICLINKS);
+	while (path[n] == '/')
+		n++;
+	return open_how(covered, path[n] ? path + n : ".", O_PATH,
+			RESOLVE_NO_SYMLINKS | RESOLVE_NO_MAGICLINKS);
 }
 
 /* The directory is found by its name, a second time: it counts only if that very file lies in it. Whoever may rename
@@ -40,7 +56,7 @@ static int parent_open(const char *path, const struct stat *file)
 		fail("open the directory of", path, -ENAMETOOLONG);
 	memcpy(directory, path, n);
 	directory[n] = 0;
-	fd = open_how(AT_FDCWD, directory, O_PATH, RESOLVE_NO_SYMLINKS | RESOLVE_NO_MAGICLINKS);
+	fd = source_open(directory);
 	if (fd < 0)
 		fail("open", directory, fd);
 	r = open_how((int)fd, path + n, O_PATH,
@@ -65,7 +81,7 @@ static void sources_open(void)
 		sources[i] = -1;
 		if (m[i].kind != MOUNT_BIND && m[i].kind != MOUNT_OVERLAY && m[i].kind != MOUNT_DEVICE)
 			continue;
-		fd = open_how(AT_FDCWD, source, O_PATH, RESOLVE_NO_SYMLINKS | RESOLVE_NO_MAGICLINKS);
+		fd = source_open(source);
 		if (fd == -ENOENT && m[i].flags & SPEC_OPTIONAL)
 			continue;
 		if (fd < 0)
@@ -289,11 +305,14 @@ static void tmpfs_seal(const struct spec_mount *m)
 	SYS1(__NR_close, at);
 }
 
-static void root_make(void)
+void mounts_begin(void)
 {
 	static const char data[] = "mode=0755\0size=32m\0nr_inodes=4096\0";
 	long fd, r;
 
+	covered = (int)open_how(AT_FDCWD, "/tmp", O_PATH | O_DIRECTORY, RESOLVE_NO_SYMLINKS);
+	if (covered < 0)
+		fail("open", "/tmp", covered);
 	r = SYS5(__NR_mount, 0, "/", 0, 0x4000 /* MS_REC */ | 0x40000 /* MS_PRIVATE */, 0);
 	if (r < 0)
 		fail("make the mounts private", NULL, r);
@@ -323,14 +342,14 @@ static void root_enter(void)
 	if (r < 0)
 		fail("enter the new root", NULL, r);
 	SYS1(__NR_close, root);
+	SYS1(__NR_close, covered);
 }
 
-void mounts_make(void)
+void mounts_add(void)
 {
 	const struct spec_mount *m = spec_at(spec->mounts);
 
 	sources_open();
-	root_make();
 	for (uint32_t i = 0; i < spec->n_mounts; i++, m++) {
 		int host = m->kind == MOUNT_BIND || m->kind == MOUNT_OVERLAY || m->kind == MOUNT_DEVICE;
 
@@ -374,7 +393,12 @@ void mounts_make(void)
 		if (host)
 			SYS1(__NR_close, sources[i]);
 	}
-	m = spec_at(spec->mounts);
+}
+
+void mounts_end(void)
+{
+	const struct spec_mount *m = spec_at(spec->mounts);
+
 	for (uint32_t i = 0; i < spec->n_mounts; i++, m++)
 		if (m->kind == MOUNT_TMPFS && !(m->flags & SPEC_WRITABLE))
 			tmpfs_seal(m);
