@@ -45,17 +45,11 @@ test-vm:
 test-bare:
 	@tests/bare
 
-##  make bench       what it costs, beside bubblewrap
+##  make bench       what it costs, beside bubblewrap, crun, openssl, rm and xargs: the table, docs/PERFORMANCE.md
 bench:
 	@scripts/deps build bench
 	@scripts/build $(BUILD)
-	@bench/run $(BUILD)
-	@bench/library $(BUILD)
-	@bench/explain $(BUILD)
-	@tests/support/with-postgres bench/rows $(BUILD)
-	@tests/support/with-postgres bench/commit $(BUILD)
-	@tests/support/with-postgres bench/queue $(BUILD)
-	@tests/support/with-postgres bench/arrays $(BUILD)
+	@bench/run --build $(BUILD)
 
 ##  make lint        formatting, static analysis, direction of includes
 lint:
