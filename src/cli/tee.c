@@ -32,7 +32,7 @@ struct tee {
 	size_t queued;	       /* bytes of memory, the chunk being written included */
 	uint64_t dropped, gap; /* in all; since the last chunk that was taken */
 	char status[STATUS_ROOM];
-	bool status_changed, finishing, done, abandoned;
+	bool started, status_changed, finishing, done, abandoned;
 	int broken; /* why nothing more can be written: an errno */
 
 	struct screen screen; /* the thread's own */
@@ -154,6 +154,9 @@ static int start_thread(struct tee *t)
 	sigset_t all, before;
 	int r;
 
+	t->done_fd = eventfd(0, EFD_CLOEXEC);
+	if (t->done_fd < 0)
+		return -errno;
 	sigfillset(&all);
 	pthread_sigmask(SIG_SETMASK, &all, &before);
 	r = pthread_create(&t->thread, NULL, thread_main, t);
@@ -161,25 +164,32 @@ static int start_thread(struct tee *t)
 	return -r;
 }
 
+/* Something is to be shown, the lock held: most runs show nothing, or only how they ended. */
+static void wake(struct tee *t)
+{
+	int r;
+
+	if (t->started) {
+		pthread_cond_signal(&t->news);
+	} else if (!t->broken) {
+		r = start_thread(t);
+		t->started = r == 0;
+		t->broken = -r;
+	}
+}
+
 int tee_open(int fd, bool is_terminal, size_t queue_max, struct tee **ret, struct error *err)
 {
 	struct tee *t = calloc(1, sizeof *t);
-	int r;
 
 	if (!t)
 		return error_memory(err);
 	t->screen = (struct screen){.fd = fd, .is_terminal = is_terminal};
 	t->queue_max = queue_max;
 	t->last = &t->first;
-	t->room_fd = -1;
+	t->done_fd = t->room_fd = -1;
 	pthread_mutex_init(&t->lock, NULL);
 	pthread_cond_init(&t->news, NULL);
-	t->done_fd = eventfd(0, EFD_CLOEXEC);
-	r = t->done_fd < 0 ? -errno : start_thread(t);
-	if (r < 0) {
-		tee_free(t);
-		return error_system(err, -r, "cannot start a writer for the output");
-	}
 	*ret = t;
 	return 0;
 }
@@ -195,7 +205,7 @@ static bool append(struct tee *t, int stream, const char *data, size_t size)
 	*t->last = c;
 	t->last = &c->next;
 	t->queued += sizeof *c + size;
-	pthread_cond_signal(&t->news);
+	wake(t);
 	return true;
 }
 
@@ -244,8 +254,10 @@ void tee_status(struct tee *t, const char *text)
 {
 	pthread_mutex_lock(&t->lock);
 	snprintf(t->status, sizeof t->status, "%s", text ? text : "");
-	t->status_changed = true;
-	pthread_cond_signal(&t->news);
+	if (t->started || t->status[0]) {
+		t->status_changed = true;
+		wake(t);
+	}
 	pthread_mutex_unlock(&t->lock);
 }
 
@@ -282,11 +294,20 @@ static bool wait_done(struct tee *t, int cancel_fd)
 	return done;
 }
 
+static int end(struct tee *t)
+{
+	int broken = t->broken;
+
+	tee_free(t);
+	return broken == EPIPE || broken == EIO ? 0 : -broken;
+}
+
 int tee_finish(struct tee *t, int cancel_fd)
 {
 	pthread_t thread = t->thread;
-	int broken;
 
+	if (!t->started)
+		return end(t);
 	pthread_mutex_lock(&t->lock);
 	t->finishing = true;
 	t->status[0] = 0;
@@ -299,7 +320,5 @@ int tee_finish(struct tee *t, int cancel_fd)
 		return 0;
 	}
 	pthread_join(thread, NULL);
-	broken = t->broken;
-	tee_free(t);
-	return broken == EPIPE || broken == EIO ? 0 : -broken;
+	return end(t);
 }

@@ -3,7 +3,7 @@
  * or gone away (`| head -1`) stops neither the time limit nor the record. One tee per destination: stdout and stderr
  * that are the same terminal or pipe share one, and what is shown keeps its order.
  *
- * tee_open before the run; tee_write, tee_status, tee_say from the run's thread, none of which ever waits; tee_finish
+ * The thread begins with the first thing to show. tee_open before the run; tee_write, tee_status, tee_say from the run's thread, none of which ever waits; tee_finish
  * after the commit. The queue is bounded: what does not fit is counted, not shown, and a note stands in its place.
  */
 #ifndef CLI_TEE_H

@@ -7,6 +7,7 @@
 #include <stdint.h>
 
 #include <cmocka.h>
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
@@ -233,6 +234,34 @@ static void test_a_third_stream_has_a_filter_of_its_own(void **state UNUSED)
 	fd_close(s.screen.fd);
 }
 
+static int count_threads(void)
+{
+	DIR *tasks = opendir("/proc/self/task");
+	const struct dirent *e;
+	int n = 0;
+
+	assert_non_null(tasks);
+	while ((e = readdir(tasks)))
+		n += e->d_name[0] != '.';
+	closedir(tasks);
+	return n;
+}
+
+static void test_who_shows_nothing_has_no_thread(void **state UNUSED)
+{
+	int before = count_threads();
+	struct bench b;
+
+	bench_open(&b, true, 1 << 20);
+	tee_status(b.tee, NULL);
+	assert_int_equal(count_threads(), before);
+	assert_int_equal(tee_finish(b.tee, -1), 0);
+	fd_close(b.write_fd);
+	b.write_fd = -1;
+	assert_int_equal(read(b.read_fd, (char[1]){0}, 1), 0);
+	bench_close(&b);
+}
+
 static void test_signals_become_bytes_and_ignored_ones_stay_ignored(void **state UNUSED)
 {
 	struct error err = ERROR_INIT;
@@ -267,6 +296,7 @@ int main(void)
 		cmocka_unit_test(test_a_pipe_gets_the_bytes_and_no_status),
 		cmocka_unit_test(test_a_sequence_cut_between_two_writes_is_still_filtered),
 		cmocka_unit_test(test_a_third_stream_has_a_filter_of_its_own),
+		cmocka_unit_test(test_who_shows_nothing_has_no_thread),
 		cmocka_unit_test(test_signals_become_bytes_and_ignored_ones_stay_ignored),
 	};
 
