@@ -13,7 +13,8 @@
 
 enum { NOTE_SIZE = 128 };
 
-/* The note in a slot: "BOOT PID START\n", of the PID 1 that ran with its uid last. Anything else is no note. */
+/* The note in a slot: "BOOT PID START\n", of the PID 1 that ran with its uid last, over what was there: the end of a longer one
+ * may follow. Anything else is no note. It stays until the next one: who is dead stays so. */
 static bool former_is_alive(int fd)
 {
 	char text[NOTE_SIZE] = "", boot[BOOT_ID_SIZE], now[BOOT_ID_SIZE];
@@ -47,8 +48,6 @@ static int slot_try(int dirfd, unsigned number, struct slot *ret)
 		return errno == EWOULDBLOCK ? 0 : -errno;
 	if (former_is_alive(fd))
 		return 0;
-	if (ftruncate(fd, 0) < 0)
-		return -errno;
 	*ret = (struct slot){
 		.fd = TAKE_FD(fd),
 		.number = (int)number,
@@ -121,9 +120,7 @@ int slot_bind(const struct slot *s, const struct process_id *init)
 
 	boot_id(boot);
 	n = snprintf(text, sizeof text, "%s %d %" PRIu64 "\n", boot, (int)init->pid, init->start);
-	if (pwrite(s->fd, text, (size_t)n, 0) != n || ftruncate(s->fd, n) < 0)
-		return -errno;
-	return 0;
+	return pwrite(s->fd, text, (size_t)n, 0) == n ? 0 : -errno;
 }
 
 /* Unlocked, not only closed: a child that a host program has forked meanwhile has the descriptor too. */

@@ -116,6 +116,26 @@ static void test_a_slot_whose_former_is_dying_is_passed_over(void **state)
 	place_close(&p);
 }
 
+static void test_a_shorter_note_counts_over_a_longer_one(void **state)
+{
+	const struct process_id longer = {.pid = INT32_MAX, .start = UINT64_MAX};
+	struct error err = ERROR_INIT;
+	struct process_id me;
+	struct slot s;
+	struct place p;
+
+	(void)state;
+	assert_int_equal(process_identify(getpid(), &me), 0);
+	place_open(&p);
+	assert_int_equal(slot_take_in(p.fd, 1, &s, &err), 0);
+	assert_int_equal(slot_bind(&s, &longer), 0);
+	assert_int_equal(slot_bind(&s, &me), 0);
+	slot_release(&s);
+	assert_true(slot_take_in(p.fd, 1, &s, &err) < 0);
+	assert_int_equal(err.kind, ERROR_BUSY);
+	place_close(&p);
+}
+
 static void test_notes_of_another_life_and_nonsense_do_not_count(void **state)
 {
 	char boot[BOOT_ID_SIZE], now[256];
@@ -203,6 +223,7 @@ int main(void)
 		cmocka_unit_test(test_a_slot_is_one_analysis_at_a_time),
 		cmocka_unit_test(test_a_thousand_takers_at_once_all_get_their_own),
 		cmocka_unit_test(test_a_slot_whose_former_is_dying_is_passed_over),
+		cmocka_unit_test(test_a_shorter_note_counts_over_a_longer_one),
 		cmocka_unit_test(test_notes_of_another_life_and_nonsense_do_not_count),
 		cmocka_unit_test(test_a_planted_link_is_passed_over),
 		cmocka_unit_test(test_root_takes_a_real_slot_and_others_are_refused),
