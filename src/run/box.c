@@ -44,6 +44,19 @@ static int open_streams(struct box *b, struct error *err)
 	return b->null < 0 ? error_system(err, errno, "cannot open '/dev/null'") : 0;
 }
 
+/* How many of the record's are of others who ran in this place before; all of them, unless the last ones are these. */
+static size_t count_others(const struct record *r, char *const *paths)
+{
+	size_t all = strv_length(r->cgroups), n = strv_length(paths);
+
+	if (n > all)
+		return all;
+	for (size_t i = 0; i < n; i++)
+		if (strcmp(r->cgroups[all - n + i], paths[i]) != 0)
+			return all;
+	return all - n;
+}
+
 /* After the first `kept` of the record, which are those of others who ran in this place before. */
 static int name_cgroups(struct record *r, size_t kept, char *const *paths, struct error *err)
 {
@@ -58,17 +71,19 @@ static int name_cgroups(struct record *r, size_t kept, char *const *paths, struc
 	return e;
 }
 
-/* The record names the cgroups before they are made; then those that were. */
+/* The record names the cgroups before they are made, perhaps since its beginning; then those that were. */
 static int make_cgroup(struct box *b, struct error *err)
 {
 	const struct plan *plan = b->order.plan;
 	struct workspace *w = b->order.place->workspace;
-	size_t kept = strv_length(w->record.cgroups);
 	_cleanup_strv_ char **foreseen = NULL;
-	int r;
+	size_t kept;
+	int r = cgroup_foresee(b->order.cgroups, plan->token, &foreseen, err);
 
-	if ((r = cgroup_foresee(b->order.cgroups, plan->token, &foreseen, err)) < 0 ||
-	    (foreseen[0] &&
+	if (r < 0)
+		return r;
+	kept = count_others(&w->record, foreseen);
+	if ((kept + strv_length(foreseen) != strv_length(w->record.cgroups) &&
 	     ((r = name_cgroups(&w->record, kept, foreseen, err)) < 0 || (r = workspace_save(w, err)) < 0)) ||
 	    (r = cgroup_create(b->order.cgroups, plan->token, &plan->limits, plan->allow_unlimited,
 			       b->order.receipt, &b->cgroup, err)) < 0)

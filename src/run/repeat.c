@@ -97,8 +97,8 @@ static int take_place(struct repeat *p, struct error *err)
 	int r;
 
 	if ((r = hood_site(p->hood, &site, err)) < 0 || (r = place_take(&p->place, err)) < 0 ||
-	    (r = workspace_open(site, p->id, p->token, p->place.uid, p->place.gid, NULL, NULL, &p->workspace,
-				err)) < 0)
+	    (r = workspace_open(site, p->id, p->token, p->place.uid, p->place.gid, NULL, NULL, NULL,
+				&p->workspace, err)) < 0)
 		return r;
 	p->workspace.record.extra = json_pack("{s:s, s:b}", "repeats", p->attempt->id, RECORD_ENDS_ITSELF,
 					      p->plan.strength == STRENGTH_LANDLOCK);

@@ -237,18 +237,22 @@ static int refuse_held(struct story *s, struct error *err)
 int story_workspace(struct story *s, struct error *err)
 {
 	struct recovery recovery = {.hood = s->hood};
+	const struct cgroup_host *host;
+	_cleanup_strv_ char **cgroups = NULL;
 	struct site *site = NULL;
 	int r;
 
-	if ((r = hood_site(s->hood, &site, err)) < 0 || (r = refuse_held(s, err)) < 0)
+	if ((r = hood_site(s->hood, &site, err)) < 0 || (r = refuse_held(s, err)) < 0 ||
+	    (r = hood_cgroups(s->hood, &host, err)) < 0 ||
+	    (r = cgroup_foresee(host, s->plan->token, &cgroups, err)) < 0)
 		return r;
 	story_tell(s, "workspace");
 	r = place_take(&s->place, err);
 	if (r < 0)
 		return r;
 	s->owner = s->place.uid;
-	r = workspace_open(site, s->plan->id, s->plan->token, s->place.uid, s->place.gid, recover_workspace,
-			   &recovery, &s->workspace, err);
+	r = workspace_open(site, s->plan->id, s->plan->token, s->place.uid, s->place.gid, cgroups,
+			   recover_workspace, &recovery, &s->workspace, err);
 	if (r < 0)
 		return ground_explain(site, s->hood->state_dir, r, err);
 	s->has_workspace = true;

@@ -335,8 +335,17 @@ int workspace_leave(struct workspace *w, const char *token, json_t *extra, struc
 	return folder_save(w, true, err);
 }
 
+static int foresee_cgroups(struct record *r, char *const *cgroups, struct error *err)
+{
+	if (!cgroups)
+		return 0;
+	r->cgroups = strv_copy(cgroups);
+	return r->cgroups ? 0 : error_memory(err);
+}
+
 int workspace_open(const struct site *site, const char *id, const char *token, uid_t uid, gid_t gid,
-		   workspace_recover_fn recover, void *arg, struct workspace *ret, struct error *err)
+		   char *const *cgroups, workspace_recover_fn recover, void *arg, struct workspace *ret,
+		   struct error *err)
 {
 	int r;
 
@@ -346,7 +355,8 @@ int workspace_open(const struct site *site, const char *id, const char *token, u
 		return give_up(ret, r);
 	if (ret->fd >= 0)
 		r = workspace_adopt(ret, token, uid, gid, err);
-	else if ((r = record_begin(ret, id, token, err)) == 0)
+	else if ((r = record_begin(ret, id, token, err)) == 0 &&
+		 (r = foresee_cgroups(&ret->record, cgroups, err)) == 0)
 		r = make_all(ret, true, uid, gid, err);
 	return r < 0 ? give_up(ret, r) : 0;
 }

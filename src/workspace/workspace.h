@@ -118,10 +118,12 @@ bool workspace_is_over(const struct workspace *w);
  * caller's own otherwise). ERROR_BUSY if a run is going on; ERROR_REFUSED if the path exists and is not ours, or
  * is held by somebody else. One that is kept moves aside. Adopts a held one of the same owner: its process is
  * ours or one of our ancestors, or it is nobody's until an instant. If a dead owner left something, calls
- * recover(arg, dead workspace) when that is given, and refuses, saying to run gc, if something is left after it. */
+ * recover(arg, dead workspace) when that is given, and refuses, saying to run gc, if something is left after it.
+ * cgroups: what will be made for it, which a new one's first record names already; NULL: nothing yet. */
 typedef int (*workspace_recover_fn)(void *arg, struct workspace *dead, struct error *err);
 int workspace_open(const struct site *site, const char *id, const char *token, uid_t uid, gid_t gid,
-		   workspace_recover_fn recover, void *arg, struct workspace *ret, struct error *err);
+		   char *const *cgroups, workspace_recover_fn recover, void *arg, struct workspace *ret,
+		   struct error *err);
 
 /* Writes the record again after a field was changed (init, cgroups, owner, extra …). */
 int workspace_save(struct workspace *w, struct error *err);

@@ -11,6 +11,7 @@
 #include <sys/wait.h>
 
 #include "clock.h"
+#include "folder.h"
 #include "tree.h"
 
 static void test_a_workspace_is_private_whatever_the_umask(void **state)
@@ -49,6 +50,28 @@ static void test_a_workspace_is_private_whatever_the_umask(void **state)
 	}
 }
 
+static void test_the_first_record_names_the_cgroups(void **state)
+{
+	char *const cgroups[] = {(char *)"/sys/fs/cgroup/one", (char *)"/sys/fs/cgroup/two", NULL};
+	struct error err = ERROR_INIT;
+	struct workspace w, read_back;
+	struct bench b;
+
+	(void)state;
+	bench_open(&b);
+	assert_int_equal(
+		workspace_open(&b.site, "a", TOKEN, geteuid(), getegid(), cgroups, NULL, NULL, &w, &err), 0);
+	workspace_blank(&read_back, &b.site);
+	read_back.run_fd = w.run_fd;
+	assert_int_equal(folder_load(&read_back, &err), 1);
+	assert_int_equal(strv_length(read_back.record.cgroups), 2);
+	assert_string_equal(read_back.record.cgroups[1], "/sys/fs/cgroup/two");
+	record_done(&read_back.record);
+	assert_int_equal(workspace_remove(&w, &err), 0);
+	workspace_close(&w);
+	bench_close(&b);
+}
+
 static void test_root_gives_the_workspace_to_the_slot(void **state)
 {
 	struct error err = ERROR_INIT;
@@ -60,7 +83,7 @@ static void test_root_gives_the_workspace_to_the_slot(void **state)
 	if (geteuid() != 0)
 		skip();
 	bench_open(&b);
-	assert_int_equal(workspace_open(&b.site, "a", TOKEN, 70000, 70001, NULL, NULL, &w, &err), 0);
+	assert_int_equal(workspace_open(&b.site, "a", TOKEN, 70000, 70001, NULL, NULL, NULL, &w, &err), 0);
 	assert_int_equal(fstatat(b.place.fd, "root/hood-a", &st, 0), 0);
 	assert_int_equal(st.st_uid, 70000);
 	/* Of scratch only what lies in it: its mode is not the slot's to change. */
@@ -487,9 +510,9 @@ static void test_opening_what_died_recovers_it_first(void **state)
 	assert_true(open_plain(&b, "a", &w, &err) < 0);
 	assert_non_null(strstr(err.message, "fumehood gc"));
 	assert_true(is_there(b.place.fd, "root/hood-a/result"));
-	assert_int_equal(
-		workspace_open(&b.site, "a", TOKEN, geteuid(), getegid(), remove_it, &recovered, &w, &err),
-		0);
+	assert_int_equal(workspace_open(&b.site, "a", TOKEN, geteuid(), getegid(), NULL, remove_it,
+					&recovered, &w, &err),
+			 0);
 	assert_int_equal(recovered, 1);
 	assert_false(is_there(w.fd, "result"));
 	assert_int_equal(workspace_remove(&w, &err), 0);
@@ -516,8 +539,8 @@ static void test_a_recovery_that_leaves_it_is_not_repeated(void **state)
 	(void)state;
 	bench_open(&b);
 	leave_dead_run(&b, "a");
-	assert_true(workspace_open(&b.site, "a", TOKEN, geteuid(), getegid(), do_nothing, &called, &w, &err) <
-		    0);
+	assert_true(workspace_open(&b.site, "a", TOKEN, geteuid(), getegid(), NULL, do_nothing, &called, &w,
+				   &err) < 0);
 	assert_int_equal(called, 1);
 	assert_true(is_there(b.place.fd, "root/hood-a/result"));
 	bench_close(&b);
@@ -690,6 +713,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_a_workspace_is_private_whatever_the_umask),
+		cmocka_unit_test(test_the_first_record_names_the_cgroups),
 		cmocka_unit_test(test_root_gives_the_workspace_to_the_slot),
 		cmocka_unit_test(test_a_running_analysis_is_busy),
 		cmocka_unit_test(test_a_path_that_exists_is_refused_and_not_touched),

@@ -126,9 +126,9 @@ static void test_cleanup_and_the_next_run_finish_it_too(void **state)
 		assert_int_equal(workspace_take(&b.site, "a", remove_it, NULL, &err), 0);
 		assert_nothing_left(&b);
 		leave_half_done(&b, (enum stop)stop);
-		assert_int_equal(
-			workspace_open(&b.site, "a", TOKEN, geteuid(), getegid(), remove_it, NULL, &w, &err),
-			0);
+		assert_int_equal(workspace_open(&b.site, "a", TOKEN, geteuid(), getegid(), NULL, remove_it,
+						NULL, &w, &err),
+				 0);
 		assert_int_equal(workspace_remove(&w, &err), 0);
 		workspace_close(&w);
 		assert_nothing_left(&b);
@@ -299,8 +299,8 @@ static void check_foreign(struct bench *b)
 	assert_int_equal(counts.taken + counts.failed + counts.alive, 0);
 	assert_true(workspace_take(&b->site, "a", remove_it, NULL, &err) < 0);
 	assert_int_equal(err.kind, ERROR_REFUSED);
-	assert_true(workspace_open(&b->site, "a", TOKEN, geteuid(), getegid(), remove_it, NULL, &w, &err) <
-		    0);
+	assert_true(workspace_open(&b->site, "a", TOKEN, geteuid(), getegid(), NULL, remove_it, NULL, &w,
+				   &err) < 0);
 	assert_int_equal(err.kind, ERROR_REFUSED);
 	assert_content(b->place.fd, "elsewhere/precious", "precious");
 	assert_content(b->place.fd, "root/hood-a/result", "42");

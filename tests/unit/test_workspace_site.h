@@ -74,7 +74,7 @@ static inline const char *tmp_of(const char *id)
 
 static inline int open_plain(struct bench *b, const char *id, struct workspace *w, struct error *err)
 {
-	return workspace_open(&b->site, id, TOKEN, geteuid(), getegid(), NULL, NULL, w, err);
+	return workspace_open(&b->site, id, TOKEN, geteuid(), getegid(), NULL, NULL, NULL, w, err);
 }
 
 /* Opens, and goes away as kill -9 would: the lock is free, all else is there. */
