@@ -166,6 +166,18 @@ static void judge_keeping(struct story *s)
 			limit_format(LIMIT_DISK, s->kept_bytes, size), limit_format(LIMIT_DISK, max, most));
 }
 
+/* How it ended is on disk: from there all of this is found out once more if we die before the commit. But not what a
+ * post-process made of it, and not what nobody would know to be in use. */
+static bool is_dear(const struct story *s)
+{
+	const struct manifest *m = &s->attempt->manifest;
+
+	for (size_t i = 0; i < m->n_outputs; i++)
+		if (m->outputs[i].is_object)
+			return true;
+	return s->post_plan || !s->has_ended;
+}
+
 static int stage_finish(struct story *s, struct error *err)
 {
 	_cleanup_buffer_ struct buffer text = {0};
@@ -194,7 +206,7 @@ static int stage_finish(struct story *s, struct error *err)
 	s->concluded = true;
 	/* What lies on a disk that dies with us is not finished yet: story_leave() makes it so if the commit fails. Nor is a
 	 * full state directory a reason not to commit: how it ended is on disk. */
-	if (!box_is_away(&s->box) && !s->deferred && !s->step)
+	if (!box_is_away(&s->box) && !s->deferred && !s->step && is_dear(s))
 		(void)story_save(s, false, &ignored);
 	return 0;
 }

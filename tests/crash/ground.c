@@ -218,17 +218,20 @@ static void database_make(struct ground *g)
 		give_up("psql cannot make a database");
 }
 
+static const char all_inside[] = "&blob_max=16M";
+
 /* postgresql://USER@HOST/DATABASE?… with our database instead, and our own parameters. */
-static void database_url(struct ground *g, const char *busy, bool inside)
+static void database_url(struct ground *g, const struct wish *wish)
 {
 	const char *rest = strstr(g->db, "//"), *slash = rest ? strchr(rest + 2, '/') : NULL;
 	const char *question = strchr(g->db, '?');
 
 	if (!slash || (question && question < slash))
 		give_up("'%s' names no database", g->db);
-	snprintf(g->url, sizeof g->url, "%.*s/%s?%s%sobjects=%s%s&busy=%s", (int)(slash - g->db), g->db,
-		 g->tag, question ? question + 1 : "", question ? "&" : "", inside ? "postgresql" : g->dir,
-		 inside ? "" : "/objects", busy);
+	snprintf(g->url, sizeof g->url, "%.*s/%s?%s%sobjects=%s%s&busy=%s%s", (int)(slash - g->db), g->db,
+		 g->tag, question ? question + 1 : "", question ? "&" : "",
+		 wish->inside ? "postgresql" : g->dir, wish->inside ? "" : "/objects", wish->busy,
+		 wish->small ? all_inside : "");
 }
 
 void ground_make(struct ground *g, const struct wish *wish, int index)
@@ -254,10 +257,10 @@ void ground_make(struct ground *g, const struct wish *wish, int index)
 	directory(g, g->dir, "ledger", 0700);
 	directory(g, g->dir, "out", 0700);
 	if (wish->db)
-		database_url(g, wish->busy, wish->inside);
+		database_url(g, wish);
 	else
-		snprintf(g->url, sizeof g->url, "sqlite:%s/ledger/ledger.db?objects=%s/objects", g->dir,
-			 g->dir);
+		snprintf(g->url, sizeof g->url, "sqlite:%s/ledger/ledger.db?objects=%s/objects%s", g->dir,
+			 g->dir, wish->small ? all_inside : "");
 	cgroups_make(g);
 }
 

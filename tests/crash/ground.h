@@ -29,6 +29,7 @@ struct wish {
 	bool blocked;  /* its runs end pending: the object store takes nothing until ground_unblock() */
 	bool post;     /* its runs have a post-process, whose rows go with the outputs */
 	bool inside;   /* PostgreSQL: it is the object store, too */
+	bool small;    /* every content has room in the database: there are no objects */
 };
 
 struct ground {

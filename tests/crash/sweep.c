@@ -41,6 +41,7 @@ static const char usage[] =
 	"        --disk           the workspace is a file system of its own\n"
 	"        --pending        kill: the object store is out of reach until the run has ended\n"
 	"        --inside         PostgreSQL is the object store, too\n"
+	"        --small          all contents are in the database, and its end is saved only once\n"
 	"        --post           there is a post-process, and its rows go with the outputs\n"
 	"        --db URL  --user UID  --workers N  --verbose\n";
 
@@ -191,6 +192,7 @@ static const struct row {
 	{"removals", FLAG, TO(removals)},
 	{"pending", FLAG, TO(wish.blocked)},
 	{"inside", FLAG, TO(wish.inside)},
+	{"small", FLAG, TO(wish.small)},
 };
 
 static void option_set(struct options *o, const struct row *row, const char *value)

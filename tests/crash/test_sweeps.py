@@ -11,6 +11,12 @@ def test_a_run_killed_at_any_call_is_whole_lost_or_nothing(sweep):
     sweep('kill')
 
 
+@sample(sqlite=(13, 2), postgresql=(29, 7))
+def test_a_run_without_objects_killed_at_any_call(sweep):
+    """From how it ended all is found out again."""
+    sweep('kill', '--small')
+
+
 @sample(postgresql=(23, 8))
 def test_a_run_whose_contents_go_into_the_database_killed_at_any_call(sweep):
     sweep('kill', '--inside')
