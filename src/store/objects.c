@@ -10,10 +10,11 @@
 #include <unistd.h>
 
 #include "file.h"
+#include "hasher.h"
 #include "process.h"
 #include "text.h"
 
-enum { SCRATCH_SIZE = 1 << 20, FLUSH_EVERY = 16 << 20 };
+enum { FLUSH_EVERY = 16 << 20 };
 
 void objects_init(struct objects *o, char *path)
 {
@@ -24,7 +25,6 @@ void objects_done(struct objects *o)
 {
 	fd_close(o->lock);
 	fd_close(o->dir);
-	free(o->scratch);
 	free(o->path);
 	objects_init(o, NULL);
 }
@@ -112,13 +112,6 @@ int objects_subdir(struct objects *o, const char *name, struct error *err)
 	if (fd < 0)
 		return error_system(err, errno, "cannot make '%s' in the object store '%s'", name, o->path);
 	return fd;
-}
-
-static int scratch_alloc(struct objects *o, struct error *err)
-{
-	if (!o->scratch)
-		o->scratch = malloc(SCRATCH_SIZE);
-	return o->scratch ? 0 : error_memory(err);
 }
 
 int objects_open(struct objects *o, struct error *err)
@@ -329,16 +322,18 @@ static ssize_t read_at(int fd, void *data, size_t size, uint64_t at)
 	return n < 0 ? -errno : n;
 }
 
-/* One pass: every byte is read once, hashed and written. to may be -1. */
+/* One pass: every byte is read once, written, and hashed meanwhile. to may be -1. */
 static int copy_hashing(struct objects *o, int from, int to, uint64_t size, uint8_t ret_sha256[DIGEST_SIZE],
 			struct error *err)
 {
+	_cleanup_hasher_ struct hasher *h = hasher_new(size);
 	uint64_t at = 0, flushed = 0;
-	struct digest d;
 
-	digest_init(&d);
+	if (!h)
+		return error_memory(err);
 	for (;;) {
-		ssize_t n = read_at(from, o->scratch, SCRATCH_SIZE, at);
+		char *room = hasher_room(h);
+		ssize_t n = read_at(from, room, HASHER_ROOM, at);
 		int r = 0;
 
 		if (n < 0)
@@ -346,9 +341,9 @@ static int copy_hashing(struct objects *o, int from, int to, uint64_t size, uint
 					    (unsigned long long)size);
 		if (n == 0)
 			break;
-		digest_update(&d, o->scratch, (size_t)n);
+		hasher_feed(h, (size_t)n);
 		if (to >= 0)
-			r = file_write_all(to, o->scratch, (size_t)n);
+			r = file_write_all(to, room, (size_t)n);
 		if (r < 0)
 			return error_system(err, -r, "cannot write a content of %llu bytes",
 					    (unsigned long long)size);
@@ -368,7 +363,7 @@ static int copy_hashing(struct objects *o, int from, int to, uint64_t size, uint
 				 "a content of %llu bytes has changed: %s%llu are there now",
 				 (unsigned long long)size, at > size ? "more than " : "",
 				 (unsigned long long)(at > size ? size : at));
-	digest_final(&d, ret_sha256);
+	hasher_final(h, ret_sha256);
 	return 0;
 }
 
@@ -414,7 +409,7 @@ int objects_put(struct objects *o, int fd, uint64_t size, uint8_t ret_sha256[DIG
 	char temporary[64];
 	int r;
 
-	if (objects_hold(o, err) < 0 || scratch_alloc(o, err) < 0)
+	if (objects_hold(o, err) < 0)
 		return -1;
 	tmp = objects_subdir(o, "tmp", err);
 	if (tmp < 0)
@@ -477,8 +472,8 @@ int objects_copy(struct objects *o, const uint8_t sha256[DIGEST_SIZE], uint64_t 
 	object_name(sha256, fan, name);
 	if (r == 0)
 		return error_set(err, ERROR_NOT_FOUND, "the object %s is missing from '%s'", name, o->path);
-	if (r < 0 || scratch_alloc(o, err) < 0)
-		return -1;
+	if (r < 0)
+		return r;
 	r = copy_hashing(o, from, fd, size, found, err);
 	if (r < 0)
 		return error_prefix(err, r, "the object %s", name);

@@ -33,7 +33,6 @@ struct objects {
 	int dir;	   /* -1: not opened yet */
 	int lock;	   /* -1: not opened yet */
 	bool holding;	   /* the lock, shared */
-	char *scratch;	   /* the copy buffer; NULL: not allocated yet */
 	struct work *work; /* ledger_watch() */
 };
 
