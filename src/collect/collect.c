@@ -1,7 +1,6 @@
-#include "collect.h"
+#include "collector.h"
 #include "content.h"
 #include "file.h"
-#include "listing.h"
 #include "skip.h"
 #include "text.h"
 
@@ -11,48 +10,20 @@
 #include <stdio.h>
 #include <string.h>
 
-enum {
-	DEPTH_MAX = 256, /* levels, each with a descriptor */
-	REJECTED_MAX = 1000,
-	PRESENT_MAX = 20,
-	HASH_SIZE = 1024 * 1024,
-	LISTED_MAX = 64 * 1024 * 1024, /* bytes of all listings that are open */
-};
-
-struct level {
-	int fd;
-	struct listing listing;
-	size_t next;
-	size_t path_size; /* of the path up to here, its slash included */
-};
-
-struct collector {
-	const struct collect_rules *rules;
-	collect_put_fn put;
-	void *arg;
-	struct manifest manifest;
-	char *hash_room;
-	bool declared; /* any patterns at all */
-	bool *matched; /* by rules->outputs */
-	size_t n_present;
-	uint64_t bytes_left, files_left, names_left;
-	size_t listed_left; /* bytes */
-	struct level levels[DEPTH_MAX];
-	size_t depth;
-	struct buffer path; /* of the entry in hand */
-	bool measures;	    /* only adds up what there is to read */
-	uint64_t measured;
-	struct error *err;
-};
+static void level_done(struct level *l)
+{
+	fd_close(l->fd);
+	listing_done(&l->listing);
+	ahead_done(&l->ahead);
+}
 
 static void collector_free(struct collector *c)
 {
 	if (!c)
 		return;
-	while (c->depth > 0) {
-		fd_close(c->levels[--c->depth].fd);
-		listing_done(&c->levels[c->depth].listing);
-	}
+	while (c->depth > 0)
+		level_done(&c->levels[--c->depth]);
+	crew_free(c->crew);
 	manifest_done(&c->manifest);
 	buffer_free(&c->path);
 	free(c->hash_room);
@@ -60,25 +31,6 @@ static void collector_free(struct collector *c)
 	free(c);
 }
 DEFINE_CLEANUP(struct collector *, collector_free);
-
-static int fail(struct collector *c, int errnum)
-{
-	char shown[512];
-
-	text_escape_into(shown, sizeof shown, c->path.data ? c->path.data : "", c->path.size);
-	return error_system(c->err, errnum, "cannot collect '%s'", shown);
-}
-
-static int reject(struct collector *c, const char *reason)
-{
-	if (c->measures)
-		return 0;
-	if (c->manifest.n_rejected >= REJECTED_MAX) {
-		c->manifest.n_rejected_more++;
-		return 0;
-	}
-	return manifest_reject(&c->manifest, c->path.data, reason, c->err);
-}
 
 static bool is_ours(const struct collector *c, const char *name)
 {
@@ -115,112 +67,6 @@ static int note_present(struct collector *c)
 	return strv_append(&c->manifest.present, c->path.data, c->err);
 }
 
-static int hash(struct collector *c, int fd, const struct stat *st, uint8_t ret[DIGEST_SIZE])
-{
-	int r;
-
-	if (!c->hash_room && !(c->hash_room = malloc(HASH_SIZE)))
-		return error_memory(c->err);
-	r = content_hash(fd, st, c->hash_room, HASH_SIZE, c->rules->work, ret);
-	return r < 0 ? fail(c, -r) : r;
-}
-
-/* One that is no output as long as it is as it was: what another analysis made never is, the rest unless it was declared. */
-static const struct input *staged_input(const struct collector *c)
-{
-	const struct input *in = c->rules->flows ? inputs_find(c->rules->flows, c->path.data) : NULL;
-
-	if (in && in->from_analysis)
-		return in;
-	return c->rules->inputs && !c->declared ? inputs_find(c->rules->inputs, c->path.data) : NULL;
-}
-
-/* 1: it was staged and is as it was. */
-static int is_untouched_input(struct collector *c, int fd, const struct stat *st)
-{
-	const struct input *in = staged_input(c);
-	uint8_t sha256[DIGEST_SIZE];
-	int r;
-
-	if (!in || in->size != (uint64_t)st->st_size)
-		return 0;
-	r = hash(c, fd, st, sha256);
-	if (r != 0)
-		return r < 0 ? r : 0;
-	return memcmp(sha256, in->sha256, DIGEST_SIZE) == 0;
-}
-
-/* What does not fit, found before a byte of it is read: a sparse file may claim any size. */
-static const char *over_limit(const struct collector *c, const struct stat *st)
-{
-	uint64_t size = (uint64_t)st->st_size, name = c->path.size;
-
-	if (c->files_left == 0)
-		return REJECT_FILES;
-	if (name >= c->names_left)
-		return REJECT_NAMES;
-	if (size > c->rules->content_max)
-		return REJECT_LARGE;
-	if (name <= c->bytes_left && size <= c->bytes_left - name)
-		return NULL;
-	return name + (uint64_t)st->st_blocks * 512 <= c->bytes_left ? REJECT_SPARSE : REJECT_BYTES;
-}
-
-/* Content to the object store or only to the digest. 1: it changed meanwhile. */
-static int take_content(struct collector *c, int fd, const struct stat *st, struct output *o)
-{
-	int r;
-
-	if (!c->put || o->size <= c->rules->object_min)
-		return hash(c, fd, st, o->sha256);
-	r = c->put(c->arg, fd, o->size, o->sha256, c->err);
-	if (r < 0)
-		return r;
-	o->is_object = true;
-	r = content_compare(fd, st);
-	return r < 0 ? fail(c, -r) : r;
-}
-
-static int accept_output(struct collector *c, const struct output *o)
-{
-	int r = manifest_add(&c->manifest, o, c->err);
-
-	if (r < 0)
-		return r;
-	c->files_left--;
-	c->bytes_left -= o->size + c->path.size;
-	c->names_left -= c->path.size + 1;
-	for (size_t i = 0; c->rules->outputs && c->rules->outputs[i]; i++)
-		c->matched[i] = c->matched[i] || output_glob_match(c->rules->outputs[i], o->path);
-	return 0;
-}
-
-static int collect_file(struct collector *c, int dirfd, const char *name)
-{
-	_cleanup_close_ int fd = -1;
-	const char *reason = NULL;
-	struct output o = {0};
-	struct stat st;
-	int r;
-
-	fd = content_open(dirfd, name, c->rules->owner, &st, &reason);
-	if (fd < 0)
-		return reason ? reject(c, reason) : fail(c, -fd);
-	r = is_untouched_input(c, fd, &st);
-	if (r != 0)
-		return r < 0 ? r : 0;
-	reason = over_limit(c, &st);
-	if (reason)
-		return reject(c, reason);
-	o.path = c->path.data;
-	o.size = (uint64_t)st.st_size;
-	o.media_type = media_type_of(o.path);
-	r = take_content(c, fd, &st, &o);
-	if (r == 1)
-		return reject(c, REJECT_CHANGED);
-	return r < 0 ? r : accept_output(c, &o);
-}
-
 /* Takes fd over, also on failure. */
 static int enter(struct collector *c, int fd)
 {
@@ -231,11 +77,11 @@ static int enter(struct collector *c, int fd)
 	*l = (struct level){.fd = -1, .path_size = c->path.size};
 	r = listing_read(&l->listing, owned, c->listed_left);
 	if (r < 0)
-		return fail(c, -r);
+		return collector_fail(c, -r);
 	c->listed_left -= listing_size(&l->listing);
 	l->fd = TAKE_FD(owned);
 	c->depth++;
-	return l->listing.cut ? reject(c, REJECT_NAMES) : 0;
+	return l->listing.cut ? collector_reject(c, REJECT_NAMES) : 0;
 }
 
 static void leave(struct collector *c)
@@ -243,8 +89,7 @@ static void leave(struct collector *c)
 	struct level *l = &c->levels[--c->depth];
 
 	c->listed_left += listing_size(&l->listing);
-	listing_done(&l->listing);
-	fd_close(l->fd);
+	level_done(l);
 }
 
 static int open_directory(int dirfd, const char *name)
@@ -268,53 +113,67 @@ static int collect_directory(struct collector *c, int dirfd, const char *name)
 	if (!c->declared && skip_by_default(c->path.data, true))
 		return 0;
 	if (c->depth == DEPTH_MAX)
-		return reject(c, REJECT_DEPTH);
+		return collector_reject(c, REJECT_DEPTH);
 	fd = open_directory(dirfd, name);
 	if (fd >= 0)
 		return buffer_puts(&c->path, "/") < 0 ? (fd_close(fd), error_memory(c->err)) : enter(c, fd);
 	switch (fd) {
 	case -EACCES:
 	case -EPERM:
-		return reject(c, REJECT_UNREADABLE);
+		return collector_reject(c, REJECT_UNREADABLE);
 	case -ELOOP:
 	case -ENOTDIR:
 	case -ENOENT:
-		return reject(c, REJECT_CHANGED);
+		return collector_reject(c, REJECT_CHANGED);
 	case -EXDEV:
-		return reject(c, REJECT_OTHER);
+		return collector_reject(c, REJECT_OTHER);
 	default:
-		return fail(c, -fd);
+		return collector_fail(c, -fd);
 	}
 }
 
-/* As over_limit() will have it: what is not read does not count. */
-static int measure_file(struct collector *c, int dirfd, const char *name)
+/* The path of an entry, in c->path. */
+static int name_entry(struct collector *c, const struct level *l, size_t i)
 {
-	struct stat st;
+	c->path.size = l->path_size;
+	return buffer_puts(&c->path, listing_name(&l->listing, i)) < 0 ? error_memory(c->err) : 0;
+}
 
-	if (fstatat(dirfd, name, &st, AT_SYMLINK_NOFOLLOW | AT_NO_AUTOMOUNT) < 0 || st.st_nlink != 1 ||
-	    over_limit(c, &st))
+/* The next files of this directory that we are likely to want, hashed by several hands, if there are enough of them. */
+static int look_ahead(struct collector *c, struct level *l, size_t i)
+{
+	size_t end = l->listing.count - i < AHEAD_COUNT ? l->listing.count : i + AHEAD_COUNT;
+	int r;
+
+	if (c->files_left == 0 || ahead_begin(&l->ahead, end) < 0)
 		return 0;
-	c->measured += (uint64_t)st.st_size;
-	c->files_left--;
-	c->bytes_left -= (uint64_t)st.st_size + c->path.size;
-	c->names_left -= c->path.size + 1;
-	return 0;
+	for (size_t k = i; k < end; k++) {
+		if (!S_ISREG(l->listing.list[k].type))
+			continue;
+		if ((r = name_entry(c, l, k)) < 0)
+			return r;
+		if (c->path.size < PATH_MAX && is_wanted(c))
+			ahead_add(&l->ahead, k);
+	}
+	if (!c->has_crew)
+		c->crew = crew_new();
+	c->has_crew = true;
+	ahead_look(&l->ahead, c->crew, l->fd, &l->listing, c->rules->owner, c->bytes_left);
+	return name_entry(c, l, i);
 }
 
 static int collect_entry(struct collector *c, struct level *l, size_t i)
 {
 	const char *name = listing_name(&l->listing, i), *reason;
 	mode_t type = l->listing.list[i].type;
-	int r;
+	int r = name_entry(c, l, i);
 
-	c->path.size = l->path_size;
-	if (buffer_puts(&c->path, name) < 0)
-		return error_memory(c->err);
+	if (r < 0)
+		return r;
 	if (c->depth == 1 && is_ours(c, name))
 		return 0;
 	if (c->path.size >= PATH_MAX)
-		return reject(c, REJECT_DEPTH);
+		return collector_reject(c, REJECT_DEPTH);
 	if (S_ISDIR(type))
 		return collect_directory(c, l->fd, name);
 	if (S_ISREG(type)) {
@@ -325,9 +184,16 @@ static int collect_entry(struct collector *c, struct level *l, size_t i)
 	if (!is_wanted(c))
 		return 0;
 	reason = content_type_reason(type);
-	if (c->measures)
-		return reason ? 0 : measure_file(c, l->fd, name);
-	return reason ? reject(c, reason) : collect_file(c, l->fd, name);
+	if (c->measures) {
+		if (!reason)
+			candidate_measure(c, l->fd, name);
+		return 0;
+	}
+	if (reason)
+		return collector_reject(c, reason);
+	if (i >= l->ahead.end && (r = look_ahead(c, l, i)) < 0)
+		return r;
+	return candidate_collect(c, l, i);
 }
 
 static int walk(struct collector *c, int workspace_fd)

@@ -314,6 +314,87 @@ static int collect_locked(void *arg)
 	return 0;
 }
 
+/* On one CPU there is one hand. */
+static struct manifest collect_alone(int fd, const struct collect_rules *rules)
+{
+	cpu_set_t before, one;
+	struct manifest m;
+
+	assert_return_code(sched_getaffinity(0, sizeof before, &before), 0);
+	CPU_ZERO(&one);
+	for (int i = 0; i < CPU_SETSIZE && CPU_COUNT(&one) == 0; i++)
+		if (CPU_ISSET(i, &before))
+			CPU_SET(i, &one);
+	assert_return_code(sched_setaffinity(0, sizeof one, &one), 0);
+	m = collect_all(fd, rules);
+	assert_return_code(sched_setaffinity(0, sizeof before, &before), 0);
+	return m;
+}
+
+static void check_hands(int fd, const struct collect_rules *rules, size_t expected)
+{
+	_cleanup_manifest_ struct manifest many = collect_all(fd, rules), alone = collect_alone(fd, rules);
+
+	assert_int_equal(many.n_outputs, expected);
+	assert_int_equal(alone.n_outputs, expected);
+	for (size_t i = 0; i < expected; i++) {
+		assert_string_equal(many.outputs[i].path, alone.outputs[i].path);
+		assert_memory_equal(many.outputs[i].sha256, alone.outputs[i].sha256, DIGEST_SIZE);
+		assert_int_equal(many.outputs[i].size, alone.outputs[i].size);
+	}
+	assert_int_equal(many.n_rejected, alone.n_rejected);
+	assert_int_equal(many.n_rejected_more, alone.n_rejected_more);
+	for (size_t i = 0; i < many.n_rejected; i++) {
+		assert_string_equal(many.rejected[i].path, alone.rejected[i].path);
+		assert_string_equal(many.rejected[i].reason, alone.rejected[i].reason);
+	}
+}
+
+static void test_many_hands_find_what_one_finds(void **state)
+{
+	enum { FILES = 2600 };
+	char name[64], text[64], later[64], fives[] = "f*5", all[] = "d0001/**",
+					    *outputs[] = {fives, all, NULL};
+	_cleanup_manifest_ struct manifest few = {0};
+	struct collect_rules rules = everything;
+	struct place p;
+
+	(void)state;
+	place_open(&p);
+	for (int i = 0; i < FILES; i++) {
+		snprintf(name, sizeof name, "f%04d", i);
+		snprintf(text, sizeof text, "content of %d", i % 997);
+		put_file(p.fd, name, text);
+		if (i % 300 == 7) {
+			put_mode(p.fd, name, 0);
+			snprintf(later, sizeof later, "f%04d-link", i);
+			put_link(p.fd, later, name);
+			snprintf(later, sizeof later, "f%04d-other", i + 1);
+			put_file(p.fd, later, "two names");
+			assert_int_equal(linkat(p.fd, later, p.fd, strcat(name, "-same"), 0), 0);
+		}
+	}
+	put_sparse(p.fd, "f0100-large", 300 * 1024);
+	put_dir(p.fd, "d0001");
+	for (int i = 0; i < 100; i++) {
+		snprintf(name, sizeof name, "d0001/g%d", i);
+		put_file(p.fd, name, name);
+	}
+	rules.max_bytes = 1 << 30;
+	check_hands(p.fd, &rules, FILES + 1 + 100);
+	rules.max_files = 1500;
+	check_hands(p.fd, &rules, 1500);
+	rules.max_files = FILES;
+	rules.outputs = outputs;
+	check_hands(p.fd, &rules, FILES / 10 + 100);
+	rules.outputs = NULL;
+	rules.max_bytes = 20000;
+	few = collect_alone(p.fd, &rules);
+	assert_in_range(few.n_outputs, 100, FILES);
+	check_hands(p.fd, &rules, few.n_outputs);
+	place_close(&p);
+}
+
 static void test_what_the_analysis_locked_is_collected_all_the_same(void **state)
 {
 	struct place p;
@@ -754,6 +835,7 @@ int main(void)
 		cmocka_unit_test(test_a_tree_that_is_too_deep_is_one_row),
 		cmocka_unit_test(test_the_list_of_rejected_is_bounded),
 		cmocka_unit_test(test_100000_files_are_collected),
+		cmocka_unit_test(test_many_hands_find_what_one_finds),
 		cmocka_unit_test(test_what_the_analysis_locked_is_collected_all_the_same),
 		cmocka_unit_test(test_what_nobody_can_unlock_is_rejected),
 		cmocka_unit_test(test_caches_and_leftovers_are_not_outputs),
