@@ -6,7 +6,8 @@
  *   warm count N [NAME=VALUE…] -- CMD ARG…               only does it, for who counts system calls
  *
  * NAME=VALUE is of the request. An analysis is deferred and dropped: walls, cgroups, supervision, collecting and clean-up,
- * no ledger. turns prints three lines of nanoseconds: the spawns, these analyses, and analyses that are committed. rate
+ * no ledger. turns prints three lines of nanoseconds: the spawns, these analyses, and analyses that are committed; then a line with the
+ * processor's time of one of each, children included. rate
  * prints two lines of what was done in a second: of spawns, and of analyses, so many of each at a time.
  */
 #include <fumehood.h>
@@ -18,6 +19,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -37,6 +39,21 @@ static long long now(void)
 
 	clock_gettime(CLOCK_MONOTONIC, &t);
 	return t.tv_sec * 1000000000LL + t.tv_nsec;
+}
+
+/* Nanoseconds of the processor's time, ours and that of our children. */
+static long long used(void)
+{
+	static const int whose[] = {RUSAGE_SELF, RUSAGE_CHILDREN};
+	struct rusage usage;
+	long long sum = 0;
+
+	for (int i = 0; i < 2; i++) {
+		getrusage(whose[i], &usage);
+		sum += (usage.ru_utime.tv_sec + usage.ru_stime.tv_sec) * 1000000000LL +
+		       (usage.ru_utime.tv_usec + usage.ru_stime.tv_usec) * 1000LL;
+	}
+	return sum;
 }
 
 static void fail(const char *what)
@@ -89,15 +106,17 @@ enum { KINDS = sizeof kinds / sizeof kinds[0] };
 
 static void turns(int rounds)
 {
-	long long *times = calloc((size_t)rounds * KINDS, sizeof *times);
+	long long *times = calloc((size_t)rounds * KINDS, sizeof *times), cpu[KINDS] = {0};
 
 	for (int i = -3; i < rounds; i++) { /* three for the caches */
 		for (int k = 0; k < KINDS; k++) {
-			long long begun = now();
+			long long begun = now(), before = used();
 
 			kinds[k]();
-			if (i >= 0)
-				times[k * rounds + i] = now() - begun;
+			if (i < 0)
+				continue;
+			times[k * rounds + i] = now() - begun;
+			cpu[k] += used() - before;
 		}
 	}
 	for (int k = 0; k < KINDS; k++) {
@@ -105,6 +124,9 @@ static void turns(int rounds)
 			printf("%lld ", times[k * rounds + i]);
 		printf("\n");
 	}
+	for (int k = 0; k < KINDS; k++)
+		printf("%lld ", cpu[k] / rounds);
+	printf("\n");
 	free(times);
 }
 

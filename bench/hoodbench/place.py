@@ -2,6 +2,7 @@
 of root or of an ordinary user, to whom a cgroup has been delegated so that limits are held for him, too."""
 import contextlib
 import os
+import secrets
 import shutil
 import struct
 import subprocess
@@ -10,7 +11,7 @@ import time
 from pathlib import Path
 
 from . import machine
-from .rows import DISK, ROOT, USER
+from .rows import DISK, USER
 
 here = Path(__file__).resolve().parents[1]
 USER_UID = 64321  # without an entry in passwd
@@ -59,6 +60,7 @@ class Tools:
 class Place:
     def __init__(self, tools, who, where):
         self.tools, self.who, self.where = tools, who, where
+        self.tag = 'bench' + secrets.token_hex(3)  # part of every id
         self.uid = USER_UID if who == USER and os.geteuid() == 0 else None
         self.base = Path(tempfile.mkdtemp(prefix='fumehood-bench-', dir='/var/tmp' if where == DISK else '/dev/shm'))
         self.base.chmod(0o755)
@@ -106,10 +108,10 @@ class Place:
 
     def run(self, *command, **others):
         """Its standard output; a failure is one of the bench."""
-        process = self.popen(*command, stdout=subprocess.PIPE, **others)
-        out, _ = process.communicate()
+        process = self.popen(*command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, **others)
+        out, said = process.communicate()
         if process.returncode:
-            raise RuntimeError(f'{" ".join(map(str, command))[-200:]} ended with {process.returncode}')
+            raise RuntimeError(f'{" ".join(map(str, command))[:120]} ended with {process.returncode}: {said.strip()[-300:]}')
         return out
 
     def hood(self, *words, **others):
@@ -138,10 +140,15 @@ class Place:
         return [shutil.which('bwrap', path=SYSTEM_PATH), *(words.get(word, word) for word in BUBBLEWRAP),
                 *(['--seccomp', '9'] if filtered else []), '--', *command]
 
-    def hooded(self, id, *command, options=()):
-        return [self.tools.hood, 'run', id, '--quiet', '--data', self.data, '--docs', self.docs, *options, '--', *command]
+    def id(self, name):
+        return f'{self.tag}-{name}'
+
+    def hooded(self, name, *command, options=()):
+        return [self.tools.hood, 'run', self.id(name), '--quiet', '--data', self.data, '--docs', self.docs, *options, '--', *command]
 
     def remove(self):
+        for path in self.spaces.glob(f'*{self.tag}*'):  # of a row that failed half-way
+            shutil.rmtree(path)
         shutil.rmtree(self.inputs)
         shutil.rmtree(self.base)
 
@@ -172,8 +179,6 @@ def prepared(tools, who, where):
         place.remove()
 
 
-def possible(who):
-    return who == USER or os.geteuid() == 0
-
-
-__all__ = ['Tools', 'Place', 'prepared', 'possible', 'ROOT', 'USER']
+def whos(row):
+    """As whom a row is measured: an ordinary user can be only himself."""
+    return row.whos if os.geteuid() == 0 else () if row.only_root else (USER,)

@@ -22,7 +22,7 @@ class Row:
     unit: str = 'x'  # of the value that must and aim are about
     whos: tuple = (ROOT, USER)
     wheres: tuple = (DISK,)
-    needs: tuple = ()  # 'postgresql'
+    only_root: bool = False
     about: str = ''  # how it is measured, what differs between the two
 
     def judge(self, value):

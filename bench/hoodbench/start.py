@@ -99,7 +99,7 @@ UNIFIED = Path('/sys/fs/cgroup/unified/cgroup.controllers')
 WITHOUT_UNIFIED = ['unshare', '--mount', 'sh', '-c', f'mount --bind /dev/null {UNIFIED}; exec "$@"', 'sh']
 
 
-@row('start-crun', 'start to end of /bin/true, back to back, beside crun', 0.5, 0.3, whos=(ROOT,))
+@row('start-crun', 'start to end of /bin/true, back to back, beside crun', 0.5, 0.3, whos=(ROOT,), only_root=True)
 def start_crun(place, pace):
     """crun run: its full cycle (create, start, delete) with the same inputs bound, all namespaces, no capabilities, a small seccomp filter, and
     cgroups with limits for memory, processes and CPU. As root only: without systemd an ordinary user's crun has no cgroups."""

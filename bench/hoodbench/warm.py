@@ -20,9 +20,9 @@ def warm(place, pace):
     ledger: the run is deferred and dropped. In turn with posix_spawn and waitpid of /bin/true. The value is what the hood adds, in
     spawns. With a durable commit is shown beside it."""
     out = place.run(place.tools.compiled('warm', 'fumehood'), 'turns', pace.rounds(200, 30), *_request(place))
-    spawned, hooded, committed = _lines(out, 1e-6)
+    spawned, hooded, committed, cpu = _lines(out, 1e-6)
     series = {'posix_spawn': spawned, 'library': hooded, 'library, with a commit': committed}
-    return Measured('library', 'posix_spawn', series,
+    return Measured('library', 'posix_spawn', series, more={'cpu_ms': dict(zip(series, cpu))},
                     value=(statistics.median(hooded) - statistics.median(spawned)) / statistics.median(spawned),
                     least=(min(hooded) - min(spawned)) / min(spawned))
 
