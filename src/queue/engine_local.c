@@ -1,9 +1,10 @@
 /*
- * Analyses on this host, each in a thread with a hood (and so a connection) of its own: the story waits for disks and
- * databases, and the worker's loop must not wait with it. One thread more than there are slots, so that recovery always
- * finds one.
+ * Analyses on this host, each in a thread with a hood of its own: the story waits for disks and databases, and the worker's
+ * loop must not wait with it. One thread more than there are slots, so that recovery always finds one. They share a few
+ * connections to the ledger: while an analysis runs it has none.
  */
 #include "engine.h"
+#include "lending.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -12,6 +13,9 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/eventfd.h>
+
+/* With the worker's own, and recovery's while it goes on, eight. */
+enum { CONNECTIONS_LENT = 6 };
 
 struct task {
 	struct task *next;
@@ -38,6 +42,8 @@ struct local {
 	bool closing;
 	struct seat *seats;
 	int n_seats;
+	struct lending *lending;
+	struct hood *keeper; /* recovery's, one at a time: it sweeps, which takes a session */
 };
 
 void engine_end_done(struct engine_end *e)
@@ -155,16 +161,24 @@ static enum outcome run(struct seat *seat, struct task *t)
 	return error_is_passing(&err) ? OUTCOME_BUSY : commit_refusal(seat, t, &err);
 }
 
+static void recover(struct hood *h, struct task *t)
+{
+	struct engine_end *end = &t->end;
+
+	end->outcome = OUTCOME_RECOVERED;
+	if (hood_recover(h, &end->recovered, &end->why) < 0 && end->recovered.failed == 0)
+		end->recovered.failed = 1;
+	if (t->keeps_house && hood_retain(h, false, &end->recovered, &end->why) < 0)
+		end->recovered.failed++;
+	hood_ledger_close(h);
+}
+
 static void work(struct seat *seat, struct task *t)
 {
 	struct engine_end *end = &t->end;
 
 	if (t->is_recovery) {
-		end->outcome = OUTCOME_RECOVERED;
-		if (hood_recover(seat->hood, &end->recovered, &end->why) < 0 && end->recovered.failed == 0)
-			end->recovered.failed = 1;
-		if (t->keeps_house && hood_retain(seat->hood, false, &end->recovered, &end->why) < 0)
-			end->recovered.failed++;
+		recover(seat->local->keeper, t);
 		return;
 	}
 	memcpy(end->id, t->job.id, sizeof end->id);
@@ -307,6 +321,8 @@ static void local_close(struct engine *e)
 			pthread_join(l->seats[i].thread, NULL);
 		hood_close(l->seats[i].hood);
 	}
+	hood_close(l->keeper);
+	lending_close(l->lending);
 	free_list(l->todo);
 	free_list(l->ended);
 	fd_close(l->engine.fd);
@@ -342,18 +358,32 @@ static int seat_start(struct seat *seat, const struct hood_options *options, str
 	return 0;
 }
 
+static int lending_start(struct local *l, const struct hood_options *options, struct error *err)
+{
+	int most = l->engine.slots < CONNECTIONS_LENT ? l->engine.slots : CONNECTIONS_LENT;
+
+	if (hood_open(options, &l->keeper, err) < 0)
+		return -1;
+	return lending_open(hood_ledger_url(l->keeper), most, &l->lending, err);
+}
+
 /* n_seats counts one that could not start, too: it may have a hood. */
 static int seats_start(struct local *l, const struct hood_options *options, struct error *err)
 {
+	struct hood_options o = *options;
+
 	if (!l->seats)
 		return error_memory(err);
 	if (l->engine.fd < 0)
 		return error_system(err, errno, "cannot make an eventfd");
+	if (lending_start(l, options, err) < 0)
+		return -1;
+	o.lending = l->lending;
 	while (l->n_seats <= l->engine.slots) {
 		struct seat *seat = &l->seats[l->n_seats++];
 
 		seat->local = l;
-		if (seat_start(seat, options, err) < 0)
+		if (seat_start(seat, &o, err) < 0)
 			return -1;
 	}
 	return 0;

@@ -2,6 +2,7 @@
 #include "ability.h"
 #include "cause.h"
 #include "file.h"
+#include "lending.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -102,6 +103,7 @@ int hood_open(const struct hood_options *options, struct hood **ret, struct erro
 	if (!h)
 		return error_memory(err);
 	config_init(&h->config);
+	h->lending = options->lending;
 	if ((r = config_load_all(h, options, err)) < 0 || (r = resolve_places(h, options, err)) < 0)
 		return r;
 	*ret = TAKE_PTR(h);
@@ -145,7 +147,8 @@ int hood_ledger(struct hood *h, unsigned flags, struct ledger **ret, struct erro
 	if (h->ledger && h->ledger_flags & LEDGER_READ_ONLY && !(flags & LEDGER_READ_ONLY))
 		h->ledger = ledger_close(h->ledger);
 	if (!h->ledger) {
-		r = ledger_open(h->ledger_url, flags, &h->ledger, err);
+		r = h->lending ? ledger_open_lent(h->lending, flags, &h->ledger, err)
+			       : ledger_open(h->ledger_url, flags, &h->ledger, err);
 		if (r < 0)
 			return r;
 		h->ledger_flags = flags;
@@ -153,6 +156,11 @@ int hood_ledger(struct hood *h, unsigned flags, struct ledger **ret, struct erro
 	}
 	*ret = h->ledger;
 	return 0;
+}
+
+void hood_ledger_close(struct hood *h)
+{
+	h->ledger = ledger_close(h->ledger);
 }
 
 void hood_watch(struct hood *h, struct work *w)

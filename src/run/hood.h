@@ -24,6 +24,8 @@ struct hood;
 struct hood_options {
 	const char *config_file; /* --config, or NULL */
 	const char *ledger; /* --db, or NULL: FUMEHOOD_DB, configuration, $XDG_DATA_HOME/fumehood/ledger.db */
+	struct lending *
+		lending; /* of the same ledger: its connection is one that many share (lending.h); NULL: its own */
 };
 
 int hood_open(const struct hood_options *options, struct hood **ret, struct error *err);
@@ -36,6 +38,8 @@ const char *hood_ledger_url(const struct hood *h);
 const char *hood_state_dir(const struct hood *h); /* it may not be there yet */
 /* Opens (first use: makes) the ledger and keeps it open with the hood. flags as ledger_open. */
 int hood_ledger(struct hood *h, unsigned flags, struct ledger **ret, struct error *err);
+/* Nobody needs it for a while: the next use opens it again. */
+void hood_ledger_close(struct hood *h);
 
 /* What `gc` and `commit` do, and what is done with the ledger, is counted by w from now on (work.h); NULL: by nobody. A run
  * tells its hooks. */

@@ -15,6 +15,7 @@ struct hood {
 	char *directory; /* where it was opened: relative paths of configuration do not exist, of requests do */
 	struct site site;
 	bool site_is_open;
+	struct lending *lending; /* or NULL */
 	struct ledger *ledger;
 	struct work *work; /* hood_watch() */
 	unsigned ledger_flags;

@@ -109,6 +109,10 @@ struct backend_ops {
 	void (*bell_end)(struct backend *b);
 	/* Could anybody write at this moment? Only where there is one writer at a time. NULL: always. */
 	bool (*is_writable)(struct backend *b);
+	/* Of a connection to a server: nothing but connecting again helps any more, which the next begin, or statement by itself,
+	 * does; and that it is to be taken for such a one. NULL: there is no server. */
+	bool (*is_lost)(const struct backend *b);
+	void (*distrust)(struct backend *b);
 	/* Silence of so long is noticed from now on. NULL: there is no peer that could be silent. */
 	void (*hurry)(struct backend *b, uint64_t silence_ms);
 	/* A backup (backup.h): a snapshot, in which statements can be run until rollback(); the files of it; what was put there as one
@@ -149,5 +153,9 @@ int post_cell_check(const struct row_table *t, size_t i, const struct post_colum
 
 int sqlite_open(const struct ledger_url *url, unsigned flags, struct backend **ret, struct error *err);
 int postgres_open(const struct ledger_url *url, unsigned flags, struct backend **ret, struct error *err);
+/* lending.c: one that has its connection only while it needs one. */
+struct lending;
+int lending_lend(struct lending *from, unsigned flags, struct backend **ret, struct error *err);
+const char *lending_url(const struct lending *l);
 
 #endif

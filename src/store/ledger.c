@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "group.h"
+#include "lending.h"
 #include "queue_private.h"
 #include "text.h"
 #include "url.h"
@@ -196,7 +197,16 @@ static int group_take(const struct ledger_url *u, struct ledger *l, struct error
 	return group_find(u->group, &l->objects.group, err);
 }
 
-int ledger_open(const char *url, unsigned flags, struct ledger **ret, struct error *err)
+static int backend_open(const struct ledger_url *u, unsigned flags, struct lending *from,
+			struct backend **ret, struct error *err)
+{
+	if (from)
+		return lending_lend(from, flags, ret, err);
+	return (u->is_postgres ? postgres_open : sqlite_open)(u, flags, ret, err);
+}
+
+static int open_of(const char *url, unsigned flags, struct lending *from, struct ledger **ret,
+		   struct error *err)
 {
 	_cleanup_ledger_url_ struct ledger_url u = {0};
 	_cleanup_ledger_ struct ledger *l = NULL;
@@ -217,8 +227,7 @@ int ledger_open(const char *url, unsigned flags, struct ledger **ret, struct err
 	l->shown = ledger_url_redacted(url);
 	if (!l->shown)
 		return error_memory(err);
-	if (group_take(&u, l, err) < 0 ||
-	    (u.is_postgres ? postgres_open : sqlite_open)(&u, flags, &l->backend, err) < 0 ||
+	if (group_take(&u, l, err) < 0 || backend_open(&u, flags, from, &l->backend, err) < 0 ||
 	    schema_check(l, flags, err) < 0)
 		return -1;
 	/* Objects are files, and the worker's. */
@@ -228,6 +237,16 @@ int ledger_open(const char *url, unsigned flags, struct ledger **ret, struct err
 		store_adopt(l);
 	*ret = TAKE_PTR(l);
 	return 0;
+}
+
+int ledger_open(const char *url, unsigned flags, struct ledger **ret, struct error *err)
+{
+	return open_of(url, flags, NULL, ret, err);
+}
+
+int ledger_open_lent(struct lending *from, unsigned flags, struct ledger **ret, struct error *err)
+{
+	return open_of(lending_url(from), flags, from, ret, err);
 }
 
 int ledger_may_commit(struct ledger *l, const char *id, struct error *err)

@@ -423,6 +423,16 @@ static void postgres_hurry(struct backend *b, uint64_t silence_ms)
 	pq_hurry(&postgres_of(b)->q, silence_ms < INT_MAX ? (int)silence_ms : INT_MAX);
 }
 
+static bool postgres_is_lost(const struct backend *b)
+{
+	return ((const struct postgres *)b)->q.lost;
+}
+
+static void postgres_distrust(struct backend *b)
+{
+	postgres_of(b)->q.lost = true;
+}
+
 static const struct backend_ops postgres_ops = {
 	.dialect = SQL_POSTGRES,
 	.close = postgres_close,
@@ -442,6 +452,8 @@ static const struct backend_ops postgres_ops = {
 	.post_end = postgres_post_end,
 	.query = postgres_query,
 	.ring = postgres_ring,
+	.is_lost = postgres_is_lost,
+	.distrust = postgres_distrust,
 	.hurry = postgres_hurry,
 	.bell = postgres_bell,
 	.bell_read = postgres_bell_read,

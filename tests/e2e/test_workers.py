@@ -140,3 +140,28 @@ def test_a_host_with_control_characters_is_shown_escaped(hood, ledger):
                ("char(27)" if ledger.name == 'sqlite' else 'chr(27)') + " || '[2Jx'")
     assert '\x1b' not in hood.succeed('workers').out and 'evil' in hood.succeed('workers').out
     stop(process)
+
+
+@pytest.mark.only('root')  # limits that are asked for are held
+@pytest.mark.parametrize('ledger', ['postgres'], indirect=True)
+@pytest.mark.parametrize('count', [100, pytest.param(500, marks=pytest.mark.long)])
+def test_hundreds_that_run_share_a_few_connections(hood, ledger, count):
+    """Each had one for as long as it ran; the server of the tests has 60."""
+    ids = [f'{hood.tag}-{n}' for n in range(count)]
+    lines = [{'id': id, 'command': ['sleep', '3600'], 'limits': {'memory': '8M', 'wall': '2h'}} for id in ids]
+    hood.write(hood.dir / 'many.jsonl', ''.join(json.dumps(line) + '\n' for line in lines))
+    hood.cli('submit', '--quiet', '-f', 'many.jsonl')
+    seen = []
+
+    def all_are(state):
+        seen.append(int(ledger.sql('SELECT count(*) FROM pg_stat_activity '
+                                   "WHERE datname = current_database() AND application_name = 'fumehood'")[0]))
+        return int(ledger.sql(f"SELECT count(*) FROM {ledger.table('queue')} WHERE state = '{state}'")[0]) == count
+
+    process = hood.popen('worker', '--jobs', str(count))
+    assert until(lambda: all_are('running') and all(hood.workspace(id).exists() for id in ids), 300)
+    hood.succeed('cancel', *ids)
+    assert until(lambda: all_are('finished'), 300)
+    stop(process)
+    assert max(seen) <= 8, seen
+    assert ledger.sql(f"SELECT DISTINCT verdict FROM {ledger.table('attempt')}") == ['cancelled']
