@@ -17,6 +17,9 @@
 #include "limit.h"
 #include "text.h"
 
+/* What may be written together with others. */
+enum { BRIEF_ROWS = 200, BRIEF_BYTES = 1 << 20 };
+
 void commit_done(struct commit *c)
 {
 	free(c->contents);
@@ -175,7 +178,7 @@ int commit_secured(struct commit *c, ledger_body body, void *arg, struct error *
 	do {
 		if (secure(c, err) < 0 || commit_stage(c, err) < 0)
 			return -1;
-		r = ledger_transaction(c->l, body, arg, err);
+		r = (c->is_brief ? ledger_transaction_joint : ledger_transaction)(c->l, body, arg, err);
 	} while (r < 0 && err->kind == ERROR_SWEPT && --rounds > 0);
 	return r;
 }
@@ -225,6 +228,16 @@ int commit_within(struct ledger *l, const struct attempt *a, int *ret_number, st
 	return 0;
 }
 
+/* Those who share a transaction with it wait for as long as it takes; rows of a site's have triggers, and fail. */
+static bool is_brief(const struct attempt *a, const struct row_source *rows)
+{
+	uint64_t bytes = 0;
+
+	for (size_t i = 0; i < a->manifest.n_outputs; i++)
+		bytes += a->manifest.outputs[i].is_object ? 0 : a->manifest.outputs[i].size;
+	return !rows && a->manifest.n_outputs + a->inputs.count <= BRIEF_ROWS && bytes <= BRIEF_BYTES;
+}
+
 int ledger_commit(struct ledger *l, const struct attempt *a, content_open_fn open, void *arg, int *ret_number,
 		  struct error *err)
 {
@@ -234,7 +247,8 @@ int ledger_commit(struct ledger *l, const struct attempt *a, content_open_fn ope
 int ledger_commit_rows(struct ledger *l, const struct attempt *a, content_open_fn open, void *arg,
 		       const struct row_source *rows, int *ret_number, struct error *err)
 {
-	_cleanup_(commit_done) struct commit c = {.l = l, .a = a, .open = open, .arg = arg, .rows = rows};
+	_cleanup_(commit_done) struct commit c = {
+		.l = l, .a = a, .open = open, .arg = arg, .rows = rows, .is_brief = is_brief(a, rows)};
 	int r;
 
 	if (commit_list(&c, a->manifest.outputs, a->manifest.n_outputs, err) < 0)

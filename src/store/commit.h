@@ -26,6 +26,7 @@ struct commit {
 	struct buffer scratch; /* one content */
 	int number;
 	const struct row_source *rows; /* or NULL */
+	bool is_brief;		       /* it may share its transaction with others */
 	bool staged;		       /* find out which row is wrong */
 	bool is_posted;		       /* repost.c: there was something to do */
 };

@@ -224,6 +224,7 @@ static int open_of(const char *url, unsigned flags, struct lending *from, struct
 	l->store_named = u.objects_named;
 	l->objects.join_arg = l;
 	l->blob_max = u.blob_max;
+	l->lending = from;
 	l->shown = ledger_url_redacted(url);
 	if (!l->shown)
 		return error_memory(err);

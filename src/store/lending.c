@@ -2,29 +2,12 @@
  * A backend that has none of its own: every call goes to one that is lent for it. What is learned there and asked for here (whose
  * rights it has, which row has failed) is brought along.
  */
-#include "lending.h"
+#include "lending_private.h"
 
 #include <assert.h>
-#include <pthread.h>
 #include <stdlib.h>
 
-#include "store.h"
 #include "text.h"
-
-struct lending {
-	char *text; /* the URL as it was given */
-	struct ledger_url url;
-	pthread_mutex_t lock;
-	pthread_cond_t given_back;
-	int most, n_open;
-	/* The last that was given back is the first to be lent again: in quiet times the others are left alone. */
-	struct idle {
-		struct backend *backend;
-		unsigned losses; /* as many there had been */
-	} idle[LENDING_MOST];
-	int n_idle;
-	unsigned losses; /* of connections: a server that restarts takes all of them */
-};
 
 struct lent {
 	struct backend base;
@@ -155,6 +138,23 @@ static void give_back(struct lent *t)
 		return;
 	note(t);
 	give(t->from, TAKE_PTR(t->real));
+}
+
+void lent_join(struct backend *b, struct backend *leader)
+{
+	struct lent *t = lent_of(b);
+
+	assert(!t->real && lent_of(leader)->in_transaction);
+	t->real = lent_of(leader)->real;
+	t->in_transaction = true;
+}
+
+void lent_part(struct backend *b)
+{
+	struct lent *t = lent_of(b);
+
+	t->real = NULL;
+	t->in_transaction = false;
 }
 
 /* ---- the calls ---- */

@@ -16,6 +16,7 @@ struct ledger {
 	char *shown;	      /* the URL without a password */
 	uint64_t blob_max;
 	int version;
+	struct lending *lending;     /* that it was opened of; NULL: it has a connection of its own */
 	struct claim_memory *claims; /* queue_claim.c; NULL: none */
 	struct {
 		uint64_t claims, looks, pages; /* pages: of PostgreSQL */
@@ -34,6 +35,9 @@ int ledger_once(struct ledger *l, ledger_body body, void *arg, struct error *err
 /* The same, again from its begin if the connection was lost or somebody was in the way (ERROR_AGAIN): body must not depend
  * on what an earlier try left, and what that one did may have been committed. */
 int ledger_transaction(struct ledger *l, ledger_body body, void *arg, struct error *err);
+/* joint.c: the same, of a handle that is lent (lending.h) together with others who want to at this moment: in one transaction, by the
+ * thread of one of them. For what does not take long; body must not use another handle. */
+int ledger_transaction_joint(struct ledger *l, ledger_body body, void *arg, struct error *err);
 
 /* commit_stage.c: contents that somebody staged and did not come to commit. Adds to *removed. */
 int ledger_sweep_staged(struct ledger *l, uint64_t *removed, struct error *err);
