@@ -51,7 +51,7 @@ def compute(place, pace):
     place.run('/usr/bin/python3', '-c', LOOP.format(n=2000000))
     script = LOOP.format(n=int((1 if pace.quick else 5) * 2000000 / (time.monotonic() - begun)))
     series = {'fumehood': [], 'nothing around it': []}
-    for n in range(pace.rounds(5, 2)):
+    for n in range(pace.rounds(3, 2)):
         command = ['/usr/bin/python3', '-c', script]
         series['nothing around it'].append(place.seconds(*command))
         series['fumehood'].append(place.seconds(*place.hooded(f'c{n}', *command)))

@@ -23,6 +23,7 @@ class Row:
     whos: tuple = (ROOT, USER)
     wheres: tuple = (DISK,)
     only_root: bool = False
+    timed: bool = True  # not: what is counted is the same on a busy machine
     about: str = ''  # how it is measured, what differs between the two
 
     def judge(self, value):

@@ -9,7 +9,7 @@ def figure(value, unit):
         return f'{value:.2f} x'
     if unit == '%':
         return f'{value:.0f} %'
-    return f'{value:.3g} {unit}' if value < 100 else f'{value:.0f} {unit}'
+    return f'{value:.3g} {unit}'.strip() if value < 100 else f'{value:.0f} {unit}'.strip()
 
 
 def short(value):
