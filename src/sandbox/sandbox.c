@@ -48,14 +48,28 @@ static int let_go(const struct sandbox *s, struct error *err)
 	return r < 0 ? error_system(err, -r, "cannot speak to init") : 0;
 }
 
-/* As message_receive. */
-static ssize_t read_raw(const struct sandbox *s, struct report *r, int timeout_ms, int *ret_fd)
-{
-	ssize_t n = message_receive(s->report_fd, r, sizeof *r, timeout_ms, ret_fd);
+/* What came in one message; a descriptor belongs to the last one. */
+struct reports {
+	struct report list[REPORTS_MAX];
+	int count;
+	int fd;
+};
 
-	r->text[sizeof r->text - 1] = 0;
-	r->text[sizeof r->text - 2] = 0;
-	return n;
+/* 1, 0: the other side has ended; negative, as message_receive. */
+static int reports_read(const struct sandbox *s, struct reports *ret, int timeout_ms)
+{
+	ssize_t n = message_receive(s->report_fd, ret->list, sizeof ret->list, timeout_ms, &ret->fd);
+
+	if (n < 0)
+		return (int)n;
+	ret->count = (int)((size_t)n / sizeof ret->list[0]);
+	for (int i = 0; i < ret->count; i++) {
+		char *text = ret->list[i].text;
+
+		text[sizeof ret->list[i].text - 1] = 0;
+		text[sizeof ret->list[i].text - 2] = 0;
+	}
+	return ret->count > 0;
 }
 
 static void layer_note(const struct report *r, struct receipt *receipt)
@@ -92,61 +106,77 @@ static void hear_until_report(struct sandbox *s, const struct sandbox_hooks *hoo
 		sandbox_hear(s, hooks->on_notice, hooks->arg);
 }
 
+/* Who answers init, and with what. */
+struct start {
+	struct sandbox *s;
+	const struct plan *plan;
+	const struct sandbox_options *options;
+	const struct sandbox_hooks *hooks;
+	struct receipt *receipt;
+};
+
+/* What one report asks for. 1: the command runs, or could not be executed; 0: there is more to come. */
+static int answer(const struct start *t, const struct report *r, int fd, struct error *err)
+{
+	const struct sandbox_options *o = t->options;
+	const struct sandbox_hooks *hooks = t->hooks;
+	struct sandbox *s = t->s;
+	const struct mount *m;
+	int e;
+
+	switch (r->kind) {
+	case REPORT_NEED_MAP:
+		e = identity_map(s->init.pid, SANDBOX_UID, o->host_uid, SANDBOX_GID, o->host_gid, err);
+		return e < 0 ? e : let_go(s, err);
+	case REPORT_NO_OVERLAY:
+		if (r->value < 0 || (size_t)r->value >= t->plan->n_mounts)
+			return error_set(err, ERROR_SYSTEM, "init spoke of a mount that does not exist");
+		m = &t->plan->mounts[r->value];
+		return overlay_refused(m->source, r->errnum, err);
+	case REPORT_DISK:
+		e = hooks->on_disk ? hooks->on_disk(hooks->arg, fd, err) : 0;
+		return e < 0 ? e : let_go(s, err);
+	case REPORT_LISTENER:
+		s->listener_fd = fd;
+		return 0;
+	case REPORT_TERMINAL:
+		e = hooks->on_terminal ? hooks->on_terminal(hooks->arg, fd, err) : 0;
+		return e < 0 ? e : let_go(s, err);
+	case REPORT_LAYER:
+		layer_note(r, t->receipt);
+		return 0;
+	case REPORT_FAILED:
+		return start_failed(r, err);
+	case REPORT_EXEC:
+		s->exec_errno = r->errnum;
+		return 1;
+	case REPORT_STARTED:
+		return 1;
+	}
+	return 0;
+}
+
 /* Answers init's questions until the command runs. 0: it runs or could not be executed. */
-static int start_converse(struct sandbox *s, const struct plan *plan, const struct sandbox_options *o,
-			  const struct sandbox_hooks *hooks, struct receipt *receipt, struct error *err)
+static int start_converse(const struct start *t, struct error *err)
 {
 	for (;;) {
-		struct report r;
-		int fd, n;
+		struct reports r;
+		int n;
 
-		if (s->listener_fd >= 0)
-			hear_until_report(s, hooks);
-		n = (int)read_raw(s, &r, START_TIMEOUT_MS, &fd);
-
+		if (t->s->listener_fd >= 0)
+			hear_until_report(t->s, t->hooks);
+		n = reports_read(t->s, &r, START_TIMEOUT_MS);
 		if (n == MESSAGE_LATE)
 			return error_set(err, ERROR_SYSTEM, "the hood could not be closed within %d s",
 					 START_TIMEOUT_MS / 1000);
-		if (n != sizeof r)
+		if (n <= 0)
 			return error_set(err, ERROR_SYSTEM, "init died while it raised the walls");
-		switch (r.kind) {
-		case REPORT_NEED_MAP:
-			n = identity_map(s->init.pid, SANDBOX_UID, o->host_uid, SANDBOX_GID, o->host_gid,
-					 err);
-			n = n < 0 ? n : let_go(s, err);
-			if (n < 0)
-				return n;
-			break;
-		case REPORT_NO_OVERLAY:
-			if (r.value < 0 || (size_t)r.value >= plan->n_mounts)
-				return error_set(err, ERROR_SYSTEM,
-						 "init spoke of a mount that does not exist");
-			return overlay_refused(plan->mounts[r.value].source, r.errnum, err);
-		case REPORT_DISK:
-			n = hooks->on_disk ? hooks->on_disk(hooks->arg, fd, err) : 0;
-			n = n < 0 ? n : let_go(s, err);
-			if (n < 0)
-				return n;
-			break;
-		case REPORT_LISTENER:
-			s->listener_fd = fd;
-			break;
-		case REPORT_TERMINAL:
-			n = hooks->on_terminal ? hooks->on_terminal(hooks->arg, fd, err) : 0;
-			n = n < 0 ? n : let_go(s, err);
-			if (n < 0)
-				return n;
-			break;
-		case REPORT_LAYER:
-			layer_note(&r, receipt);
-			break;
-		case REPORT_FAILED:
-			return start_failed(&r, err);
-		case REPORT_EXEC:
-			s->exec_errno = r.errnum;
-			return 0;
-		case REPORT_STARTED:
-			return 0;
+		for (int i = 0; i < r.count; i++) {
+			int fd = i + 1 == r.count ? r.fd : -1;
+			int e = answer(t, &r.list[i], fd, err);
+
+			if (e != 0)
+				return e < 0 ? e : 0;
 		}
 	}
 }
@@ -229,7 +259,7 @@ static int raise_walls(struct sandbox *s, const struct plan *plan, const struct 
 	r = let_go(s, err);
 	if (r < 0)
 		return r;
-	r = start_converse(s, plan, o, hooks, receipt, err);
+	r = start_converse(&(struct start){s, plan, o, hooks, receipt}, err);
 	if (r < 0)
 		return r;
 	if (s->bare)
@@ -346,12 +376,16 @@ void sandbox_free(struct sandbox *s)
 
 int sandbox_read_report(struct sandbox *s, struct command_report *ret)
 {
+	struct reports r;
 	struct report raw;
-	int fd, n = (int)read_raw(s, &raw, 0, &fd);
+	int n = reports_read(s, &r, 0);
 
-	fd_close(fd);
-	if (n != sizeof raw)
-		return n < 0 ? n : 0;
+	if (n < 0)
+		return n;
+	fd_close(r.fd);
+	if (n == 0)
+		return 0;
+	raw = r.list[0]; /* once the command runs, each is a message of its own */
 	*ret = (struct command_report){
 		.deadline = raw.kind == REPORT_DEADLINE,
 		.ended = raw.kind == REPORT_ENDED,

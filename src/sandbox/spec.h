@@ -16,7 +16,7 @@
 /* Descriptors with which init starts. */
 enum {
 	INIT_FD_CONTROL = 3,	/* bytes from the supervisor: CONTROL_*; end of file: die */
-	INIT_FD_REPORT = 4,	/* struct report, one per write */
+	INIT_FD_REPORT = 4,	/* messages of struct report */
 	INIT_FD_SPEC = 5,	/* this blob */
 	INIT_FD_SUPERVISOR = 6, /* its pidfd: readable when it is dead */
 	INIT_FD_SLOT = 7,	/* the lock of the uid, held for as long as init lives; may be closed */
@@ -68,7 +68,8 @@ struct spec {
 	uint64_t wall_ns, grace_ns; /* UINT64_MAX: none */
 };
 
-/* Reports. text is a sentence fragment for a person. */
+/* Reports, up to so many in a message: layers, then what they come before. text is a sentence fragment for a person. */
+enum { REPORTS_MAX = 16 };
 enum report_kind {
 	REPORT_NEED_MAP, /* in a new user namespace: write my maps, then CONTROL_GO */
 	REPORT_NO_OVERLAY, /* value: index of a mount that cannot be an overlay's layer: errnum; it is the end */

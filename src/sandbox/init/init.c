@@ -15,11 +15,11 @@
 
 const struct spec *spec;
 
-/* Shared with the child that becomes the command, until it has executed it: how far it came. */
-static struct outcome {
+/* The child that becomes the command shares our memory until it has executed it: how far it came. */
+static struct {
 	int failed; /* a wall could not be raised, and has been reported */
 	int exec_errno;
-} * outcome;
+} outcome;
 
 void *memset(void *to, int c, size_t n)
 {
@@ -56,9 +56,24 @@ static void die(int status)
 		SYS1(__NR_exit_group, status);
 }
 
-static void report(struct report *r)
+/* What stands is told together with what is told next: each message wakes the supervisor up. */
+static struct report waiting[REPORTS_MAX];
+static uint32_t n_waiting;
+
+static void report_later(const struct report *r)
 {
-	SYS3(__NR_write, INIT_FD_REPORT, r, sizeof *r);
+	if (n_waiting == REPORTS_MAX - 1) {
+		SYS3(__NR_write, INIT_FD_REPORT, waiting, n_waiting * sizeof *r);
+		n_waiting = 0;
+	}
+	waiting[n_waiting++] = *r;
+}
+
+static void report(const struct report *r)
+{
+	report_later(r);
+	SYS3(__NR_write, INIT_FD_REPORT, waiting, n_waiting * sizeof *r);
+	n_waiting = 0;
 }
 
 /* Appends s to text at *at, as much as fits. */
@@ -77,7 +92,7 @@ void layer(int held, const char *name, const char *detail)
 	put(r.text, sizeof r.text, &at, name);
 	at++;
 	put(r.text, sizeof r.text, &at, detail);
-	report(&r);
+	report_later(&r);
 }
 
 void fail(const char *what, const char *name, long error)
@@ -93,8 +108,7 @@ void fail(const char *what, const char *name, long error)
 		put(r.text, sizeof r.text, &at, "'");
 	}
 	report(&r);
-	if (outcome)
-		outcome->failed = 1;
+	outcome.failed = 1;
 	die(1);
 }
 
@@ -140,7 +154,7 @@ void descriptor_send(uint32_t kind, int fd)
 	struct {
 		void *base;
 		size_t size;
-	} part = {&r, sizeof r};
+	} part = {waiting, 0};
 	struct descriptor_message control = {.length = sizeof(size_t) + 3 * sizeof(int),
 					     .level = 1 /* SOL_SOCKET */,
 					     .type = 1 /* SCM_RIGHTS */,
@@ -154,8 +168,12 @@ void descriptor_send(uint32_t kind, int fd)
 		size_t control_size;
 		unsigned flags;
 	} message = {.parts = &part, .n_parts = 1, .control = &control, .control_size = sizeof control};
-	long n = SYS3(__NR_sendmsg, INIT_FD_REPORT, &message, 0);
+	long n;
 
+	report_later(&r);
+	part.size = n_waiting * sizeof r;
+	n = SYS3(__NR_sendmsg, INIT_FD_REPORT, &message, 0);
+	n_waiting = 0;
 	if (n < 0)
 		fail("hand over a descriptor", NULL, n);
 }
@@ -264,7 +282,7 @@ static void pointers(char **out, uint32_t offset, uint32_t count)
 }
 
 /* From here on it is the command's own process: every wall goes up, then the command. */
-static void command_become(int ruleset, char **argv, char **env) __attribute__((noreturn));
+static void command_become(int ruleset, char **argv, char **env) __attribute__((noreturn, noinline));
 static void command_become(int ruleset, char **argv, char **env)
 {
 	unsigned long none = 0;
@@ -286,11 +304,23 @@ static void command_become(int ruleset, char **argv, char **env)
 	filter_apply();
 	/* Every descriptor but stdin, stdout and stderr closes as the command is executed. */
 	r = SYS3(__NR_execve, spec_string(spec->program), argv, env);
-	outcome->exec_errno = (int)-r;
+	outcome.exec_errno = (int)-r;
 	die(127);
 }
 
-/* CLONE_VFORK without CLONE_VM: the child has memory of its own, and we go on when it has executed or ended. */
+/*
+ * As vfork does: memory and stack are shared, nothing is copied, and we go on when the child has executed or ended. It only calls
+ * further down, and never comes back to this frame, of which nothing but the result is used afterwards.
+ */
+static long __attribute__((noinline)) command_clone(int ruleset, char **argv, char **env)
+{
+	long pid = SYS5(__NR_clone, CLONE_VM | CLONE_VFORK | SIGCHLD, 0, 0, 0, 0);
+
+	if (pid == 0)
+		command_become(ruleset, argv, env);
+	return pid;
+}
+
 static int command_start(int ruleset)
 {
 	uint64_t room = ((uint64_t)spec->n_argv + spec->n_env + 2) * sizeof(char *);
@@ -303,11 +333,9 @@ static int command_start(int ruleset)
 		fail("get memory for the command's arguments", NULL, L(argv));
 	pointers(argv, spec->argv, spec->n_argv);
 	pointers(env, spec->env, spec->n_env);
-	pid = SYS5(__NR_clone, CLONE_VFORK | SIGCHLD, 0, 0, 0, 0);
+	pid = command_clone(ruleset, argv, env);
 	if (pid < 0)
 		fail("start a process for the command", NULL, pid);
-	if (pid == 0)
-		command_become(ruleset, argv, env);
 	return (int)pid;
 }
 
@@ -467,10 +495,6 @@ __attribute__((used)) void init_main(void)
 	SYS1(__NR_umask, 0); /* the modes of the new root are ours to choose, not the caller's */
 	SYS3(__NR_close_range, INIT_FD_CONTROL, ~0U, CLOSE_RANGE_CLOEXEC);
 	spec_map();
-	outcome = (struct outcome *)SYS6(__NR_mmap, 0, 4096, PROT_READ | PROT_WRITE,
-					 MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-	if (L(outcome) < 0 && L(outcome) > -4096)
-		fail("get memory", NULL, L(outcome));
 	if (spec->userns_first && await_control() != CONTROL_GO)
 		die(1);
 	oom = (int)SYS4(__NR_openat, AT_FDCWD, "/proc/self/oom_score_adj", O_WRONLY | O_CLOEXEC, 0);
@@ -479,16 +503,17 @@ __attribute__((used)) void init_main(void)
 	SYS5(__NR_prctl, PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
 	children = children_open();
 	started = now();
+	privileges_bound();
 	oom_score(oom, "1000");
 	command = command_start(ruleset);
 	oom_score(oom, "0");
-	if (outcome->failed)
+	if (outcome.failed)
 		die(1);
-	r.kind = outcome->exec_errno ? REPORT_EXEC : REPORT_STARTED;
-	r.errnum = outcome->exec_errno;
+	r.kind = outcome.exec_errno ? REPORT_EXEC : REPORT_STARTED;
+	r.errnum = outcome.exec_errno;
 	r.value = command;
 	report(&r);
-	if (outcome->exec_errno)
+	if (outcome.exec_errno)
 		die(0);
 	/* Its stdin, stdout, stderr are not ours to hold open; nor are rights that are not needed any more. */
 	SYS3(__NR_close_range, 0, 2, 0);

@@ -60,8 +60,9 @@ void bare_end(void);	/* kills and awaits whatever is left of it */
 /* walls.c, landlock.c: in the process that becomes the command, in this order. */
 int landlock_prepare(void); /* the ruleset's descriptor, or -1 where the kernel has none */
 void landlock_apply(int ruleset);
-void identity_assume(void); /* groups, user namespace, uid, gid */
-void privileges_drop(void); /* capabilities of every set, bounding set, securebits */
+void identity_assume(void);  /* groups, user namespace, uid, gid */
+void privileges_bound(void); /* the bounding set: by init, and what it starts inherits that */
+void privileges_drop(void);  /* capabilities of every set, securebits */
 void filter_apply(void);
 
 #endif

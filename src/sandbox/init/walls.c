@@ -57,6 +57,13 @@ void identity_assume(void)
 				 : "none: a uid of its own");
 }
 
+void privileges_bound(void)
+{
+	for (int cap = 0; cap < 64; cap++)
+		if (SYS5(__NR_prctl, PR_CAPBSET_DROP, cap, 0, 0, 0) < 0)
+			break;
+}
+
 void privileges_drop(void)
 {
 	struct __user_cap_header_struct header = {.version = _LINUX_CAPABILITY_VERSION_3};
@@ -64,9 +71,6 @@ void privileges_drop(void)
 	long r;
 
 	SYS5(__NR_prctl, PR_CAP_AMBIENT, PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0);
-	for (int cap = 0; cap < 64; cap++)
-		if (SYS5(__NR_prctl, PR_CAPBSET_DROP, cap, 0, 0, 0) < 0)
-			break;
 	SYS5(__NR_prctl, PR_SET_SECUREBITS,
 	     SECBIT_NOROOT | SECBIT_NOROOT_LOCKED | SECBIT_NO_SETUID_FIXUP | SECBIT_NO_SETUID_FIXUP_LOCKED |
 		     SECBIT_KEEP_CAPS_LOCKED | SECBIT_NO_CAP_AMBIENT_RAISE |
