@@ -36,6 +36,8 @@ struct mount {
 	unsigned mode;		/* DIR, FILE, TMPFS */
 	uint64_t device, inode; /* what source was when the plan was made: the child refuses another */
 	struct reader reader;	/* OVERLAY */
+	const char *
+		layer; /* OVERLAY: what it is laid over, and source a part of, a literal; neighbours share it; NULL: source */
 };
 
 /* A file to be copied into the workspace before the start. */

@@ -299,3 +299,32 @@ int layers_show(struct layers *l, const char *source, const char *target, const 
 	return l->locked ? add_parts(&v, source, target, &st, MOUNT_TMPFS, err)
 			 : add_whole(&v, source, target, &st, err);
 }
+
+bool layers_can_share(const struct layers *l, const char *layer, const char *path)
+{
+	char at[PATH_MAX];
+	size_t n = strlen(layer);
+
+	if (l->plan->strength == STRENGTH_LANDLOCK || (l->locked && first_below(l, layer)) ||
+	    first_below(l, path) || strlen(path) >= sizeof at)
+		return false;
+	for (n++; path[n]; n++) {
+		n += strcspn(path + n, "/");
+		memcpy(at, path, n);
+		at[n] = 0;
+		if (mountinfo_is_point(&l->mounts, at))
+			return false;
+		if (!path[n])
+			break;
+	}
+	return true;
+}
+
+struct mount *layers_share(struct layers *l, const char *layer, const char *path)
+{
+	struct mount *m = plan_add_mount(l->plan, MOUNT_OVERLAY, path, path);
+
+	m->layer = layer;
+	m->reader.kind = READER_ANYBODY;
+	return m;
+}

@@ -30,5 +30,10 @@ void layers_done(struct layers *l);
 /* source, canonical, a directory or a regular file, at target, and with whose rights it is read. */
 int layers_show(struct layers *l, const char *source, const char *target, const struct reader *reader,
 		struct error *err);
+/* Can path, below the directory `layer`, be shown through one overlay over that, which others share? Not where something is
+ * mounted on the way or below, nor where the kernel refuses an overlay over all of it. */
+bool layers_can_share(const struct layers *l, const char *layer, const char *path);
+/* Then so, as everybody reads it, at its own path; layer is a literal. To be called for neighbours one after the other. */
+struct mount *layers_share(struct layers *l, const char *layer, const char *path);
 
 #endif

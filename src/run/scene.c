@@ -68,16 +68,14 @@ static void add_devices(struct plan *p)
 }
 
 /* What numerical libraries count CPUs and memory nodes with. */
-static void add_sys(struct plan *p)
+static void add_sys(struct layers *l)
 {
+	static const char layer[] = "/sys/devices/system";
 	static const char *const parts[] = {"/sys/devices/system/cpu", "/sys/devices/system/node"};
 
-	for (size_t i = 0; i < ARRAY_SIZE(parts); i++) {
-		struct mount *m = plan_add_mount(p, MOUNT_OVERLAY, parts[i], parts[i]);
-
-		m->optional = true;
-		m->reader.kind = READER_ANYBODY;
-	}
+	for (size_t i = 0; i < ARRAY_SIZE(parts); i++)
+		layers_share(l, layers_can_share(l, layer, parts[i]) ? layer : NULL, parts[i])->optional =
+			true;
 }
 
 /* Scratch and workspace exist only when the story has made them: their identity is noted there. */
@@ -245,7 +243,7 @@ int plan_add_scene(UNUSED struct hood *h, const struct request *r, const struct 
 	add_identity_files(p);
 	add_devices(p);
 	plan_add_mount(p, MOUNT_PROC, NULL, "/proc");
-	add_sys(p);
+	add_sys(&layers);
 	if (p->kind == PLAN_POST_PROCESS)
 		post_scene_plan(p, p->scratch);
 	else

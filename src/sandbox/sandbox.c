@@ -132,7 +132,7 @@ static int answer(const struct start *t, const struct report *r, int fd, struct 
 		if (r->value < 0 || (size_t)r->value >= t->plan->n_mounts)
 			return error_set(err, ERROR_SYSTEM, "init spoke of a mount that does not exist");
 		m = &t->plan->mounts[r->value];
-		return overlay_refused(m->source, r->errnum, err);
+		return overlay_refused(m->layer ? m->layer : m->source, r->errnum, err);
 	case REPORT_DISK:
 		e = hooks->on_disk ? hooks->on_disk(hooks->arg, fd, err) : 0;
 		return e < 0 ? e : let_go(s, err);

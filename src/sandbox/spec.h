@@ -37,7 +37,9 @@ struct spec_mount {
 	int32_t idmap; /* index of an INIT_FD_IDMAP, or -1 */
 	uint32_t
 		data; /* mount options as "key=value" strings, NUL-separated, ended by an empty one; 0: none */
-	uint32_t pad;
+	/* An overlay's: the directory that it is laid over, of which the source is a part. Those that share one have the same
+	 * offset; 0: the source itself. */
+	uint32_t layer;
 	uint64_t device, inode;
 };
 

@@ -135,10 +135,20 @@ static void put_mounts(struct buffer *b, const struct plan *plan, const struct s
 	static const struct mount_fact nothing;
 	struct spec_mount m;
 
+	const char *last = NULL;
+	uint32_t layer = 0;
+
 	spec->n_mounts = (uint32_t)plan->n_mounts;
 	spec->mounts = put_room(b, plan->n_mounts * sizeof m);
 	for (size_t i = 0; i < plan->n_mounts; i++) {
+		const char *of = plan->mounts[i].layer;
+
+		if (of && (!last || strcmp(of, last) != 0)) {
+			layer = put_string(b, of);
+			last = of;
+		}
 		put_mount(b, plan, o, &plan->mounts[i], o->facts ? &o->facts[i] : &nothing, idmaps[i], &m);
+		m.layer = of ? layer : 0;
 		set(b, spec->mounts + i * sizeof m, &m, sizeof m);
 	}
 }

@@ -25,14 +25,14 @@ CLONES = {'clone', 'clone3', 'fork', 'vfork'}
 # and /bin/true itself (some 30 of them).
 BOUNDS = {
     # one cold `run --data --docs -- /bin/true`, with a ledger that is there
-    ('run', 'root'): dict(ours=1200, others=1205, file_systems=18, syncs=2, threads=0, processes=3),
-    ('run', 'user'): dict(ours=1255, others=1225, file_systems=18, syncs=2, threads=0, processes=2),
+    ('run', 'root'): dict(ours=1040, others=735, file_systems=8, syncs=2, threads=0, processes=3),
+    ('run', 'user'): dict(ours=1105, others=780, file_systems=8, syncs=2, threads=0, processes=2),
     # one more analysis by a library that is open, deferred and dropped (bench/warm.c)
-    ('library', 'root'): dict(ours=875, others=1205, file_systems=18, syncs=0, threads=1, processes=3),
-    ('library', 'user'): dict(ours=820, others=1225, file_systems=18, syncs=0, threads=1, processes=2),
+    ('library', 'root'): dict(ours=730, others=735, file_systems=8, syncs=0, threads=1, processes=3),
+    ('library', 'user'): dict(ours=670, others=780, file_systems=8, syncs=0, threads=1, processes=2),
     # one more analysis of a worker of one job, with its claim and its commit
-    ('worker', 'root'): dict(ours=945, others=1205, file_systems=18, syncs=2, threads=0, processes=3),
-    ('worker', 'user'): dict(ours=945, others=1225, file_systems=18, syncs=2, threads=0, processes=2),
+    ('worker', 'root'): dict(ours=795, others=735, file_systems=8, syncs=2, threads=0, processes=3),
+    ('worker', 'user'): dict(ours=795, others=780, file_systems=8, syncs=2, threads=0, processes=2),
     # a hundred more small outputs of `commit`
     ('commit', 'root'): dict(ours=1035, others=0, file_systems=0, syncs=0, threads=0, processes=0),
     ('commit', 'user'): dict(ours=1035, others=0, file_systems=0, syncs=0, threads=0, processes=0),

@@ -294,3 +294,41 @@ def test_settings_of_any_version_of_a_program_are_seen(hood, host):
     host.do('mount -t tmpfs t docs && mkdir docs/up docs/work && mount -t overlay -o lowerdir=/etc,upperdir=docs/up,workdir=docs/work e /etc\n'
             + '\n'.join(f'mkdir /etc/{name}; echo {name} >/etc/{name}/settings' for name in [*names, 'python3-secret', 'javax-99-openjdk']))
     assert seen(hood, 'cat /etc/python3*/settings /etc/Image*/settings /etc/java*/settings').split() == names
+
+
+ETC = 'mount -t tmpfs t docs && mkdir docs/up docs/work && mount -t overlay -o lowerdir=/etc,upperdir=docs/up,workdir=docs/work e /etc\n'
+
+
+def test_of_etc_nothing_is_seen_but_what_is_shown(hood, host):
+    """Its parts are shown through one overlay over all of it: no way leads from them to the rest."""
+    host.do(ETC + 'mkdir -p /etc/fonts /etc/perl /etc/gss /etc/mine; echo secret >/etc/mine/secret; echo secret >/etc/secret; chmod 750 /etc/gss\n'
+            'head -c 9999 /dev/zero >/etc/magic; chmod 640 /etc/magic; head -c 9999 /dev/zero >/etc/services; ln -sf /etc/secret /etc/papersize; chmod 600 /etc/secret')
+    assert seen(hood, 'wc -c </etc/services; ls -d /etc/fonts /etc/perl').split() == ['9999', '/etc/fonts', '/etc/perl']
+    for path in ('/etc/secret', '/etc/mine', '/etc/shadow', '/etc/gss', '/etc/magic', '/etc/papersize'):
+        assert seen(hood, f'ls -d {path} 2>&1 || true').endswith('No such file or directory\n'), path
+    for way in ('/etc/fonts/..', '/proc/self/root/etc', '/proc/1/root/etc', '/proc/self/cwd/../../etc', '/.lower', '/proc/fs'):
+        assert 'secret' not in seen(hood, f'ls -a {way} {way}/mine 2>&1 || true').replace(way, ''), way
+    assert seen(hood, 'cd /etc/fonts && cd .. && ls -a mine secret 2>/dev/null || true') == ''
+
+
+def test_mounts_below_etc_are_seen_where_they_are(hood, host):
+    host.do(ETC + '''mkdir -p /etc/ssl/certs /etc/fonts/deep /etc/perl; echo below >/etc/ssl/certs/hidden; echo own >/etc/perl/own
+    mount -t tmpfs s /etc/ssl; mkdir /etc/ssl/certs; echo certs >/etc/ssl/certs/here; mount -t tmpfs f /etc/fonts/deep; echo deep >/etc/fonts/deep/here
+    head -c 9999 /dev/zero | tr '\\0' n >/etc/new; head -c 9999 /dev/zero | tr '\\0' o >/etc/services; mount --bind /etc/new /etc/services''')
+    assert seen(hood, 'cat /etc/ssl/certs/* /etc/fonts/deep/here /etc/perl/own; head -c 3 /etc/services').split() == ['certs', 'deep', 'own', 'nnn']
+
+
+def test_a_lock_on_a_part_of_etc_is_not_felt_outside_nor_by_another(hood):
+    lock = '''exec python3 -c 'import fcntl, time
+for name in ("/etc/services", "/etc/ld.so.cache", "/etc/ld.so.conf.d/libc.conf"):
+    globals()[name] = open(name)
+    fcntl.flock(globals()[name], fcntl.LOCK_EX | fcntl.LOCK_NB)
+print("locked", flush=True)
+time.sleep(1000)' '''
+    first, second = hood.start(lock)[0], hood.start(lock)[0]  # each has said it
+    for name in ('/etc/services', '/etc/ld.so.cache', '/etc/ld.so.conf.d/libc.conf'):
+        with open(name) as file:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    for process in (first, second):
+        process.terminate()
+        process.communicate()

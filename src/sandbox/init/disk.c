@@ -28,7 +28,7 @@ static void part_show(const char *path, const char *target)
 
 	if (at < 0)
 		fail("open", path, at);
-	directories_make(target, 1);
+	directories_make(target);
 	fd = tree_clone((int)at, 0);
 	if (fd < 0)
 		fail("show the analysis's own file system at", target, fd);
@@ -45,7 +45,7 @@ void disk_mount(const struct spec_mount *m)
 	if (disk < 0)
 		fail("mount a file system of the analysis's own", NULL, disk);
 	fd = SYS3(__NR_fcntl, disk, F_DUPFD_CLOEXEC, 64);
-	directories_make("/.disk", 1);
+	directories_make("/.disk");
 	attach(disk, "/.disk");
 	part_make((int)fd, "work");
 	part_make((int)fd, "tmp");

@@ -11,6 +11,7 @@
 #include <linux/stat.h>
 
 int root = -1;
+int empty_layer = -1;
 
 long open_how(int dirfd, const char *path, uint64_t flags, uint64_t resolve)
 {
@@ -37,9 +38,28 @@ static int is_full(long r)
 	return r == -ENOSPC || r == -EDQUOT || r == -ENOMEM;
 }
 
-/* One directory after the other, each opened without following a link: what lies in an input or in a workspace may be
- * one, and leads to the host as long as its root is ours. */
-static void directories_walk(const char *path)
+static long open_directory(int at, const char *name)
+{
+	return open_how(at, name, O_PATH | O_DIRECTORY,
+			RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS | RESOLVE_NO_MAGICLINKS);
+}
+
+/* Made, or there already: what lies in an input or in a workspace may be a link, which leads to the host as long as its root
+ * is ours. */
+static void directory_settle(int at, const char *name, const char *path)
+{
+	long made = SYS3(__NR_mkdirat, at, name, 0755), fd;
+
+	if (made == 0)
+		return;
+	fd = open_directory(at, name);
+	if (fd < 0)
+		fail("make a directory for", path, is_full(made) ? made : fd);
+	SYS1(__NR_close, fd);
+}
+
+/* One directory after the other, each opened without following a link. */
+static long directories_walk(const char *path)
 {
 	char name[256];
 	long at = SYS3(__NR_fcntl, root, F_DUPFD_CLOEXEC, 64), next, made;
@@ -60,33 +80,83 @@ static void directories_walk(const char *path)
 		if (n == 0)
 			break;
 		made = SYS3(__NR_mkdirat, at, name, 0755);
-		next = open_how((int)at, name, O_PATH | O_DIRECTORY,
-				RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS | RESOLVE_NO_MAGICLINKS);
+		next = open_directory((int)at, name);
 		SYS1(__NR_close, at);
 		at = next < 0 && is_full(made) ? made : next;
 	}
 	if (at < 0)
 		fail("make a directory for", path, at);
-	SYS1(__NR_close, at);
+	return at;
 }
 
-void directories_make(const char *path, int whole)
+/* Targets come in the order of their directories: the last one stays open until something is put upon it, or above it. */
+static struct {
+	char path[4096];
+	size_t length;
+	int fd;
+} beside = {.fd = -1};
+
+static void beside_forget(void)
 {
-	char directory[4096];
-	size_t n = strlen(path);
+	if (beside.fd >= 0)
+		SYS1(__NR_close, beside.fd);
+	beside.fd = -1;
+}
+
+static int is_beside(const char *path, size_t length)
+{
+	if (beside.fd < 0 || length != beside.length)
+		return 0;
+	for (size_t i = 0; i < length; i++)
+		if (path[i] != beside.path[i])
+			return 0;
+	return 1;
+}
+
+/* Is target the directory that is open, or one above it? */
+static int is_covered_by(const char *target)
+{
+	size_t n = 0;
+
+	while (n < beside.length && target[n] && target[n] == beside.path[n])
+		n++;
+	return !target[n] && (n == beside.length || beside.path[n] == '/');
+}
+
+int directory_of(const char *path, const char **ret_name)
+{
+	const char *name = path + strlen(path);
+	size_t n;
 	long fd;
 
-	while (!whole && n && path[n - 1] != '/')
+	while (name > path && name[-1] != '/')
+		name--;
+	*ret_name = name;
+	n = (size_t)(name - path);
+	while (n && path[n - 1] == '/')
 		n--;
-	if (n >= sizeof directory)
+	if (n == 0)
+		return root;
+	if (is_beside(path, n))
+		return beside.fd;
+	if (n >= sizeof beside.path)
 		fail("make a directory for", path, -ENAMETOOLONG);
-	memcpy(directory, path, n);
-	directory[n] = 0;
-	fd = open_inside(directory, O_PATH | O_DIRECTORY); /* most are there */
-	if (fd < 0)
-		directories_walk(directory);
-	else
-		SYS1(__NR_close, fd);
+	beside_forget();
+	memcpy(beside.path, path, n);
+	beside.path[n] = 0;
+	beside.length = n;
+	fd = open_inside(beside.path, O_PATH | O_DIRECTORY); /* most are there */
+	beside.fd = (int)(fd < 0 ? directories_walk(beside.path) : fd);
+	return beside.fd;
+}
+
+void directories_make(const char *path)
+{
+	const char *name;
+	int at = directory_of(path, &name);
+
+	if (*name)
+		directory_settle(at, name, path);
 }
 
 /* fsopen … fsmount; data is a list of "key=value" or "flag" strings. Returns the detached mount or -errno. */
@@ -125,18 +195,34 @@ long attributes_set(int fd, uint64_t set, int recursive)
 		    &attr, sizeof attr);
 }
 
-/* Puts a detached mount on an existing target. Closes it. */
+/* Puts a detached mount on an existing target, which is no link. Closes it. */
 void attach(long mount, const char *target)
 {
-	long at = open_inside(target, O_PATH), r;
+	const char *name;
+	int at = directory_of(target, &name);
+	long r = SYS5(__NR_move_mount, mount, "", at, name, MOVE_MOUNT_F_EMPTY_PATH);
 
-	if (at < 0)
-		fail("open the mount point", target, at);
-	r = SYS5(__NR_move_mount, mount, "", at, "", MOVE_MOUNT_F_EMPTY_PATH | MOVE_MOUNT_T_EMPTY_PATH);
 	if (r < 0)
 		fail("mount", target, r);
-	SYS1(__NR_close, at);
 	SYS1(__NR_close, mount);
+	if (is_covered_by(target))
+		beside_forget();
+}
+
+/* Any directory would do that is on every host, and in which we look for nothing. */
+void attach_outside(int mount)
+{
+	static const char place[] = "/proc/fs";
+	long r = SYS5(__NR_move_mount, mount, "", AT_FDCWD, place, MOVE_MOUNT_F_EMPTY_PATH);
+
+	if (r < 0)
+		fail("put a layer aside at", place, r);
+}
+
+void targets_done(void)
+{
+	beside_forget();
+	SYS1(__NR_close, empty_layer);
 }
 
 long tree_clone(int fd, int recursive)
@@ -153,18 +239,22 @@ int is_directory(int fd)
 }
 
 /* A mount point of the source's own kind. */
-void target_make(const char *target, int source)
+void target_make(const char *target, int directory)
 {
-	long made;
+	const char *name;
+	long made, fd;
+	int at;
 
-	if (source < 0 || is_directory(source)) {
-		directories_make(target, 1);
+	if (directory) {
+		directories_make(target);
 		return;
 	}
-	directories_make(target, 0);
-	while (*target == '/')
-		target++;
-	made = SYS4(__NR_mknodat, root, target, S_IFREG | 0644, 0);
-	if (is_full(made))
-		fail("make the mount point", target, made);
+	at = directory_of(target, &name);
+	made = SYS4(__NR_mknodat, at, name, S_IFREG | 0644, 0);
+	if (made == 0)
+		return;
+	fd = open_how(at, name, O_PATH, RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS | RESOLVE_NO_MAGICLINKS);
+	if (fd < 0)
+		fail("make the mount point", target, is_full(made) ? made : fd);
+	SYS1(__NR_close, fd);
 }

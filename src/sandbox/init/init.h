@@ -31,6 +31,7 @@ static inline const void *spec_at(uint32_t offset)
 /* Reports. layer() says what stands; fail() ends everything: "cannot <what>[ '<name>']". r is -errno. */
 void layer(int held, const char *name, const char *detail);
 void fail(const char *what, const char *name, long r) __attribute__((noreturn));
+void fail_replaced(const char *path) __attribute__((noreturn));
 /* Ends everything as well: this mount of the spec cannot be an overlay. */
 void fail_overlay(uint32_t index, long r) __attribute__((noreturn));
 /* Reports and waits for the supervisor's answer; its byte. Dies if the supervisor is gone. */
@@ -42,8 +43,10 @@ void descriptor_send(uint32_t kind, int fd); /* a report that it comes along wit
 void mounts_begin(void);
 void mounts_add(void);
 void mounts_end(void);
-/* overlay.c: a directory, or a file by way of its directory (parent, else -1). */
+/* overlay.c: a directory, or a file by way of its directory (parent, else -1); or what is a part of a layer (source), which
+ * is shared until another comes, or the end of it is said. */
 void overlay_mount(const struct spec_mount *m, uint32_t index, int source, int parent);
+void overlay_share_end(void);
 /* disk.c: the file system that holds workspace and private /tmp, where the disk limit is held exactly. */
 void disk_mount(const struct spec_mount *m);
 /* terminal.c: the command's own, if it has one: made with the mounts, and then, in the command's process, its stdin, stdout,

@@ -21,7 +21,7 @@ static int sources[MOUNTS_MAX];
 static int parents[MOUNTS_MAX]; /* of a single file that wants an overlay: its directory */
 static int covered = -1;	/* the host's /tmp, below the new root */
 
-static void fail_replaced(const char *path)
+void fail_replaced(const char *path)
 {
 	fail("use a path that was replaced by another file a moment ago:", path, -ESTALE);
 }
@@ -70,30 +70,44 @@ static int parent_open(const char *path, const struct stat *file)
 static void sources_open(void)
 {
 	const struct spec_mount *m = spec_at(spec->mounts);
+	uint32_t layer = 0;
+	int layer_fd = -1;
 
 	if (spec->n_mounts > MOUNTS_MAX)
 		fail("mount more than 900 things", NULL, -E2BIG);
 	for (uint32_t i = 0; i < spec->n_mounts; i++) {
-		const char *source = spec_string(m[i].source);
+		const char *source = spec_string(m[i].layer ? m[i].layer : m[i].source);
 		struct stat st;
 		long fd, r;
 
-		sources[i] = -1;
+		sources[i] = parents[i] = -1;
 		if (m[i].kind != MOUNT_BIND && m[i].kind != MOUNT_OVERLAY && m[i].kind != MOUNT_DEVICE)
 			continue;
+		if (m[i].layer && m[i].layer == layer) {
+			sources[i] = layer_fd;
+			continue;
+		}
+		if (m[i].layer) {
+			layer = m[i].layer;
+			layer_fd = -1;
+		}
 		fd = source_open(source);
 		if (fd == -ENOENT && m[i].flags & SPEC_OPTIONAL)
 			continue;
 		if (fd < 0)
 			fail("open", source, fd);
+		sources[i] = (int)fd;
+		if (m[i].layer) { /* which part of it is looked at when that is shown */
+			layer_fd = (int)fd;
+			continue;
+		}
 		r = SYS2(__NR_fstat, fd, &st);
 		if (r < 0)
 			fail("look at", source, r);
 		if (m[i].inode && (st.st_ino != m[i].inode || st.st_dev != m[i].device))
 			fail_replaced(source);
-		sources[i] = (int)fd;
-		parents[i] =
-			m[i].kind == MOUNT_OVERLAY && !is_directory((int)fd) ? parent_open(source, &st) : -1;
+		if (m[i].kind == MOUNT_OVERLAY && (st.st_mode & S_IFMT) != S_IFDIR)
+			parents[i] = parent_open(source, &st);
 	}
 }
 
@@ -103,7 +117,7 @@ static void bind_mount(const struct spec_mount *m, int source)
 	uint64_t set = MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV;
 	long fd, r;
 
-	target_make(target, source);
+	target_make(target, is_directory(source));
 	fd = tree_clone(source, 1);
 	if (fd < 0)
 		fail("bind", target, fd);
@@ -120,7 +134,7 @@ static void tmpfs_mount(const struct spec_mount *m)
 	const char *target = spec_string(m->target);
 	long fd;
 
-	directories_make(target, 1);
+	directories_make(target);
 	fd = filesystem_make("tmpfs", spec_string(m->data), MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV);
 	if (fd < 0)
 		fail("mount a tmpfs at", target, fd);
@@ -128,38 +142,42 @@ static void tmpfs_mount(const struct spec_mount *m)
 }
 
 /* What of /proc no analysis needs, and some kernels let anybody read. */
-static const char *const masked[] = {
-	"acpi",	    "asound",  "bus",		"driver",     "fs",	     "irq",
-	"scsi",	    "tty",     "kcore",		"keys",	      "key-users",   "kmsg",
-	"kallsyms", "modules", "sysrq-trigger", "timer_list", "locks",	     "sched_debug",
-	"slabinfo", "swaps",   "partitions",	"diskstats",  "vmallocinfo", "interrupts",
+static const char *const masked_directories[] = {"acpi", "asound", "bus",  "driver",
+						 "fs",	 "irq",	   "scsi", "tty"};
+static const char *const masked_files[] = {
+	"kcore",	 "keys",       "key-users",   "kmsg",	     "kallsyms", "modules",
+	"sysrq-trigger", "timer_list", "locks",	      "sched_debug", "slabinfo", "swaps",
+	"partitions",	 "diskstats",  "vmallocinfo", "interrupts",
 };
 
-static void proc_mask(const char *target)
+/* Each is covered by a clone. The first one gets the attributes, and the others are copies of it, with them. */
+static void proc_mask(int proc, const char *const *names, size_t n_names, int cover)
 {
-	long dir = open_inside(target, O_PATH), null = open_inside("/dev/null", O_PATH),
-	     empty = open_inside("/mnt", O_PATH);
+	int of = cover;
+	long fd = -1, r;
 
-	for (size_t i = 0; i < sizeof masked / sizeof masked[0]; i++) {
-		long at = open_how((int)dir, masked[i], O_PATH, RESOLVE_NO_SYMLINKS), fd, r;
-
-		if (at == -ENOENT)
-			continue;
-		if (at < 0)
-			fail("open in /proc", masked[i], at);
-		fd = tree_clone(is_directory((int)at) ? (int)empty : (int)null, 0);
+	for (size_t i = 0; i < n_names; i++) {
 		if (fd < 0)
-			fail("mask in /proc", masked[i], fd);
-		attributes_set((int)fd, MOUNT_ATTR_RDONLY | MOUNT_ATTR_NOSUID | MOUNT_ATTR_NOEXEC, 0);
-		r = SYS5(__NR_move_mount, fd, "", at, "", MOVE_MOUNT_F_EMPTY_PATH | MOVE_MOUNT_T_EMPTY_PATH);
+			fd = tree_clone(of, 0);
+		if (fd < 0)
+			fail("mask in /proc", names[i], fd);
+		if (of == cover)
+			attributes_set((int)fd, MOUNT_ATTR_RDONLY | MOUNT_ATTR_NOSUID | MOUNT_ATTR_NOEXEC, 0);
+		r = SYS5(__NR_move_mount, fd, "", proc, names[i], MOVE_MOUNT_F_EMPTY_PATH);
+		if (r == -ENOENT)
+			continue;
 		if (r < 0)
-			fail("mask in /proc", masked[i], r);
-		SYS1(__NR_close, fd);
-		SYS1(__NR_close, at);
+			fail("mask in /proc", names[i], r);
+		if (of == cover)
+			of = (int)fd;
+		else
+			SYS1(__NR_close, fd);
+		fd = -1;
 	}
-	SYS1(__NR_close, dir);
-	SYS1(__NR_close, null);
-	SYS1(__NR_close, empty);
+	if (fd >= 0)
+		SYS1(__NR_close, fd);
+	if (of != cover)
+		SYS1(__NR_close, of);
 }
 
 /* Fresh, read-only, without what no analysis needs. Needs a procfs of the host that is not itself masked: the kernel
@@ -167,15 +185,23 @@ static void proc_mask(const char *target)
 static void proc_mount(const struct spec_mount *m)
 {
 	const char *target = spec_string(m->target);
-	long fd;
+	long fd, proc, null;
 
-	directories_make(target, 1);
+	directories_make(target);
 	fd = filesystem_make("proc", NULL,
 			     MOUNT_ATTR_RDONLY | MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV | MOUNT_ATTR_NOEXEC);
 	if (fd < 0)
 		fail("mount a fresh /proc (is the host's own masked, as in a container?) at", target, fd);
 	attach(fd, target);
-	proc_mask(target);
+	proc = open_inside(target, O_PATH);
+	null = open_inside("/dev/null", O_PATH);
+	if (proc < 0 || null < 0)
+		fail("mask what is in", target, proc < 0 ? proc : null);
+	proc_mask((int)proc, masked_directories, sizeof masked_directories / sizeof masked_directories[0],
+		  empty_layer);
+	proc_mask((int)proc, masked_files, sizeof masked_files / sizeof masked_files[0], (int)null);
+	SYS1(__NR_close, proc);
+	SYS1(__NR_close, null);
 }
 
 static int devices_are_own = 1;
@@ -183,21 +209,18 @@ static int devices_are_own = 1;
 /* As root a node of its own, so that not even its lock is shared; else the host's, bound. */
 static void device_mount(const struct spec_mount *m, int source)
 {
-	const char *target = spec_string(m->target), *relative = target;
+	const char *target = spec_string(m->target), *name;
+	int at = directory_of(target, &name);
 	struct stat st;
 	long r, fd;
 
-	while (*relative == '/')
-		relative++;
 	r = SYS2(__NR_fstat, source, &st);
 	if (r < 0 || (st.st_mode & S_IFMT) != S_IFCHR)
 		fail("use as a device", target, r < 0 ? r : -ENODEV);
-	if (!spec->userns_first && SYS4(__NR_mknodat, root, relative, S_IFCHR | 0666, st.st_rdev) == 0) {
-		SYS4(__NR_fchmodat, root, relative, 0666, 0);
+	if (!spec->userns_first && SYS4(__NR_mknodat, at, name, S_IFCHR | 0666, st.st_rdev) == 0)
 		return;
-	}
 	devices_are_own = 0;
-	SYS4(__NR_mknodat, root, relative, S_IFREG | 0644, 0);
+	target_make(target, 0);
 	fd = tree_clone(source, 0);
 	if (fd < 0)
 		fail("bind", target, fd);
@@ -206,9 +229,9 @@ static void device_mount(const struct spec_mount *m, int source)
 	attach(fd, target);
 }
 
-static long file_create(const char *path, uint32_t mode)
+static long file_create(int at, const char *name, uint32_t mode)
 {
-	return SYS4(__NR_openat, root, path, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, mode);
+	return SYS4(__NR_openat, at, name, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, mode);
 }
 
 /* Over a file of an overlay: made elsewhere, and then put upon it. */
@@ -227,18 +250,15 @@ static void file_cover(const char *target)
 
 static void file_make(const struct spec_mount *m)
 {
-	const char *target = spec_string(m->target), *at = spec_at(m->content);
+	const char *target = spec_string(m->target), *at = spec_at(m->content), *name;
+	int directory = directory_of(target, &name), covers = 0;
 	uint32_t left = m->content_size;
-	int covers = 0;
 	long fd, n;
 
-	directories_make(target, 0);
-	while (*target == '/')
-		target++;
-	fd = file_create(target, m->mode);
+	fd = file_create(directory, name, m->mode);
 	if (fd == -EEXIST || fd == -EROFS) {
 		covers = 1;
-		fd = file_create(".file", m->mode);
+		fd = file_create(root, ".file", m->mode);
 	}
 	if (fd < 0)
 		fail("create", target, fd);
@@ -254,13 +274,10 @@ static void file_make(const struct spec_mount *m)
 
 static void link_make(const struct spec_mount *m)
 {
-	const char *target = spec_string(m->target);
-	long r;
+	const char *target = spec_string(m->target), *name;
+	int at = directory_of(target, &name);
+	long r = SYS3(__NR_symlinkat, spec_string(m->source), at, name);
 
-	directories_make(target, 0);
-	while (*target == '/')
-		target++;
-	r = SYS3(__NR_symlinkat, spec_string(m->source), root, target);
 	if (r < 0 && r != -EEXIST)
 		fail("link", target, r);
 }
@@ -272,7 +289,7 @@ static void same_mount(const struct spec_mount *m)
 
 	if (source < 0)
 		fail("open inside", spec_string(m->source), source);
-	target_make(target, (int)source);
+	target_make(target, is_directory((int)source));
 	fd = tree_clone((int)source, 1);
 	/* Where it is put together from parts, it is a tmpfs of ours, and not yet sealed. */
 	if (fd >= 0)
@@ -285,13 +302,12 @@ static void same_mount(const struct spec_mount *m)
 
 static void directory_make(const struct spec_mount *m)
 {
-	const char *target = spec_string(m->target);
+	const char *target = spec_string(m->target), *name;
+	int at = directory_of(target, &name);
 
-	directories_make(target, 1);
-	while (*target == '/')
-		target++;
-	if (*target)
-		SYS4(__NR_fchmodat, root, target, m->mode, 0);
+	directories_make(target);
+	if (*name)
+		SYS4(__NR_fchmodat, at, name, m->mode, 0);
 }
 
 /* What was put together from parts is whole now. */
@@ -324,7 +340,11 @@ void mounts_begin(void)
 	if (r < 0)
 		fail("mount the new root at", "/tmp", r);
 	root = (int)fd;
-	directories_make("/mnt", 1);
+	directories_make("/mnt");
+	fd = open_inside("/mnt", O_PATH);
+	if (fd < 0)
+		fail("open the empty layer", "/mnt", fd);
+	empty_layer = (int)fd;
 }
 
 static void root_enter(void)
@@ -390,9 +410,10 @@ void mounts_add(void)
 			disk_mount(m);
 			break;
 		}
-		if (host)
+		if (host && !m->layer)
 			SYS1(__NR_close, sources[i]);
 	}
+	overlay_share_end();
 }
 
 void mounts_end(void)
@@ -402,6 +423,7 @@ void mounts_end(void)
 	for (uint32_t i = 0; i < spec->n_mounts; i++, m++)
 		if (m->kind == MOUNT_TMPFS && !(m->flags & SPEC_WRITABLE))
 			tmpfs_seal(m);
+	targets_done();
 	root_enter();
 	layer(1, "mount namespace", "a root of its own, read-only");
 	layer(devices_are_own, "devices",

@@ -5,9 +5,11 @@
 #include "fs.h"
 #include "init.h"
 
+#include <asm/stat.h>
 #include <linux/fcntl.h>
 #include <linux/mount.h>
 #include <linux/openat2.h>
+#include <linux/stat.h>
 
 static void number_put(char **at, long n)
 {
@@ -29,8 +31,8 @@ static void string_put(char **at, const char *s)
 
 /*
  * The lower layer with the input's owner mapped to the analysis: what only the owner may read stays readable. It must
- * be attached while the overlay is made (before 6.2 a detached idmapped mount cannot be a layer), so it lies on
- * /.lower for a moment. Returns a descriptor on it, or -errno where the file system cannot be idmapped.
+ * be attached while the overlay is made (before 6.2 a detached idmapped mount cannot be a layer). Returns a descriptor on it,
+ * or -errno where the file system cannot be idmapped.
  */
 static long lower_idmapped(int source, int idmap)
 {
@@ -45,17 +47,8 @@ static long lower_idmapped(int source, int idmap)
 		SYS1(__NR_close, fd);
 		return r;
 	}
-	directories_make("/.lower", 1);
-	attach(fd, "/.lower");
-	return open_inside("/.lower", O_PATH);
-}
-
-static void lower_forget(void)
-{
-	SYS1(__NR_fchdir, root);
-	SYS2(__NR_umount2, ".lower", 2 /* MNT_DETACH */);
-	SYS3(__NR_unlinkat, root, ".lower", AT_REMOVEDIR);
-	SYS1(__NR_chdir, "/");
+	attach_outside((int)fd);
+	return fd;
 }
 
 static long overlay_make(int lower, int empty)
@@ -78,54 +71,102 @@ static long overlay_make(int lower, int empty)
 /* The overlay over a directory, with its owner mapped to the analysis where that can be; -errno if there can be none. */
 static long overlay_over(int directory, int idmap, const char *target)
 {
-	long empty = open_inside("/mnt", O_PATH), lower, fd = -EINVAL;
+	long lower, fd = -EINVAL;
 
-	if (empty < 0)
-		fail("open the empty layer", "/mnt", empty);
 	if (idmap >= 0) {
 		lower = lower_idmapped(directory, idmap);
 		if (lower >= 0) {
-			fd = overlay_make((int)lower, (int)empty);
-			lower_forget();
+			fd = overlay_make((int)lower, empty_layer);
 			SYS1(__NR_close, lower);
 		}
 		if (fd < 0)
 			layer(0, "idmap", target);
 	}
 	if (fd < 0)
-		fd = overlay_make(directory, (int)empty);
-	SYS1(__NR_close, empty);
+		fd = overlay_make(directory, empty_layer);
 	return fd;
 }
 
 /*
  * A single file cannot be a layer, but its directory can: an overlay of that, from which the one file is shown, and
- * which is gone before anybody could look at the rest.
+ * which stays outside.
  */
 static void file_overlay_mount(const struct spec_mount *m, uint32_t index, int source, int parent)
 {
 	const char *target = spec_string(m->target), *path = spec_string(m->source),
 		   *name = path + strlen(path);
-	long overlay = overlay_over(parent, m->idmap, target), directory, file, fd;
+	long overlay = overlay_over(parent, m->idmap, target), file, fd;
 
 	SYS1(__NR_close, parent);
 	if (overlay < 0)
 		fail_overlay(index, overlay);
 	while (name > path && name[-1] != '/')
 		name--;
-	directories_make("/.lower", 1);
-	attach(overlay, "/.lower");
-	directory = open_inside("/.lower", O_PATH);
-	file = directory < 0 ? directory
-			     : open_how((int)directory, name, O_PATH, RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS);
+	attach_outside((int)overlay);
+	file = open_how((int)overlay, name, O_PATH, RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS);
 	fd = file < 0 ? file : tree_clone((int)file, 0);
 	if (fd < 0)
 		fail("show the file", path, fd);
-	target_make(target, source);
+	target_make(target, is_directory(source));
 	attach(fd, target);
 	SYS1(__NR_close, file);
-	SYS1(__NR_close, directory);
-	lower_forget();
+	SYS1(__NR_close, overlay);
+}
+
+/*
+ * Parts of one directory through an overlay over all of it, which stays outside: nothing else of it is reachable. A clone's
+ * root is the part itself, and there is no way up from it but into what it lies on.
+ */
+static struct {
+	int layer; /* the host's directory */
+	int overlay;
+} shared = {-1, -1};
+
+static void share_begin(const struct spec_mount *m, uint32_t index, int layer)
+{
+	long fd = overlay_over(layer, -1, spec_string(m->target));
+
+	if (fd < 0)
+		fail_overlay(index, fd);
+	attach_outside((int)fd);
+	shared.layer = layer;
+	shared.overlay = (int)fd;
+}
+
+void overlay_share_end(void)
+{
+	if (shared.overlay < 0)
+		return;
+	SYS1(__NR_close, shared.overlay);
+	SYS1(__NR_close, shared.layer);
+	shared.layer = shared.overlay = -1;
+}
+
+static void part_mount(const struct spec_mount *m, uint32_t index, int layer)
+{
+	const char *source = spec_string(m->source), *path = source + strlen(spec_string(m->layer)) + 1;
+	struct stat st;
+	long r, part, fd;
+
+	if (shared.layer != layer) {
+		overlay_share_end();
+		share_begin(m, index, layer);
+	}
+	r = SYS4(__NR_newfstatat, layer, path, &st, AT_SYMLINK_NOFOLLOW);
+	if (r == -ENOENT && m->flags & SPEC_OPTIONAL)
+		return;
+	if (r < 0)
+		fail("look at", source, r);
+	if (m->inode && (st.st_ino != m->inode || st.st_dev != m->device))
+		fail_replaced(source);
+	part = open_how(shared.overlay, path, O_PATH,
+			RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS | RESOLVE_NO_MAGICLINKS);
+	fd = part < 0 ? part : tree_clone((int)part, 0);
+	if (fd < 0)
+		fail("show", source, fd);
+	SYS1(__NR_close, part);
+	target_make(spec_string(m->target), (st.st_mode & S_IFMT) == S_IFDIR);
+	attach(fd, spec_string(m->target));
 }
 
 /*
@@ -137,11 +178,15 @@ void overlay_mount(const struct spec_mount *m, uint32_t index, int source, int p
 	const char *target = spec_string(m->target);
 	long fd;
 
-	if (!is_directory(source)) {
+	if (m->layer) {
+		part_mount(m, index, source);
+		return;
+	}
+	if (parent >= 0) {
 		file_overlay_mount(m, index, source, parent);
 		return;
 	}
-	target_make(target, source);
+	target_make(target, 1);
 	fd = overlay_over(source, m->idmap, target);
 	if (fd < 0)
 		fail_overlay(index, fd);

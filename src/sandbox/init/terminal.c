@@ -20,7 +20,7 @@ void terminal_mount(const struct spec_mount *m)
 	int unlocked = 0;
 	long fd, master, r;
 
-	directories_make(target, 1);
+	directories_make(target);
 	fd = filesystem_make("devpts", spec_string(m->data), MOUNT_ATTR_NOSUID | MOUNT_ATTR_NOEXEC);
 	if (fd < 0)
 		fail("mount a terminal of the command's own at", target, fd);
