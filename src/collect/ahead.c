@@ -4,7 +4,7 @@
 #include <errno.h>
 #include <stdatomic.h>
 
-enum { GRAIN = 16, FEW = 2 * GRAIN, ROOM = 64 * 1024 };
+enum { GRAIN = 16, FEW = 512, ROOM = 64 * 1024 };
 
 void ahead_done(struct ahead *a)
 {
@@ -70,7 +70,7 @@ void ahead_look(struct ahead *a, struct crew *crew, int fd, const struct listing
 			    .owner = owner,
 			    .max = max < AHEAD_BYTES_MAX ? max : AHEAD_BYTES_MAX};
 
-	/* To wake the others costs more than it gains. */
+	/* To start the others costs more than it gains. */
 	if (!crew || a->count < FEW) {
 		a->count = 0;
 		return;
