@@ -45,6 +45,7 @@ struct fh_hood {
 		struct idle *next;
 	} * idle;
 	unsigned n_idle;
+	struct stock *stock; /* what all of them share */
 };
 
 fh_hood *hood_ref(fh_hood *hood);

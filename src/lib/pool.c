@@ -34,6 +34,7 @@ void hood_unref(fh_hood *hood)
 	if (atomic_fetch_sub(&hood->refs, 1) > 1)
 		return;
 	pool_empty(hood);
+	hood_stock_close(hood->stock);
 	pthread_mutex_destroy(&hood->lock);
 	free(hood->config_file);
 	free(hood->ledger);
@@ -54,6 +55,7 @@ int pool_take(fh_hood *hood, struct hood **ret, struct error *err)
 {
 	struct hood_options options = {.config_file = hood->config_file, .ledger = hood->ledger};
 	struct idle *first;
+	int r;
 
 	pthread_mutex_lock(&hood->lock);
 	first = hood->idle;
@@ -62,8 +64,12 @@ int pool_take(fh_hood *hood, struct hood **ret, struct error *err)
 		hood->n_idle--;
 	}
 	pthread_mutex_unlock(&hood->lock);
-	if (!first)
-		return hood_open(&options, ret, err);
+	if (!first) {
+		r = hood_open(&options, ret, err);
+		if (r == 0)
+			hood_use_stock(*ret, hood->stock);
+		return r;
+	}
 	*ret = first->hood;
 	free(first);
 	return 0;
@@ -99,10 +105,11 @@ FH_PUBLIC int fh_open(const char *config_file, const char *ledger, fh_hood **ret
 	atomic_init(&hood->refs, 1);
 	pthread_mutex_init(&hood->lock, NULL);
 	hood->pid = getpid();
-	if (hood_open(&options, &first, &why) < 0) {
+	if (hood_stock_open(&hood->stock, &why) < 0 || hood_open(&options, &first, &why) < 0) {
 		hood_unref(hood);
 		return fail(err, &why);
 	}
+	hood_use_stock(first, hood->stock);
 	hood->config_file = config_file ? realpath(config_file, NULL) : NULL;
 	hood->ledger = strdup(hood_ledger_url(first));
 	pool_give(hood, first);

@@ -79,6 +79,7 @@ struct plan {
 	char **devices; /* nodes of the host's that it sees, by their paths */
 	struct mount *mounts;
 	size_t n_mounts;
+	size_t n_common; /* so many of them, the first, are those of every analysis on this host */
 	struct stage *stages;
 	size_t n_stages;
 	char **left_out; /* of directories that are copied: some of what is not, each with the reason */

@@ -44,6 +44,7 @@ struct local {
 	int n_seats;
 	struct lending *lending;
 	struct hood *keeper; /* recovery's, one at a time: it sweeps, which takes a session */
+	struct stock *stock;
 };
 
 void engine_end_done(struct engine_end *e)
@@ -323,6 +324,7 @@ static void local_close(struct engine *e)
 	}
 	hood_close(l->keeper);
 	lending_close(l->lending);
+	hood_stock_close(l->stock);
 	free_list(l->todo);
 	free_list(l->ended);
 	fd_close(l->engine.fd);
@@ -348,6 +350,7 @@ static int seat_start(struct seat *seat, const struct hood_options *options, str
 
 	if (r < 0)
 		return r;
+	hood_use_stock(seat->hood, seat->local->stock);
 	sigfillset(&all);
 	pthread_sigmask(SIG_SETMASK, &all, &before);
 	r = pthread_create(&seat->thread, NULL, seat_main, seat);
@@ -400,7 +403,7 @@ int engine_local_open(const struct hood_options *options, int slots, struct engi
 	pthread_mutex_init(&l->lock, NULL);
 	pthread_cond_init(&l->turn, NULL);
 	l->seats = calloc((size_t)slots + 1, sizeof *l->seats);
-	if (seats_start(l, options, err) < 0) {
+	if (hood_stock_open(&l->stock, err) < 0 || seats_start(l, options, err) < 0) {
 		local_close(&l->engine);
 		return -1;
 	}

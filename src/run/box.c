@@ -220,6 +220,7 @@ int box_start(struct box *b, struct error *err)
 			  stdio_of(b, b->order.merge ? STREAM_STDOUT : STREAM_STDERR)},
 		.slot_fd = place->slot.fd,
 		.listen = b->order.on_notice ? b->order.listen : FILTER_SILENT,
+		.stock = b->order.stock,
 		.facts = b->facts,
 	};
 	int r;

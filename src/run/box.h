@@ -28,6 +28,7 @@ struct box_order {
 	const struct plan *plan;
 	struct place *place;
 	const struct cgroup_host *cgroups;
+	struct stock *stock;	 /* what is made ahead; NULL: nothing is */
 	struct receipt *receipt; /* gets a line for each wall and limit */
 	const char *log_prefix;	 /* its logs' names in the folder of runs begin with it */
 	int cancel_fd, stop_fd;	 /* either ends it; -1: none */

@@ -3,6 +3,7 @@
 #include "cause.h"
 #include "file.h"
 #include "lending.h"
+#include "stock.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -123,6 +124,21 @@ struct hood *hood_close(struct hood *h)
 	free(h->directory);
 	free(h);
 	return NULL;
+}
+
+int hood_stock_open(struct stock **ret, struct error *err)
+{
+	return stock_open(ret, err);
+}
+
+struct stock *hood_stock_close(struct stock *k)
+{
+	return stock_close(k);
+}
+
+void hood_use_stock(struct hood *h, struct stock *k)
+{
+	h->stock = k;
 }
 
 const struct config *hood_config(const struct hood *h)

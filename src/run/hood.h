@@ -33,6 +33,13 @@ struct hood *hood_close(struct hood *h);
 DEFINE_CLEANUP(struct hood *, hood_close);
 #define _cleanup_hood_ _cleanup_(hood_closep)
 
+/* For who runs one analysis after the other: what can be made ahead is (sandbox/stock.h), for all the hoods that are told to use it,
+ * and which are closed before it. NULL: as after hood_open, nothing is. */
+struct stock;
+int hood_stock_open(struct stock **ret, struct error *err);
+struct stock *hood_stock_close(struct stock *k);
+void hood_use_stock(struct hood *h, struct stock *k);
+
 const struct config *hood_config(const struct hood *h);
 const char *hood_ledger_url(const struct hood *h);
 const char *hood_state_dir(const struct hood *h); /* it may not be there yet */

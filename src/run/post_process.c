@@ -77,6 +77,7 @@ static int run_box(struct post *p, struct error *err)
 	struct box_order order = {
 		.plan = p->job->plan,
 		.place = p->job->place,
+		.stock = p->job->hood->stock,
 		.receipt = &p->receipt,
 		.log_prefix = "post-",
 		.cancel_fd = p->job->cancel_fd,

@@ -21,6 +21,7 @@ struct hood {
 	unsigned ledger_flags;
 	struct cgroup_host cgroups;
 	bool cgroups_probed;
+	struct stock *stock; /* hood_use_stock(); borrowed */
 };
 
 /* The state directory, made on first use. */

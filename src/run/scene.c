@@ -25,6 +25,14 @@ static void add_identity_files(struct plan *p)
 		{"/etc/hostname", "hood\n"},
 		{"/etc/resolv.conf", ""},
 	};
+
+	for (size_t i = 0; i < ARRAY_SIZE(files); i++)
+		scene_add_file(p, files[i][0], files[i][1], strlen(files[i][1]));
+}
+
+/* Its home is where it runs. */
+static void add_passwd(struct plan *p)
+{
 	_cleanup_buffer_ struct buffer passwd = {0};
 
 	buffer_printf(&passwd,
@@ -34,8 +42,6 @@ static void add_identity_files(struct plan *p)
 		      p->workspace);
 	p->failed |= passwd.failed;
 	scene_add_file(p, "/etc/passwd", passwd.data ? passwd.data : "", passwd.size);
-	for (size_t i = 0; i < ARRAY_SIZE(files); i++)
-		scene_add_file(p, files[i][0], files[i][1], strlen(files[i][1]));
 }
 
 static void add_devices(struct plan *p)
@@ -46,20 +52,27 @@ static void add_devices(struct plan *p)
 					       {"/proc/self/fd/0", "/dev/stdin"},
 					       {"/proc/self/fd/1", "/dev/stdout"},
 					       {"/proc/self/fd/2", "/dev/stderr"}};
-	struct mount *m;
 
 	p->devices = strv_copy(every);
 	p->failed |= !p->devices;
 	plan_add_mount(p, MOUNT_DIR, NULL, "/dev")->mode = 0755;
-	if (p->terminal) {
-		p->failed |= strv_append(&p->devices, "/dev/tty", NULL) < 0;
-		plan_add_mount(p, MOUNT_DEVICE, "/dev/tty", "/dev/tty");
-		plan_add_mount(p, MOUNT_PTS, NULL, "/dev/pts");
-	}
 	for (size_t i = 0; every[i]; i++)
 		plan_add_mount(p, MOUNT_DEVICE, every[i], every[i]);
 	for (size_t i = 0; i < ARRAY_SIZE(links); i++)
 		plan_add_mount(p, MOUNT_LINK, links[i][0], links[i][1]);
+}
+
+static void add_terminal(struct plan *p)
+{
+	p->failed |= strv_append(&p->devices, "/dev/tty", NULL) < 0;
+	plan_add_mount(p, MOUNT_DEVICE, "/dev/tty", "/dev/tty");
+	plan_add_mount(p, MOUNT_PTS, NULL, "/dev/pts");
+}
+
+static void add_shm(struct plan *p)
+{
+	struct mount *m;
+
 	/* As large as the memory limit: memory is what holds it, and multiprocessing wants room. */
 	m = plan_add_mount(p, MOUNT_TMPFS, NULL, "/dev/shm");
 	m->mode = 01777;
@@ -244,6 +257,11 @@ int plan_add_scene(UNUSED struct hood *h, const struct request *r, const struct 
 	add_devices(p);
 	plan_add_mount(p, MOUNT_PROC, NULL, "/proc");
 	add_sys(&layers);
+	p->n_common = p->n_mounts; /* what follows is this analysis's */
+	add_passwd(p);
+	if (p->terminal)
+		add_terminal(p);
+	add_shm(p);
 	if (p->kind == PLAN_POST_PROCESS)
 		post_scene_plan(p, p->scratch);
 	else

@@ -331,6 +331,7 @@ int story_box(struct story *s, struct error *err)
 	struct box_order order = {
 		.plan = s->plan,
 		.place = &s->place,
+		.stock = s->hood->stock,
 		.receipt = &s->attempt->receipt,
 		.log_prefix = step_prefix(s->step, s->log_prefix),
 		.cancel_fd = hooks->cancel_fd,

@@ -168,3 +168,20 @@ int init_launch(struct sandbox *s, bool userns, int source[INIT_FD_END], const s
 	/* Its ends of the channels are closed here as we return: only init has them then. */
 	return launch_clone(&l, namespaces_of(s, userns), &s->init.pid, &s->pidfd, err);
 }
+
+int init_tell(const struct sandbox *s, char byte)
+{
+	ssize_t n;
+
+	do
+		n = send(s->control_fd, &byte, 1, MSG_NOSIGNAL);
+	while (n < 0 && errno == EINTR);
+	return n == 1 ? 0 : -errno;
+}
+
+int init_let_go(const struct sandbox *s, struct error *err)
+{
+	int r = init_tell(s, CONTROL_GO);
+
+	return r < 0 ? error_system(err, -r, "cannot speak to init") : 0;
+}

@@ -6,8 +6,10 @@
 #include "message.h"
 #include "overlay_refused.h"
 #include "receipt_bare.h"
+#include "spare.h"
 #include "spec.h"
 #include "spec_build.h"
+#include "stock.h"
 
 #include <assert.h>
 #include <errno.h>
@@ -28,24 +30,6 @@ int sandbox_landlock_abi(void)
 	long abi = syscall(SYS_landlock_create_ruleset, NULL, 0, LANDLOCK_CREATE_RULESET_VERSION);
 
 	return abi < 0 ? 0 : (int)abi;
-}
-
-static int control(const struct sandbox *s, char byte)
-{
-	ssize_t n;
-
-	do
-		n = send(s->control_fd, &byte, 1, MSG_NOSIGNAL);
-	while (n < 0 && errno == EINTR);
-	return n == 1 ? 0 : -errno;
-}
-
-/* It waits for this, and we for it: an answer that did not leave must not become a wait for nothing. */
-static int let_go(const struct sandbox *s, struct error *err)
-{
-	int r = control(s, CONTROL_GO);
-
-	return r < 0 ? error_system(err, -r, "cannot speak to init") : 0;
 }
 
 /* What came in one message; a descriptor belongs to the last one. */
@@ -127,7 +111,7 @@ static int answer(const struct start *t, const struct report *r, int fd, struct 
 	switch (r->kind) {
 	case REPORT_NEED_MAP:
 		e = identity_map(s->init.pid, SANDBOX_UID, o->host_uid, SANDBOX_GID, o->host_gid, err);
-		return e < 0 ? e : let_go(s, err);
+		return e < 0 ? e : init_let_go(s, err);
 	case REPORT_NO_OVERLAY:
 		if (r->value < 0 || (size_t)r->value >= t->plan->n_mounts)
 			return error_set(err, ERROR_SYSTEM, "init spoke of a mount that does not exist");
@@ -135,13 +119,13 @@ static int answer(const struct start *t, const struct report *r, int fd, struct 
 		return overlay_refused(m->layer ? m->layer : m->source, r->errnum, err);
 	case REPORT_DISK:
 		e = hooks->on_disk ? hooks->on_disk(hooks->arg, fd, err) : 0;
-		return e < 0 ? e : let_go(s, err);
+		return e < 0 ? e : init_let_go(s, err);
 	case REPORT_LISTENER:
 		s->listener_fd = fd;
 		return 0;
 	case REPORT_TERMINAL:
 		e = hooks->on_terminal ? hooks->on_terminal(hooks->arg, fd, err) : 0;
-		return e < 0 ? e : let_go(s, err);
+		return e < 0 ? e : init_let_go(s, err);
 	case REPORT_LAYER:
 		layer_note(r, t->receipt);
 		return 0;
@@ -239,26 +223,20 @@ static int idmaps_open(const struct plan *plan, const struct sandbox_options *o,
 	return 0;
 }
 
-/* Init waits: it is put on record, and answered until the command runs. */
+/* Init waits: it is put on record. */
+static int introduce(struct sandbox *s, const struct sandbox_hooks *hooks, struct error *err)
+{
+	if (process_identify(s->init.pid, &s->init) < 0)
+		return error_set(err, ERROR_SYSTEM, "init died at once");
+	return hooks->on_init ? hooks->on_init(hooks->arg, &s->init, err) : 0;
+}
+
+/* It is answered until the command runs. */
 static int raise_walls(struct sandbox *s, const struct plan *plan, const struct sandbox_options *o,
 		       const struct sandbox_hooks *hooks, struct receipt *receipt, struct error *err)
 {
 	int r;
 
-	if (process_identify(s->init.pid, &s->init) < 0)
-		return error_set(err, ERROR_SYSTEM, "init died at once");
-	r = hooks->on_init ? hooks->on_init(hooks->arg, &s->init, err) : 0;
-	if (r < 0)
-		return r;
-	if (plan->use_userns_first) {
-		r = identity_map(s->init.pid, SANDBOX_UID, o->host_uid, SANDBOX_GID, o->host_gid, err);
-		if (r < 0)
-			return r;
-	}
-	/* It is on record: now it may make what would outlive it. */
-	r = let_go(s, err);
-	if (r < 0)
-		return r;
 	r = start_converse(&(struct start){s, plan, o, hooks, receipt}, err);
 	if (r < 0)
 		return r;
@@ -282,38 +260,96 @@ static void descriptors_list(const struct sandbox_options *o, const struct idmap
 		ret[INIT_FD_IDMAP + i] = maps->list[i].fd;
 }
 
+struct sandbox *sandbox_new(bool bare)
+{
+	struct sandbox *s = calloc(1, sizeof *s);
+
+	if (!s)
+		return NULL;
+	s->pidfd = s->report_fd = s->control_fd = s->listener_fd = -1;
+	s->bare = bare;
+	s->wall = bare ? &filters_bare[FILTER_SILENT] : &filters[FILTER_SILENT];
+	s->names = filter_names;
+	return s;
+}
+
+/* From nothing: it gets its spec as it is made, and a word when it is on record. */
+static int begin_cold(const struct plan *plan, const struct sandbox_options *o,
+		      const struct sandbox_hooks *hooks, int descriptors[INIT_FD_END],
+		      const struct buffer *spec, struct sandbox **ret, struct error *err)
+{
+	_cleanup_sandbox_ struct sandbox *s = sandbox_new(plan->strength == STRENGTH_LANDLOCK);
+	int r;
+
+	if (!s)
+		return error_memory(err);
+	if ((r = init_launch(s, plan->use_userns_first, descriptors, spec, err)) < 0 ||
+	    (r = introduce(s, hooks, err)) < 0 ||
+	    (plan->use_userns_first &&
+	     (r = identity_map(s->init.pid, SANDBOX_UID, o->host_uid, SANDBOX_GID, o->host_gid, err)) < 0) ||
+	    (r = init_let_go(s, err)) < 0)
+		return r;
+	*ret = TAKE_PTR(s);
+	return 0;
+}
+
+/* From a spare: it is on record before it gets a spec. */
+static int begin_warm(struct sandbox *spare, const struct sandbox_hooks *hooks,
+		      const int descriptors[INIT_FD_END], const struct buffer *spec, struct sandbox **ret,
+		      struct error *err)
+{
+	_cleanup_sandbox_ struct sandbox *s = spare;
+	int r;
+
+	if ((r = introduce(s, hooks, err)) < 0 || (r = spare_hand_over(s, descriptors, spec, err)) < 0)
+		return r;
+	*ret = TAKE_PTR(s);
+	return 0;
+}
+
+/* What of it is ready made, if anything is. */
+static struct sandbox *take_spare(const struct plan *plan, const struct sandbox_options *o,
+				  struct likeness *ret_like)
+{
+	struct error ignored = ERROR_INIT;
+
+	if (!o->stock || likeness_take(plan, ret_like, &ignored) < 0)
+		return NULL;
+	return stock_take(o->stock, ret_like);
+}
+
 static int start(const struct plan *plan, const struct sandbox_options *o, const struct sandbox_hooks *hooks,
 		 struct receipt *receipt, struct sandbox **ret, struct error *err)
 {
-	_cleanup_sandbox_ struct sandbox *s = calloc(1, sizeof *s);
+	_cleanup_sandbox_ struct sandbox *s = NULL, *spare = NULL;
 	_cleanup_(idmaps_done) struct idmaps maps = {0};
-	_cleanup_buffer_ struct buffer blob = {0};
+	_cleanup_likeness_ struct likeness like = {0};
+	_cleanup_buffer_ struct buffer spec = {0};
 	int descriptors[INIT_FD_END], r;
 
 	assert(!plan->failed);
-	if (!s)
-		return error_memory(err);
 	/* Who made the plan was root, and who took the place was not: never with root's own uid. */
 	if (plan->strength == STRENGTH_FULL && !plan->use_userns_first && o->host_uid == 0)
 		return error_set(err, ERROR_SYSTEM,
 				 "this process has given up root's rights while it worked: try again");
-	s->pidfd = s->report_fd = s->control_fd = s->listener_fd = -1;
-	s->bare = plan->strength == STRENGTH_LANDLOCK;
-	s->wall = s->bare ? &filters_bare[FILTER_SILENT] : &filters[FILTER_SILENT];
-	s->names = filter_names;
 	r = idmaps_open(plan, o, &maps, err);
 	if (r < 0)
 		return r;
-	r = spec_build(plan, o, maps.of_mount, !s->bare && !plan->use_userns_first, &blob, err);
+	spare = take_spare(plan, o, &like);
+	r = spec_build(plan, o, maps.of_mount, spare ? plan->n_common : 0,
+		       plan->strength == STRENGTH_FULL && !plan->use_userns_first, &spec, err);
 	if (r < 0)
 		return r;
 	descriptors_list(o, &maps, descriptors);
-	r = init_launch(s, plan->use_userns_first, descriptors, &blob, err);
+	r = spare ? begin_warm(TAKE_PTR(spare), hooks, descriptors, &spec, &s, err)
+		  : begin_cold(plan, o, hooks, descriptors, &spec, &s, err);
 	if (r < 0)
 		return r;
 	r = raise_walls(s, plan, o, hooks, receipt, err);
 	if (r < 0)
 		return r;
+	if (like.around)
+		stock_order(o->stock, &like);
 	*ret = TAKE_PTR(s);
 	return 0;
 }
@@ -338,13 +374,13 @@ void sandbox_kill(struct sandbox *s)
 		pidfd_kill(s->pidfd, SIGKILL);
 		return;
 	}
-	(void)control(s, CONTROL_NO);
+	(void)init_tell(s, CONTROL_NO);
 	pidfd_kill(s->pidfd, SIGCONT);
 }
 
 void sandbox_terminate(struct sandbox *s)
 {
-	if (control(s, CONTROL_TERMINATE) < 0)
+	if (init_tell(s, CONTROL_TERMINATE) < 0)
 		sandbox_kill(s);
 }
 

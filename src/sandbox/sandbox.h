@@ -40,6 +40,7 @@ struct sandbox_options {
 	const void *cpus; /* affinity mask, NULL: as it is */
 	size_t n_cpus;
 	enum filter_kind listen; /* to what it is refused, or asks as well; not at all where that cannot be */
+	struct stock *stock;	 /* what is made ahead, NULL: nothing is */
 	const struct mount_fact
 		*facts; /* one for each mount of the plan, zeros where nothing was learned; or NULL */
 };

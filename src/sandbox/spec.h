@@ -51,12 +51,15 @@ struct spec_rlimit {
 struct spec {
 	uint64_t magic;
 	uint32_t size;
-	uint32_t bare;	       /* no namespaces: Landlock's rules are made of the mounts (init/bare.c) */
+	uint32_t
+		spare; /* made ahead: when its mounts are there, init waits for a handover and another spec */
+	uint32_t bare; /* no namespaces: Landlock's rules are made of the mounts (init/bare.c) */
 	uint32_t userns_first; /* init starts in a user namespace that owns all the others */
 	uint32_t own_userns;   /* else: enter one before the command, after the mounts */
 	uint32_t uid, gid;     /* inside */
 	uint32_t host_uid, host_gid;
 	uint32_t mounts, n_mounts;
+	uint32_t made;	       /* so many of them, the first, are there already: it was a spare */
 	uint32_t argv, n_argv; /* arrays of string offsets */
 	uint32_t env, n_env;
 	uint32_t program, directory, hostname;
@@ -70,9 +73,16 @@ struct spec {
 	uint64_t wall_ns, grace_ns; /* UINT64_MAX: none */
 };
 
+/* To a spare, over its control channel: which descriptors come along, in the order of the numbers that they get (bit i: number i).
+ * Those of 0, 1, 2 and from INIT_FD_SPEC on that do not come are none. The supervisor's stays. */
+struct handover {
+	uint32_t present;
+};
+
 /* Reports, up to so many in a message: layers, then what they come before. text is a sentence fragment for a person. */
 enum { REPORTS_MAX = 16 };
 enum report_kind {
+	REPORT_READY,	 /* a spare waits for its handover */
 	REPORT_NEED_MAP, /* in a new user namespace: write my maps, then CONTROL_GO */
 	REPORT_NO_OVERLAY, /* value: index of a mount that cannot be an overlay's layer: errnum; it is the end */
 	REPORT_DISK, /* a descriptor of the analysis's own file system comes along: fill it, then CONTROL_GO */

@@ -138,17 +138,18 @@ static void put_mounts(struct buffer *b, const struct plan *plan, const struct s
 	const char *last = NULL;
 	uint32_t layer = 0;
 
-	spec->n_mounts = (uint32_t)plan->n_mounts;
-	spec->mounts = put_room(b, plan->n_mounts * sizeof m);
-	for (size_t i = 0; i < plan->n_mounts; i++) {
-		const char *of = plan->mounts[i].layer;
+	spec->mounts = put_room(b, spec->n_mounts * sizeof m);
+	for (size_t i = 0; i < spec->n_mounts; i++) {
+		struct mount it = plan->mounts[i];
 
-		if (of && (!last || strcmp(of, last) != 0)) {
-			layer = put_string(b, of);
-			last = of;
+		if (it.layer && (!last || strcmp(it.layer, last) != 0)) {
+			layer = put_string(b, it.layer);
+			last = it.layer;
 		}
-		put_mount(b, plan, o, &plan->mounts[i], o->facts ? &o->facts[i] : &nothing, idmaps[i], &m);
-		m.layer = of ? layer : 0;
+		if (i < spec->made)
+			it.content_size = 0;
+		put_mount(b, plan, o, &it, o->facts ? &o->facts[i] : &nothing, idmaps ? idmaps[i] : -1, &m);
+		m.layer = it.layer ? layer : 0;
 		set(b, spec->mounts + i * sizeof m, &m, sizeof m);
 	}
 }
@@ -237,11 +238,38 @@ static void fill(struct buffer *b, const struct plan *plan, const struct sandbox
 	}
 }
 
-int spec_build(const struct plan *plan, const struct sandbox_options *o, const int *idmaps, bool own_userns,
-	       struct buffer *ret, struct error *err)
+static int seal(struct buffer *b, struct spec *spec, struct error *err)
+{
+	if (b->size > UINT32_MAX)
+		return error_memory(err);
+	spec->size = (uint32_t)b->size;
+	set(b, 0, spec, sizeof *spec);
+	return buffer_check(b, err);
+}
+
+int spec_build_spare(const struct plan *plan, struct buffer *ret, struct error *err)
+{
+	static const struct sandbox_options nobody;
+	struct spec spec;
+
+	memset(&spec, 0, sizeof spec); /* all of it is compared */
+	spec.magic = SPEC_MAGIC;
+	spec.spare = true;
+	spec.userns_first = plan->use_userns_first;
+	spec.n_mounts = (uint32_t)plan->n_common;
+	put_room(ret, sizeof spec);
+	put_mounts(ret, plan, &nobody, NULL, &spec);
+	spec.hostname = put_string(ret, hostname);
+	return seal(ret, &spec, err);
+}
+
+int spec_build(const struct plan *plan, const struct sandbox_options *o, const int *idmaps, size_t made,
+	       bool own_userns, struct buffer *ret, struct error *err)
 {
 	struct spec spec = {
 		.magic = SPEC_MAGIC,
+		.n_mounts = (uint32_t)plan->n_mounts,
+		.made = (uint32_t)made,
 		.bare = plan->strength == STRENGTH_LANDLOCK,
 		.userns_first = plan->use_userns_first,
 		.own_userns = own_userns,
@@ -257,9 +285,5 @@ int spec_build(const struct plan *plan, const struct sandbox_options *o, const i
 
 	put_room(ret, sizeof spec);
 	fill(ret, plan, o, idmaps, &spec);
-	if (ret->size > UINT32_MAX)
-		return error_memory(err);
-	spec.size = (uint32_t)ret->size;
-	set(ret, 0, &spec, sizeof spec);
-	return buffer_check(ret, err);
+	return seal(ret, &spec, err);
 }

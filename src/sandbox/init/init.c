@@ -49,8 +49,7 @@ size_t strlen(const char *s)
 	return n;
 }
 
-static void die(int status) __attribute__((noreturn));
-static void die(int status)
+void die(int status)
 {
 	for (;;)
 		SYS1(__NR_exit_group, status);
@@ -69,7 +68,7 @@ static void report_later(const struct report *r)
 	waiting[n_waiting++] = *r;
 }
 
-static void report(const struct report *r)
+void report(const struct report *r)
 {
 	report_later(r);
 	SYS3(__NR_write, INIT_FD_REPORT, waiting, n_waiting * sizeof *r);
@@ -178,7 +177,7 @@ void descriptor_send(uint32_t kind, int fd)
 		fail("hand over a descriptor", NULL, n);
 }
 
-static void spec_map(void)
+void spec_map(void)
 {
 	long size = SYS3(__NR_lseek, INIT_FD_SPEC, 0, 2 /* SEEK_END */);
 	long at = SYS6(__NR_mmap, 0, size, PROT_READ, MAP_PRIVATE, INIT_FD_SPEC, 0);
@@ -207,7 +206,6 @@ static void loopback_up(void)
 	if (r < 0)
 		fail("switch on the loopback interface", NULL, r);
 	SYS1(__NR_close, fd);
-	layer(1, "network namespace", "loopback only");
 }
 
 /* What the supervisor's host ignores survives an exec: SIGCHLD, without which we would never see the command's end, and
@@ -470,13 +468,18 @@ static int namespaces_furnish(void)
 
 	SYS2(__NR_sethostname, spec_string(spec->hostname), strlen(spec_string(spec->hostname)));
 	loopback_up();
-	/* Before this we have touched only what dies with us. From here on the supervisor's record names us, so that
-	 * whoever removes the workspace after a crash first waits for our end. */
-	if (!spec->userns_first && await_control() != CONTROL_GO)
+	/* Before this we have touched only what dies with us, and a spare has nothing else. From here on the supervisor's record
+	 * names us, so that whoever removes the workspace after a crash first waits for our end. */
+	if (!spec->userns_first && !spec->spare && await_control() != CONTROL_GO)
 		die(1);
 	mounts_begin();
 	mounts_add();
+	if (spec->spare) {
+		spare_wait();
+		mounts_add();
+	}
 	mounts_end();
+	layer(1, "network namespace", "loopback only");
 	identity_assume();
 	ruleset = landlock_prepare();
 	layer(1, "pid, ipc and uts namespaces", "the command is not PID 1");

@@ -28,6 +28,9 @@ static inline const void *spec_at(uint32_t offset)
 	return (const char *)spec + offset;
 }
 
+/* The blob that is INIT_FD_SPEC now becomes `spec`. */
+void spec_map(void);
+
 /* Reports. layer() says what stands; fail() ends everything: "cannot <what>[ '<name>']". r is -errno. */
 void layer(int held, const char *name, const char *detail);
 void fail(const char *what, const char *name, long r) __attribute__((noreturn));
@@ -37,12 +40,16 @@ void fail_overlay(uint32_t index, long r) __attribute__((noreturn));
 /* Reports and waits for the supervisor's answer; its byte. Dies if the supervisor is gone. */
 char ask(uint32_t kind, int32_t value, long r);
 char await_control(void);
+void report(const struct report *r);
+void die(int status) __attribute__((noreturn));
 void descriptor_send(uint32_t kind, int fd); /* a report that it comes along with */
 
 /* mounts.c: the new root, empty; what the spec puts on it; then pivot_root, after which nothing of the old one is left. */
 void mounts_begin(void);
 void mounts_add(void);
 void mounts_end(void);
+/* spare.c: waits to be told whose init it is; another spec comes, with its descriptors. Ends with the supervisor. */
+void spare_wait(void);
 /* overlay.c: a directory, or a file by way of its directory (parent, else -1); or what is a part of a layer (source), which
  * is shared until another comes, or the end of it is said. */
 void overlay_mount(const struct spec_mount *m, uint32_t index, int source, int parent);

@@ -75,7 +75,7 @@ static void sources_open(void)
 
 	if (spec->n_mounts > MOUNTS_MAX)
 		fail("mount more than 900 things", NULL, -E2BIG);
-	for (uint32_t i = 0; i < spec->n_mounts; i++) {
+	for (uint32_t i = spec->made; i < spec->n_mounts; i++) {
 		const char *source = spec_string(m[i].layer ? m[i].layer : m[i].source);
 		struct stat st;
 		long fd, r;
@@ -367,10 +367,10 @@ static void root_enter(void)
 
 void mounts_add(void)
 {
-	const struct spec_mount *m = spec_at(spec->mounts);
+	const struct spec_mount *m = (const struct spec_mount *)spec_at(spec->mounts) + spec->made;
 
 	sources_open();
-	for (uint32_t i = 0; i < spec->n_mounts; i++, m++) {
+	for (uint32_t i = spec->made; i < spec->n_mounts; i++, m++) {
 		int host = m->kind == MOUNT_BIND || m->kind == MOUNT_OVERLAY || m->kind == MOUNT_DEVICE;
 
 		if (host && sources[i] < 0)
