@@ -101,21 +101,21 @@ def _measure_memory(place):
     return _memory.setdefault(place.who, (idle, (running - idle) / RUNNING))
 
 
-@row('memory-running', 'memory of a running analysis in a worker', 500, 200, unit='KiB', whos=(ROOT,), timed=False)
+@row('memory-running', 'memory of a running analysis in a worker', 500, 200, unit='KiB', whos=(ROOT,), only_root=True, timed=False)
 def memory_running(place, pace):
     """PSS: what 32 analyses of sleep add to a worker, with our PID 1 of each and without the command itself, divided by 32."""
     each = _measure_memory(place)[1]
     return Measured('worker', '', {'worker': [each]}, unit='KiB', value=each)
 
 
-@row('memory-idle', 'memory of an idle worker', 12, 6, unit='MiB', whos=(ROOT,), timed=False)
+@row('memory-idle', 'memory of an idle worker', 12, 6, unit='MiB', whos=(ROOT,), only_root=True, timed=False)
 def memory_idle(place, pace):
     """PSS of a worker that has nothing to do, three seconds after its start, with whatever it keeps ready."""
     idle = _measure_memory(place)[0] / 1024
     return Measured('worker', '', {'worker': [idle]}, unit='MiB', value=idle)
 
 
-@row('connections', f'connections to PostgreSQL with {CONNECTED} analyses running in one worker', 20, 8, unit='', whos=(ROOT,), timed=False)
+@row('connections', f'connections to PostgreSQL with {CONNECTED} analyses running in one worker', 20, 8, unit='', whos=(ROOT,), only_root=True, timed=False)
 def connections(place, pace):
     """The most client connections that the server has seen from the worker's start until all 500 (of sleep, with small limits) were running, and two seconds
     after."""
