@@ -461,17 +461,21 @@ static void command_await(int command, int children, uint64_t started)
 	}
 }
 
-/* They are new and empty: what is in them, and who we are there. The ruleset's descriptor. */
-static int namespaces_furnish(void)
+/* They are new and empty: what is in them, and who we are there. network: 0, or why there is none of its own, which is said
+ * when we may speak. The ruleset's descriptor. */
+static int namespaces_furnish(long network)
 {
 	int ruleset;
 
 	SYS2(__NR_sethostname, spec_string(spec->hostname), strlen(spec_string(spec->hostname)));
-	loopback_up();
+	if (network == 0)
+		loopback_up();
 	/* Before this we have touched only what dies with us, and a spare has nothing else. From here on the supervisor's record
 	 * names us, so that whoever removes the workspace after a crash first waits for our end. */
 	if (!spec->userns_first && !spec->spare && await_control() != CONTROL_GO)
 		die(1);
+	if (network < 0)
+		fail("make a network namespace", NULL, network);
 	mounts_begin();
 	mounts_add();
 	if (spec->spare) {
@@ -491,6 +495,7 @@ __attribute__((used)) void init_main(void)
 {
 	uint64_t mask = ~0UL, started;
 	struct report r = {0};
+	long network;
 	int command, children, ruleset, oom;
 
 	SYS4(__NR_rt_sigprocmask, 2 /* SIG_SETMASK */, &mask, 0, 8);
@@ -498,10 +503,11 @@ __attribute__((used)) void init_main(void)
 	SYS1(__NR_umask, 0); /* the modes of the new root are ours to choose, not the caller's */
 	SYS3(__NR_close_range, INIT_FD_CONTROL, ~0U, CLOSE_RANGE_CLOEXEC);
 	spec_map();
+	network = spec->bare ? 0 : SYS1(__NR_unshare, CLONE_NEWNET);
 	if (spec->userns_first && await_control() != CONTROL_GO)
 		die(1);
 	oom = (int)SYS4(__NR_openat, AT_FDCWD, "/proc/self/oom_score_adj", O_WRONLY | O_CLOEXEC, 0);
-	ruleset = spec->bare ? bare_begin() : namespaces_furnish();
+	ruleset = spec->bare ? bare_begin() : namespaces_furnish(network);
 	SYS2(__NR_prctl, PR_SET_DUMPABLE, 0);
 	SYS5(__NR_prctl, PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
 	children = children_open();
