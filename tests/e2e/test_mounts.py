@@ -296,6 +296,13 @@ def test_settings_of_any_version_of_a_program_are_seen(hood, host):
     assert seen(hood, 'cat /etc/python3*/settings /etc/Image*/settings /etc/java*/settings').split() == names
 
 
+def test_a_place_in_mnt_is_seen_in_no_other_input(hood):
+    """What is below all inputs is an empty directory, and stays one."""
+    listed = seen(hood, f'ls -A docs {hood.dir}/docs; ls -A /mnt', '--ro', f'{hood.dir}/data:/mnt/one', '--ro', f'{hood.dir}/data/genes.csv:/mnt/two')
+    here = sorted(os.listdir(hood.dir / 'docs'))
+    assert [line for line in listed.split('\n') if line and not line.endswith(':')] == [*here, *here, 'one', 'two'], listed
+
+
 ETC = 'mount -t tmpfs t docs && mkdir docs/up docs/work && mount -t overlay -o lowerdir=/etc,upperdir=docs/up,workdir=docs/work e /etc\n'
 
 

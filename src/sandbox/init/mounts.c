@@ -321,6 +321,14 @@ static void tmpfs_seal(const struct spec_mount *m)
 	SYS1(__NR_close, at);
 }
 
+/* While inputs are shown nothing may be put into it; then it is /mnt, unless one of them is there. */
+static const char empty_name[] = "/.empty";
+
+static void empty_settle(void)
+{
+	SYS5(__NR_renameat2, root, empty_name + 1, root, "mnt", 1 /* RENAME_NOREPLACE */);
+}
+
 void mounts_begin(void)
 {
 	static const char data[] = "mode=0755\0size=32m\0nr_inodes=4096\0";
@@ -340,10 +348,10 @@ void mounts_begin(void)
 	if (r < 0)
 		fail("mount the new root at", "/tmp", r);
 	root = (int)fd;
-	directories_make("/mnt");
-	fd = open_inside("/mnt", O_PATH);
+	directories_make(empty_name);
+	fd = open_inside(empty_name, O_PATH);
 	if (fd < 0)
-		fail("open the empty layer", "/mnt", fd);
+		fail("open the empty layer", empty_name, fd);
 	empty_layer = (int)fd;
 }
 
@@ -424,6 +432,7 @@ void mounts_end(void)
 		if (m->kind == MOUNT_TMPFS && !(m->flags & SPEC_WRITABLE))
 			tmpfs_seal(m);
 	targets_done();
+	empty_settle();
 	root_enter();
 	layer(1, "mount namespace", "a root of its own, read-only");
 	layer(devices_are_own, "devices",
