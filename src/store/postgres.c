@@ -44,6 +44,7 @@ static int connect_and_set(struct postgres *p, struct error *err)
 	if (pq_connect(&p->q, p->url, err) < 0 || pq_exec_number(&p->q, sql_postgres_part, &part, err) < 0)
 		return -1;
 	p->base.connection++;
+	memset(p->plans, 0, sizeof p->plans);
 	p->part = (enum sql_part)part;
 	p->base.only_submits = p->part == PART_SUBMITTER;
 	p->base.is_pooled = p->q.is_pooled;
@@ -195,29 +196,45 @@ static int take_rows(void *arg, struct pq *q, const PGresult *result, struct err
 	return r < 0 ? r : 0;
 }
 
-static int run_once(struct postgres *p, const char *text, const struct params *params, size_t n,
-		    struct rows *rows, struct error *err)
+static int send_once(struct pq *q, const char *plan, const char *text, const struct params *params, int n)
 {
+	if (plan)
+		return q->PQsendQueryPrepared(q->conn, plan, n, params->values, params->lengths,
+					      params->formats, 1);
+	return q->PQsendQueryParams(q->conn, text, n, NULL, params->values, params->lengths, params->formats,
+				    1);
+}
+
+/* which: SQL_COUNT if it is none of the table's. */
+static int run_once(struct postgres *p, enum sql which, const char *text, const struct params *params,
+		    size_t n, struct rows *rows, struct error *err)
+{
+	int is_planned = 0;
+	char plan[PLAN_NAME_SIZE] = "";
 	struct pq *q = &p->q;
 
-	if (q->lost || !q->PQsendQueryParams(q->conn, text, (int)n, NULL, params->values, params->lengths,
-					     params->formats, 1))
+	if (which != SQL_COUNT && !q->lost) {
+		is_planned = postgres_plan(p, which, text, plan, err);
+		if (is_planned < 0)
+			return is_planned;
+	}
+	if (q->lost || !send_once(q, is_planned ? plan : NULL, text, params, (int)n))
 		return pq_lost(q, err);
 	(void)q->PQsetSingleRowMode(q->conn);
 	return pq_results(q, take_rows, rows, pq_error, err);
 }
 
 /* A statement by itself. In a session that is only lent it needs a transaction, to have our settings. */
-static int run_alone(struct postgres *p, const char *text, const struct params *params, size_t n,
-		     struct rows *rows, struct error *err)
+static int run_alone(struct postgres *p, enum sql which, const char *text, const struct params *params,
+		     size_t n, struct rows *rows, struct error *err)
 {
 	if (p->q.lost && postgres_reconnect(p, err) < 0)
 		return -1;
 	if (!p->q.is_pooled)
-		return run_once(p, text, params, n, rows, err);
+		return run_once(p, which, text, params, n, rows, err);
 	if (postgres_begin(&p->base, NULL, err) < 0)
 		return -1;
-	if (run_once(p, text, params, n, rows, err) == 0 && postgres_commit(&p->base, err) == 0)
+	if (run_once(p, which, text, params, n, rows, err) == 0 && postgres_commit(&p->base, err) == 0)
 		return 0;
 	postgres_rollback(&p->base);
 	return -1;
@@ -229,7 +246,7 @@ int postgres_call(struct postgres *p, const char *text, const struct value *para
 	struct params params = {0};
 
 	params_set(&params, 0, param);
-	return run_once(p, text, &params, 1, &none, err);
+	return run_once(p, SQL_COUNT, text, &params, 1, &none, err);
 }
 
 static int postgres_run(struct backend *b, enum sql which, const struct value *values, size_t n, row_fn fn,
@@ -249,11 +266,11 @@ static int postgres_run(struct backend *b, enum sql which, const struct value *v
 		if (params_set(&params, i, &values[i]) < 0)
 			return error_memory(err);
 	if (p->in_transaction)
-		return run_once(p, text, &params, n, &rows, err);
-	r = run_alone(p, text, &params, n, &rows, err);
+		return run_once(p, which, text, &params, n, &rows, err);
+	r = run_alone(p, which, text, &params, n, &rows, err);
 	/* Nobody may have used the connection for hours, while the analysis ran. */
 	if (r < 0 && err && err->kind == ERROR_AGAIN && p->q.lost && !rows.any)
-		r = run_alone(p, text, &params, n, &rows, err);
+		r = run_alone(p, which, text, &params, n, &rows, err);
 	return r;
 }
 

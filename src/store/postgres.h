@@ -9,7 +9,13 @@
 #include "buffer.h"
 #include "pq.h"
 
-enum { COPY_CHUNK = 256 * 1024 };
+enum { COPY_CHUNK = 256 * 1024, PLAN_NAME_SIZE = 24 };
+
+/* postgres_plan.c */
+struct kept_plan {
+	uint64_t made; /* clock_now(); 0: there is none */
+	unsigned uses;
+};
 
 struct postgres {
 	struct backend base;
@@ -23,7 +29,8 @@ struct postgres {
 		*begin_first; /* what a transaction begins with: with and without asking for the version */
 	bool listening;	      /* for the queue's bell, and after a reconnection again */
 	enum sql_table table;
-	struct buffer rows; /* of the COPY, not sent yet */
+	struct buffer rows;		   /* of the COPY, not sent yet */
+	struct kept_plan plans[SQL_COUNT]; /* of this connection */
 	/* The table of the site's that is being filled. */
 	const struct row_table *post_table;
 	struct post_column *post_columns;
@@ -41,6 +48,9 @@ int copy_in_begin(struct postgres *p, const char *text, pq_fail_fn fail, struct 
 int copy_in_send(struct postgres *p, struct error *err);
 int copy_in_end(struct postgres *p, pq_fail_fn fail, struct error *err);
 
+/* Is the statement planned beforehand, in this connection? 1 with the name of its plan, 0: it is to be sent as it is. */
+int postgres_plan(struct postgres *p, enum sql which, const char *text, char ret[static PLAN_NAME_SIZE],
+		  struct error *err);
 /* One statement with one parameter, whose rows nobody wants. */
 int postgres_call(struct postgres *p, const char *text, const struct value *param, struct error *err);
 /* rows_add, rows_end of a submitter. */

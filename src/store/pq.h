@@ -39,6 +39,7 @@
 	X(PQsendQuery)          \
 	X(PQsendQueryParams)    \
 	X(PQsendPrepare)        \
+	X(PQsendQueryPrepared)  \
 	X(PQgetCopyData)        \
 	X(PQsetSingleRowMode)   \
 	X(PQflush)              \

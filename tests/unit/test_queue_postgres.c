@@ -1,5 +1,6 @@
 /* What is PostgreSQL's alone: connections that vanish between two calls, and locks. Runs under
  * tests/support/with-postgres. */
+#include "postgres.h"
 #include "store.h" /* its inline function has an err of its own */
 #include "test_store.h"
 
@@ -200,12 +201,37 @@ static void test_what_was_seen_over_another_connection_was_not_seen(void **state
 	ledger_close(l);
 }
 
+/* What was planned when the queue was empty is no plan for a hundred thousand. */
+static void test_a_plan_is_kept_for_what_is_asked_often_and_not_for_long(void **state)
+{
+	const struct place *p = *state;
+	struct ledger *l = place_open(p);
+	struct postgres *b = postgres_of(l->backend);
+	int number;
+
+	for (int i = 0; i < 3; i++) {
+		OK(ledger_has_token(l, "none", &number, &err));
+		assert_int_equal(b->plans[SQL_TOKEN].made != 0, i == 2);
+	}
+	for (int i = 0; i < 500; i++)
+		OK(ledger_has_token(l, "none", &number, &err));
+	assert_in_range(b->plans[SQL_TOKEN].uses, 1, 200);
+	b->plans[SQL_TOKEN].made -= 3 * NSEC_PER_SEC;
+	OK(ledger_has_token(l, "none", &number, &err));
+	assert_int_equal(b->plans[SQL_TOKEN].uses, 1);
+	cut(p);
+	OK(ledger_has_token(l, "none", &number, &err));
+	assert_int_equal(b->plans[SQL_TOKEN].made, 0);
+	ledger_close(l);
+}
+
 #define ROW(name) cmocka_unit_test_setup_teardown(test_##name, place_setup, place_teardown)
 
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		ROW(no_call_fails_because_the_connection_is_gone),
+		ROW(a_plan_is_kept_for_what_is_asked_often_and_not_for_long),
 		ROW(the_bell_rings_again_after_a_reconnection),
 		ROW(who_waits_no_more_is_not_rung),
 		ROW(a_commit_under_way_keeps_nobody_waiting),
