@@ -3,7 +3,6 @@
  */
 #include "worker.h"
 
-#include <malloc.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/resource.h>
@@ -11,7 +10,7 @@
 #include "cli.h"
 #include "signals.h"
 
-enum { OPEN_FILES_ENOUGH = 1 << 18, HEAP_KEPT = 64 * 1024 };
+enum { OPEN_FILES_ENOUGH = 1 << 18 };
 
 static const char help[] =
 	"  fumehood worker                     as many at once as there are CPUs, until SIGTERM\n"
@@ -108,13 +107,6 @@ static void raise_open_files(void)
 	}
 }
 
-/* Hundreds may run at once, each in a thread whose heap would keep what its start has needed for a moment. */
-static void keep_little_memory(void)
-{
-	mallopt(M_MMAP_THRESHOLD, HEAP_KEPT);
-	mallopt(M_TRIM_THRESHOLD, HEAP_KEPT);
-}
-
 static int worker_main(struct cli *cli, struct error *err)
 {
 	struct voice voice = {.cli = cli};
@@ -136,7 +128,6 @@ static int worker_main(struct cli *cli, struct error *err)
 		return error_set(err, ERROR_USAGE, "--jobs wants a number from 1 to %d", WORKER_JOBS_MAX);
 	w.hood = (struct hood_options){.config_file = cli->config, .ledger = cli->db};
 	raise_open_files();
-	keep_little_memory();
 	r = read_lease(lease, &w.lease_ns, err);
 	if (r == 0)
 		r = signals_open(&w.signal_fd, err);
