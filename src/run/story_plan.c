@@ -12,13 +12,23 @@
 
 /* ---- which attempt ---- */
 
-static int refuse_queued(void *arg UNUSED, const struct queued *q, struct error *err)
+static int refuse_queued(const char *id, enum job_state state, struct error *err)
 {
-	if (q->state == JOB_FINISHED || q->state == JOB_CANCELLED)
+	if (state == JOB_FINISHED || state == JOB_CANCELLED || state == JOB_STATES)
 		return 0;
 	return error_set(err, ERROR_BUSY,
 			 "'%s' was submitted and is %s: `fumehood wait %s`, or `fumehood cancel %s` first",
-			 q->id, job_state_name(q->state), q->id, q->id);
+			 id, job_state_name(state), id, id);
+}
+
+static int refuse_array(const char *id, const char *task, struct error *err)
+{
+	if (!*task)
+		return 0;
+	return error_set(
+		err, ERROR_REFUSED,
+		"cannot run '%s': there is an array of this name, with the task '%s'; choose another name",
+		id, task);
 }
 
 /* A step of it has run already: that has asked for another attempt. */
@@ -38,22 +48,21 @@ static bool has_begun(const struct story *s)
 /* Asked twice: for the plan, and again when the id is ours alone, since another run of it may have ended in between. */
 static int next_attempt(struct story *s, int *ret, struct error *err)
 {
-	struct analysis_state known;
+	const char *id = s->request->id;
+	struct run_known known;
 	int r;
 
 	*ret = s->hooks->job ? s->hooks->job->attempt : 1; /* the queue has decided that */
-	if (!s->request->id || s->hooks->job)
+	if (!id || s->hooks->job)
 		return 0;
-	if ((r = ledger_analysis(s->ledger, s->request->id, &known, err)) < 0 ||
-	    (r = ledger_queue_look(s->ledger, (char *[]){s->request->id, NULL}, refuse_queued, NULL, err)) <
-		    0 ||
-	    (r = ledger_refuse_array(s->ledger, s->request->id, err)) < 0)
+	if ((r = ledger_run_known(s->ledger, id, &known, err)) < 0 ||
+	    (r = refuse_queued(id, known.state, err)) < 0 || (r = refuse_array(id, known.task, err)) < 0)
 		return r;
 	if (known.succeeded && !s->request->again && !has_begun(s))
 		return error_set(
 			err, ERROR_REFUSED,
 			"'%s' has already succeeded: --again makes another attempt, `fumehood show %s` shows the last one",
-			s->request->id, s->request->id);
+			id, id);
 	*ret = known.next_attempt;
 	return 0;
 }

@@ -80,8 +80,15 @@ int ledger_ended_look(struct ledger *l, char *const *ids, queued_fn fn, void *ar
 typedef int (*task_fn)(void *arg, const char *id, unsigned long number, struct error *err);
 int ledger_array_tasks(struct ledger *l, const char *array, bool and_ledger, task_fn fn, void *arg,
 		       struct error *err);
-/* ERROR_REFUSED if the queue has a task of an array with the name id. */
-int ledger_refuse_array(struct ledger *l, const char *id, struct error *err);
+
+/* What ledger and queue know of an id that is to be run, asked in one statement: each run waits for it, twice. */
+struct run_known {
+	bool succeeded;	      /* some attempt has */
+	int next_attempt;     /* removed ones keep their numbers */
+	enum job_state state; /* in the queue; JOB_STATES: it is not there */
+	char task[ID_ROOM];   /* of an array of that name in the queue; "": none */
+};
+int ledger_run_known(struct ledger *l, const char *id, struct run_known *ret, struct error *err);
 /* The whole of one, as it was submitted. ERROR_NOT_FOUND. */
 int ledger_queue_load(struct ledger *l, const char *id, struct job *ret, struct error *err);
 /* Of those that have not ended in order (none is JOB_FINISHED), each counted up to most: what has ended costs nothing. */

@@ -100,23 +100,6 @@ int array_witness(struct ledger *l, const char *name, const char *below, char re
 			  take_id, ret, err);
 }
 
-int ledger_refuse_array(struct ledger *l, const char *id, struct error *err)
-{
-	struct array_range range = {0};
-	char task[ID_ROOM] = "";
-
-	array_range_of(id, &range);
-	if (ledger_run(l, SQL_ARRAY_ANY, LEDGER_VALUES(value_text(range.from), value_text(range.to)), take_id,
-		       task, err) < 0)
-		return -1;
-	if (!*task)
-		return 0;
-	return error_set(
-		err, ERROR_REFUSED,
-		"cannot run '%s': there is an array of this name, with the task '%s'; choose another name",
-		id, task);
-}
-
 int array_pass_on(struct ledger *l, const char *id, struct error *err)
 {
 	char name[ID_ROOM], witness[ID_ROOM], reason[ID_ROOM + 32];

@@ -84,6 +84,32 @@ int ledger_queue_look(struct ledger *l, char *const *ids, queued_fn fn, void *ar
 	return look(l, SQL_QUEUE_LOOK, listing_row, ids, fn, arg, err);
 }
 
+static int take_run_known(void *arg, const struct value *row, struct error *err UNUSED)
+{
+	struct run_known *known = arg;
+
+	known->succeeded = value_to_integer(&row[0], 0) != 0;
+	known->next_attempt = (int)value_to_integer(&row[1], 1);
+	if (row[2].kind == VALUE_TEXT && job_state_parse(row[2].data, &known->state) < 0)
+		known->state = JOB_STATES;
+	value_to_fixed(&row[3], known->task, sizeof known->task);
+	return 0;
+}
+
+int ledger_run_known(struct ledger *l, const char *id, struct run_known *ret, struct error *err)
+{
+	struct run_known known = {.next_attempt = 1, .state = JOB_STATES};
+	struct array_range range = {0};
+
+	array_range_of(id, &range);
+	if (ledger_run(l, SQL_RUN_KNOWN,
+		       LEDGER_VALUES(value_text(range.from), value_text(range.to), value_text(id)),
+		       take_run_known, &known, err) < 0)
+		return -1;
+	*ret = known;
+	return 0;
+}
+
 static int ended_row(void *arg, const struct value *row, struct error *err)
 {
 	const struct listing *listing = arg;

@@ -453,7 +453,11 @@ static const struct {
 	[SQL_ARRAY_KNOWN] = {ARRAY_IDS("queue") " UNION " ARRAY_IDS("analysis")},
 	[SQL_ARRAYS_NAMED] = {ARRAYS_NAMED("json_each($1) AS j"),
 			      ARRAYS_NAMED("json_array_elements_text($1::json) AS j(value)")},
-	[SQL_ARRAY_ANY] = {"SELECT q.id FROM @queue q WHERE " TASK("q.id") " ORDER BY q.id LIMIT 1"},
+	[SQL_RUN_KNOWN] =
+		{"SELECT EXISTS (SELECT 1 FROM @attempt s WHERE s.analysis_id = $3 AND s.verdict = 'succeeded'), "
+		 "1 + " LAST_NUMBER("$3") ", (SELECT j.state FROM @queue j WHERE j.id = $3), "
+					  "(SELECT q.id FROM @queue q WHERE " TASK(
+						  "q.id") " ORDER BY q.id LIMIT 1)"},
 	[SQL_QUEUE_JOB] = {"SELECT " QUEUE_ALL " FROM @queue q WHERE q.id = $1"},
 	[SQL_QUEUE_COUNTS] = {"SELECT state, count(*) FROM @queue GROUP BY state"},
 	[SQL_QUEUE_COUNTS_SOME] =

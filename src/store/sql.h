@@ -138,7 +138,8 @@ enum sql {
 	SQL_ARRAY_QUEUED, /* after this id, before that → id: in the queue */
 	SQL_ARRAY_KNOWN,  /* the same → id: in the queue or with attempts */
 	SQL_ARRAYS_NAMED, /* ids → id, task: of those that are the name of an array */
-	SQL_ARRAY_ANY,	  /* after this id, before that → id: of a task in the queue */
+	SQL_RUN_KNOWN, /* after this id, before that, id → has one succeeded?, its next number, its state in the queue, a task of
+			* an array of that name there */
 	SQL_QUEUE_JOB,	  /* id → queue's columns */
 	SQL_QUEUE_COUNTS, /* → state, how many */
 	SQL_WORKER_SIGN,  /* id, host, pid, engine, seats, running, state, version, now, lease_ms */

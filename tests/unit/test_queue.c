@@ -201,6 +201,35 @@ static bool rings(struct ledger *l)
 	return any;
 }
 
+static void test_what_is_known_of_an_id_before_it_runs(void **state)
+{
+	struct ledger *l = place_open(*state);
+	struct run_known known;
+	struct job j = {0};
+
+	OK(ledger_run_known(l, "a", &known, &err));
+	assert_int_equal(known.state, JOB_STATES);
+	assert_int_equal(known.next_attempt, 1);
+	assert_false(known.succeeded);
+	assert_string_equal(known.task, "");
+	submit(l, "a", NULL);
+	OK(ledger_run_known(l, "a", &known, &err));
+	assert_int_equal(known.state, JOB_QUEUED);
+	assert_true(claim_by(l, "w", LEASE_NS, &j));
+	OK(finish(l, &j, VERDICT_SUCCEEDED));
+	job_done(&j);
+	OK(ledger_run_known(l, "a", &known, &err));
+	assert_int_equal(known.state, JOB_FINISHED);
+	assert_int_equal(known.next_attempt, 2);
+	assert_true(known.succeeded);
+	submit(l, "b.x", NULL);
+	submit(l, "b.7", NULL);
+	OK(ledger_run_known(l, "b", &known, &err));
+	assert_int_equal(known.state, JOB_STATES);
+	assert_string_equal(known.task, "b.7");
+	ledger_close(l);
+}
+
 static void test_the_bell_rings_when_something_is_submitted(void **state)
 {
 	const struct place *p = *state;
@@ -373,6 +402,7 @@ int main(void)
 		ROW(a_submission_is_stored_whole_or_not_at_all),
 		ROW(a_known_id_is_refused_unless_again_or_if_absent),
 		ROW(a_list_is_newest_first_and_can_be_narrowed),
+		ROW(what_is_known_of_an_id_before_it_runs),
 		ROW(the_bell_rings_when_something_is_submitted),
 		ROW(a_crowd_of_workers_ends_each_exactly_once),
 		ROW(nobody_waits_for_ever_however_others_end),
