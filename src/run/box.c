@@ -168,6 +168,14 @@ static int on_init(void *arg, const struct process_id *init, struct error *err)
 	return cgroup_adopt(b->cgroup, init->pid, err);
 }
 
+static void on_meanwhile(void *arg)
+{
+	const struct box_order *o = &((struct box *)arg)->order;
+
+	if (o->meanwhile)
+		o->meanwhile(o->arg);
+}
+
 /* The file system is mounted, in its namespace and nowhere else. */
 static int on_disk(void *arg, int fd, struct error *err)
 {
@@ -210,6 +218,7 @@ int box_start(struct box *b, struct error *err)
 	const struct place *place = b->order.place;
 	struct sandbox_hooks hooks = {.arg = b,
 				      .on_init = on_init,
+				      .meanwhile = on_meanwhile,
 				      .on_disk = on_disk,
 				      .on_notice = on_notice,
 				      .on_terminal = on_terminal};

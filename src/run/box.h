@@ -37,6 +37,8 @@ struct box_order {
 	struct pty_job pty;	 /* for a plan with a terminal, all but its master */
 
 	void *arg;
+	void (*meanwhile)(
+		void *arg); /* its walls are being raised: what need not be done before or after; NULL: nothing */
 	/* The disk of its own is mounted, and the workspace is a directory on it: copies in what is staged. */
 	int (*fill)(void *arg, struct error *err);
 	void (*output)(void *arg, int stream, const char *data, size_t size); /* NULL: log only */

@@ -300,6 +300,15 @@ static int on_fill(void *arg, struct error *err)
 	return note_begin(s, err);
 }
 
+/* A step is committed with the others, later. */
+static void on_meanwhile(void *arg)
+{
+	const struct story *s = arg;
+
+	if (!s->step && s->ledger)
+		ledger_foresee_commit(s->ledger);
+}
+
 static void on_notice(void *arg, const struct notice *n)
 {
 	notices_on(&((struct story *)arg)->notices, n);
@@ -341,6 +350,7 @@ int story_box(struct story *s, struct error *err)
 		.pty = pty_of(hooks->terminal),
 		.arg = s,
 		.fill = on_fill,
+		.meanwhile = on_meanwhile,
 		.output = hooks->output ? story_on_output : NULL,
 		.progress = story_on_progress,
 		.progress_interval_ms =

@@ -237,6 +237,8 @@ static int raise_walls(struct sandbox *s, const struct plan *plan, const struct 
 {
 	int r;
 
+	if (hooks->meanwhile)
+		hooks->meanwhile(hooks->arg);
 	r = start_converse(&(struct start){s, plan, o, hooks, receipt}, err);
 	if (r < 0)
 		return r;

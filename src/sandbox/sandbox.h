@@ -77,6 +77,8 @@ struct sandbox_hooks {
 	void *arg;
 	/* PID 1 exists and waits, before anything else happens in it: the record can name it. */
 	int (*on_init)(void *arg, const struct process_id *init, struct error *err);
+	/* PID 1 is at work, and asks for nothing in the next milliseconds. The command may run before this returns. */
+	void (*meanwhile)(void *arg);
 	/* The analysis's own file system (MOUNT_DISK) is there, with "work" and "tmp": fill it. fd is the caller's. */
 	int (*on_disk)(void *arg, int fd, struct error *err);
 	/* With options.listen: while it starts, and from sandbox_hear(). */

@@ -113,6 +113,8 @@ struct backend_ops {
 	 * does; and that it is to be taken for such a one. NULL: there is no server. */
 	bool (*is_lost)(const struct backend *b);
 	void (*distrust)(struct backend *b);
+	/* What a commit will need is made ready; what cannot be is missing then. NULL: nothing. */
+	void (*foresee_commit)(struct backend *b);
 	/* Silence of so long is noticed from now on. NULL: there is no peer that could be silent. */
 	void (*hurry)(struct backend *b, uint64_t silence_ms);
 	/* A backup (backup.h): a snapshot, in which statements can be run until rollback(); the files of it; what was put there as one

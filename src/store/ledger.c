@@ -261,6 +261,12 @@ int ledger_may_commit(struct ledger *l, const char *id, struct error *err)
 		id, l->backend->name);
 }
 
+void ledger_foresee_commit(struct ledger *l)
+{
+	if (l->backend->ops->foresee_commit)
+		l->backend->ops->foresee_commit(l->backend);
+}
+
 uint64_t ledger_object_min(const struct ledger *l)
 {
 	return l->objects_inside ? UINT64_MAX : l->blob_max;

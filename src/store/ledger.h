@@ -70,6 +70,8 @@ int ledger_analysis(struct ledger *l, const char *id, struct analysis_state *ret
 
 /* Refused if whoever is connected may not: a submitter, a reader. */
 int ledger_may_commit(struct ledger *l, const char *id, struct error *err);
+/* While there is nothing else to do: makes ready what the commit will need. It cannot fail, the commit can. */
+void ledger_foresee_commit(struct ledger *l);
 
 /* Before something runs whose outputs may be large, and where they would be put: refused in one sentence if the directory is
  * not this ledger's object store (store_id.h). A ledger on a server that has none yet takes it. */

@@ -17,10 +17,6 @@
 
 enum {
 	WAL_RETRY_MS = 5,
-	LOG_PAGES_KEPT = 100,
-	LOG_PAGES_MOST = 1000,
-	LOG_BYTES_KEPT = 4 << 20,
-	LOG_BYTES_MOST = 8 * LOG_BYTES_KEPT,
 	PROGRESS_STEPS = 100000, /* of its machine, between two looks at the clock */
 };
 
@@ -300,6 +296,24 @@ static int sqlite_rows_add(struct backend *b, const struct value *row, struct er
 	return step_rows(s, insert, NULL, NULL, err);
 }
 
+/* Who owns the file, and what every commit runs. */
+static void sqlite_foresee_commit(struct backend *b)
+{
+	static const enum sql statements[] = {SQL_ANALYSIS_LOCK, SQL_TOKEN, SQL_NUMBER_TAKEN};
+	static const enum sql_table tables[] = {TABLE_ATTEMPT, TABLE_LOG, TABLE_EVENT, TABLE_SAMPLE};
+	struct sqlite *s = sqlite_of(b);
+	struct error ignored = ERROR_INIT;
+
+	(void)owner_of(s);
+	for (size_t i = 0; i < ARRAY_SIZE(statements); i++)
+		if (!s->statements[statements[i]])
+			(void)prepare(s, &s->statements[statements[i]], sql_expand(statements[i], SQL_SQLITE),
+				      &ignored);
+	for (size_t i = 0; i < ARRAY_SIZE(tables); i++)
+		if (!s->inserts[tables[i]])
+			(void)prepare(s, &s->inserts[tables[i]], sql_insert(tables[i]), &ignored);
+}
+
 static int take_state(void *arg, const struct value *row, struct error *err UNUSED)
 {
 	*(enum blob_state *)arg = value_to_integer(row, 0) ? BLOB_OBJECT : BLOB_IN_DATABASE;
@@ -345,52 +359,6 @@ static int sqlite_verify(struct backend *b, row_fn fn, void *arg, struct error *
 	return r;
 }
 
-/* The log as a file is as long as it ever was; what is in it may be less, or nothing. */
-static bool log_is_longer(const struct sqlite *s, off_t most)
-{
-	struct stat st;
-
-	return stat(sqlite3_filename_wal(sqlite3_db_filename(s->db, "main")), &st) == 0 && st.st_size > most;
-}
-
-/* Folded in first, which holds up nobody, however long it takes; cut only when that was all. While somebody reads what is in
- * it, it stays as it is, for the next one who comes by here. */
-static void shorten_log(struct sqlite *s)
-{
-	int pages = -1, folded = -1;
-
-	sqlite3_busy_timeout(s->db, 0);
-	if (sqlite3_wal_checkpoint_v2(s->db, NULL, SQLITE_CHECKPOINT_PASSIVE, &pages, &folded) == SQLITE_OK &&
-	    pages == folded)
-		sqlite3_wal_checkpoint_v2(s->db, NULL, SQLITE_CHECKPOINT_TRUNCATE, NULL, NULL);
-	sqlite3_busy_timeout(s->db, s->busy_ms);
-}
-
-/* After each commit: how long the log is now. A process that stays, such as a worker, folds it in as SQLite would, and what
- * a large commit has left of it, cuts. */
-static int note_log(void *arg, sqlite3 *db, const char *name, int pages)
-{
-	struct sqlite *s = arg;
-
-	s->log_pages = pages;
-	if (pages >= LOG_PAGES_MOST)
-		sqlite3_wal_checkpoint_v2(db, name, SQLITE_CHECKPOINT_PASSIVE, NULL, NULL);
-	if (log_is_longer(s, LOG_BYTES_MOST))
-		shorten_log(s);
-	return SQLITE_OK;
-}
-
-/* Every run opens and closes the ledger. If each close folded the log into the file, each run would pay for several
- * fsyncs instead of one; if none did, each open would read a log that grows for ever, since who opens it first cannot
- * know what of it was folded in already. Whoever is at work with it now does it instead, so nobody waits. */
-static void fold_log(struct sqlite *s)
-{
-	if (!s->db)
-		return;
-	if (s->log_pages >= LOG_PAGES_KEPT || log_is_longer(s, LOG_BYTES_KEPT))
-		shorten_log(s);
-}
-
 static struct backend *sqlite_close(struct backend *b)
 {
 	struct sqlite *s = sqlite_of(b);
@@ -402,7 +370,7 @@ static struct backend *sqlite_close(struct backend *b)
 		sqlite3_finalize(s->statements[i]);
 	for (size_t i = 0; i < TABLE_COUNT; i++)
 		sqlite3_finalize(s->inserts[i]);
-	fold_log(s);
+	sqlite_log_fold(s);
 	sqlite3_close(s->db);
 	fd_close(s->bell);
 	free(s->path);
@@ -440,6 +408,7 @@ static const struct backend_ops sqlite_ops = {
 	.load = sqlite_load,
 	.is_empty = sqlite_is_empty,
 	.is_writable = sqlite_is_writable,
+	.foresee_commit = sqlite_foresee_commit,
 };
 
 static int configure(struct sqlite *s, struct error *err)
@@ -448,7 +417,7 @@ static int configure(struct sqlite *s, struct error *err)
 	int code;
 
 	sqlite3_extended_result_codes(db, 1);
-	sqlite3_wal_hook(db, note_log, s);
+	sqlite3_wal_hook(db, sqlite_log_note, s);
 	if ((code = sqlite3_busy_timeout(db, s->busy_ms)) != SQLITE_OK ||
 	    (code = sqlite3_db_config(db, SQLITE_DBCONFIG_ENABLE_FKEY, 1, NULL)) != SQLITE_OK ||
 	    /* What else lies in the file is the platform's: its schema is not ours to trust. */

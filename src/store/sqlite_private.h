@@ -48,6 +48,10 @@ void sqlite_bell_end(struct backend *b);
 void sqlite_bell_rung(struct sqlite *s);   /* after a commit */
 void sqlite_post_forget(struct sqlite *s); /* what was begun and not ended */
 
+int sqlite_log_note(void *sqlite, sqlite3 *db, const char *name,
+		    int pages);		/* SQLite's hook after a commit */
+void sqlite_log_fold(struct sqlite *s); /* before it is closed */
+
 int sqlite_dump_begin(struct backend *b, struct error *err);
 int sqlite_dump(struct backend *b, int dir, const char *path, struct backup_files *files, struct error *err);
 int sqlite_load(struct backend *b, int dir, const char *path, const struct backup_files *files,
