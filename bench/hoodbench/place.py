@@ -60,6 +60,7 @@ class Tools:
 class Place:
     def __init__(self, tools, who, where):
         self.tools, self.who, self.where = tools, who, where
+        self.settings = {}
         self.tag = 'bench' + secrets.token_hex(3)  # part of every id
         self.uid = USER_UID if who == USER and os.geteuid() == 0 else None
         self.base = Path(tempfile.mkdtemp(prefix='fumehood-bench-', dir='/var/tmp' if where == DISK else '/dev/shm'))
@@ -78,7 +79,7 @@ class Place:
         self.spaces = Path('/tmp')
         if where != DISK or machine.file_system('/tmp') == 'tmpfs':
             self.spaces = self.directory('spaces')
-            self.configure(f'workspace: {{root: {self.spaces}, prefix: bench-}}\n')
+            self.configure(workspace=f'{{root: {self.spaces}, prefix: bench-}}')
 
     def directory(self, name):
         path = self.base / name
@@ -90,11 +91,12 @@ class Place:
         if self.uid is not None:
             os.chown(path, self.uid, self.uid)
 
-    def configure(self, text):
+    def configure(self, **settings):
+        """Keys of the configuration, as YAML."""
+        self.settings.update(settings)
         file = self.home / 'config/fumehood/config.yaml'
         file.parent.mkdir(parents=True, exist_ok=True)
-        with open(file, 'a') as out:
-            out.write(text)
+        file.write_text(''.join(f'{name}: {value}\n' for name, value in self.settings.items()))
         for path in (file.parent.parent, file.parent, file):
             self.give(path)
 

@@ -25,7 +25,7 @@ class Server:
     def adopt(self, place):
         """From now on it is the ledger of this place."""
         place.env['FUMEHOOD_DB'] = f'{self.url}&objects={place.base}/objects'
-        place.configure(f'queue: {{users: {{owner: {place.uid if place.uid is not None else os.geteuid()}}}}}\n')
+        place.configure(queue=f'{{users: {{owner: {place.uid if place.uid is not None else os.geteuid()}}}}}')
         place.hood('db', 'init')
 
     def ask(self, text):

@@ -30,13 +30,13 @@ def line(row):
     def seen(name):
         return f'{short(series[name]["median"])} ({short(series[name]["p95"])})' if name in series else ''
     asked = f'{"≤" if row["better"] == "less" else "≥"} {figure(row["must"], row["value_unit"])}'
-    verdict = WORDS[row['verdict']] + (' (busy)' if row['busy'] and row['verdict'] else '')
+    verdict = WORDS[row['verdict']] + (', busy' if row['busy'] and row['verdict'] else '')
     least = '' if row['least'] is None else figure(row['least'], row['value_unit'])
     cpu = row['more'].get('cpu_ms')
     cpu = figure(cpu[row['ours']] / cpu[row['theirs']], 'x') if cpu else ''
     return (f'  {row["name"]:18}{row["who"]:5}{row["where"]:6}{seen(row["ours"]):>19}{seen(row["theirs"]):>19} {unit:4}'
-            f'{figure(row["value"], row["value_unit"]):>10}{least:>10}{cpu:>9}{asked:>12}  {bar(row)} {verdict}')
+            f'{figure(row["value"], row["value_unit"]):>10}{least:>10}{cpu:>9}{asked:>12}  {bar(row)} {row["others"]:>6.0%}  {verdict}')
 
 
 HEAD = (f'  {"row":18}{"as":5}{"on":6}{"ours: median (p95)":>19}{"theirs":>19} {"":4}{"value":>10}{"of least":>10}{"of CPU":>9}{"must":>12}  '
-        f'{"beside what must be":25} verdict')
+        f'{"beside what must be":25} {"others":>6}  verdict')
