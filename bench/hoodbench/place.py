@@ -111,7 +111,12 @@ class Place:
     def run(self, *command, **others):
         """Its standard output; a failure is one of the bench."""
         process = self.popen(*command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, **others)
-        out, said = process.communicate()
+        try:
+            out, said = process.communicate()
+        finally:  # interrupted
+            if process.poll() is None:
+                process.kill()
+                process.wait()
         if process.returncode:
             raise RuntimeError(f'{" ".join(map(str, command))[:120]} ended with {process.returncode}: {said.strip()[-300:]}')
         return out
