@@ -84,6 +84,9 @@ _Static_assert(sizeof(ATTEMPT_LISTED_COLUMNS(LETTER)) == ATTEMPT_LISTED + 1 &&
 #define LAST_NUMBER(id) \
 	"(SELECT coalesce(max(m.number), 0) FROM (SELECT max(t.number) AS number FROM @attempt t WHERE t.analysis_id = " id \
 	" UNION ALL SELECT max(d.attempt) FROM @tombstone d WHERE d.analysis_id = " id ") AS m)"
+/* Written so that SQLite does not go along the index of verdicts: most have succeeded, and one analysis has few attempts. */
+#define HAS_SUCCEEDED(id) \
+	"EXISTS (SELECT 1 FROM @attempt s WHERE s.analysis_id = " id " AND coalesce(s.verdict, '') = 'succeeded')"
 #define CLAIM_HEAD \
 	"SELECT " QUEUE_ASKED ", " \
 	"1 + " LAST_NUMBER("q.id") ", NULL, NULL, !, " \
@@ -205,11 +208,10 @@ static const struct {
 	[SQL_ANALYSIS_LOCK] =
 		{"INSERT INTO @analysis(id, created_at, owner) VALUES ($1, $2, !) " LOCK_IF_THERE,
 		 "INSERT INTO @analysis(id, created_at) VALUES ($1, $2) " LOCK_IF_THERE},
-	[SQL_ANALYSIS_STATE] =
-		{"SELECT t.number, t.verdict, "
-		 "EXISTS (SELECT 1 FROM @attempt s WHERE s.analysis_id = $1 AND s.verdict = 'succeeded') "
-		 "FROM @analysis a LEFT JOIN @attempt t ON t.analysis_id = a.id AND t.number = "
-		 "(SELECT max(m.number) FROM @attempt m WHERE m.analysis_id = $1) WHERE a.id = $1"},
+	[SQL_ANALYSIS_STATE] = {"SELECT t.number, t.verdict, " HAS_SUCCEEDED(
+		"$1") " "
+		      "FROM @analysis a LEFT JOIN @attempt t ON t.analysis_id = a.id AND t.number = "
+		      "(SELECT max(m.number) FROM @attempt m WHERE m.analysis_id = $1) WHERE a.id = $1"},
 	/* Of one that was removed, too: it is not committed a second time, and its number is nobody else's. */
 	[SQL_TOKEN] = {"SELECT number FROM @attempt WHERE token = $1 "
 		       "UNION ALL SELECT attempt FROM @tombstone WHERE token = $1"},
@@ -453,11 +455,11 @@ static const struct {
 	[SQL_ARRAY_KNOWN] = {ARRAY_IDS("queue") " UNION " ARRAY_IDS("analysis")},
 	[SQL_ARRAYS_NAMED] = {ARRAYS_NAMED("json_each($1) AS j"),
 			      ARRAYS_NAMED("json_array_elements_text($1::json) AS j(value)")},
-	[SQL_RUN_KNOWN] =
-		{"SELECT EXISTS (SELECT 1 FROM @attempt s WHERE s.analysis_id = $3 AND s.verdict = 'succeeded'), "
-		 "1 + " LAST_NUMBER("$3") ", (SELECT j.state FROM @queue j WHERE j.id = $3), "
-					  "(SELECT q.id FROM @queue q WHERE " TASK(
-						  "q.id") " ORDER BY q.id LIMIT 1)"},
+	[SQL_RUN_KNOWN] = {"SELECT " HAS_SUCCEEDED(
+		"$3") ", "
+		      "1 + " LAST_NUMBER("$3") ", (SELECT j.state FROM @queue j WHERE j.id = $3), "
+					       "(SELECT q.id FROM @queue q WHERE " TASK(
+						       "q.id") " ORDER BY q.id LIMIT 1)"},
 	[SQL_QUEUE_JOB] = {"SELECT " QUEUE_ALL " FROM @queue q WHERE q.id = $1"},
 	[SQL_QUEUE_COUNTS] = {"SELECT state, count(*) FROM @queue GROUP BY state"},
 	[SQL_QUEUE_COUNTS_SOME] =

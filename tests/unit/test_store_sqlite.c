@@ -9,6 +9,7 @@
 #include <sys/mount.h>
 #include <sys/wait.h>
 
+#include "sql.h"
 #include "sqlite_file.h"
 
 static int mode_of(const struct place *p, const char *name)
@@ -45,6 +46,34 @@ static void test_the_file_is_private_whatever_the_umask(void **state)
 {
 	assert_private_with_umask(*state, 0, "open");
 	assert_private_with_umask(*state, 0277, "tight");
+}
+
+/* What each run asks costs the same however many others have succeeded: nothing of it goes along the index of verdicts. */
+static void test_what_a_run_asks_of_an_id_looks_at_no_other(void **state)
+{
+	static const enum sql asked[] = {SQL_RUN_KNOWN, SQL_ANALYSIS_STATE, SQL_NUMBER_NEXT, SQL_NUMBER_TAKEN,
+					 SQL_TOKEN};
+	const struct place *p = *state;
+	_cleanup_free_ char *path = path_join(p->dir, "ledger.db");
+	sqlite3 *db = NULL;
+
+	ledger_close(place_open(p));
+	assert_int_equal(sqlite3_open(path, &db), SQLITE_OK);
+	for (size_t i = 0; i < ARRAY_SIZE(asked); i++) {
+		_cleanup_free_ char *text = sql_expand(asked[i], SQL_SQLITE), *explain = NULL;
+		sqlite3_stmt *statement = NULL;
+
+		assert_true(asprintf(&explain, "EXPLAIN QUERY PLAN %s", text) > 0);
+		assert_int_equal(sqlite3_prepare_v2(db, explain, -1, &statement, NULL), SQLITE_OK);
+		while (sqlite3_step(statement) == SQLITE_ROW) {
+			const char *detail = (const char *)sqlite3_column_text(statement, 3);
+
+			if (strstr(detail, "attempt_verdict") || strncmp(detail, "SCAN fumehood_", 14) == 0)
+				fail_msg("%s: %s", text, detail);
+		}
+		sqlite3_finalize(statement);
+	}
+	sqlite3_close(db);
 }
 
 static void test_the_log_beside_a_closed_ledger_stays_short(void **state)
@@ -572,6 +601,7 @@ int main(void)
 		ROW(the_platforms_own_tables_stay_in_the_same_file),
 		ROW(a_ledger_that_others_keep_locked_is_given_up_in_time),
 		ROW(a_damaged_file_is_one_clear_sentence),
+		ROW(what_a_run_asks_of_an_id_looks_at_no_other),
 		ROW(a_read_only_ledger_is_one_clear_sentence),
 		ROW(a_full_disk_is_one_clear_sentence_and_breaks_nothing),
 		ROW(a_missing_directory_without_permission_is_one_clear_sentence),
