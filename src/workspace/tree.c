@@ -1,4 +1,5 @@
 #include "tree.h"
+#include "crew.h"
 #include "file.h"
 #include "process.h"
 #include "text.h"
@@ -14,13 +15,17 @@
 /*
  * Removal goes down at most LEVELS directories with a descriptor each; what lies deeper is renamed to the top, where
  * the next pass finds it. So neither the stack nor the descriptors grow with the tree. Each directory is read in large
- * chunks, and a chunk is removed in the order of its inodes, which is how they lie on the disk.
+ * chunks, and a chunk is removed in the order of its inodes, which is how they lie on the disk: by several hands, if there is
+ * much of it. A hand that comes upon a directory empties it alone.
  */
 enum { LEVELS = 16, CHUNK_SIZE = 256 * 1024, ENTRY_SIZE_MIN = 24, PASSES = 64 };
+/* Entries, or directories among them, that are worth several hands; and how many of them one takes at a time. */
+enum { MANY = 256, MANY_DIRECTORIES = 16, GRAIN = 32, GRAIN_DIRECTORIES = 1 };
 
 struct tree_entry {
 	ino64_t inode;
 	unsigned at; /* offset of its dirent64 in the chunk */
+	bool gone;
 };
 
 struct tree_scan {
@@ -42,6 +47,8 @@ struct removal {
 	size_t depth, room;
 	dev_t device;
 	uint64_t moves; /* names what is moved to the top */
+	bool alone;	/* one of several hands itself */
+	struct crew *crew;
 	struct error *err;
 	int result; /* the first failure */
 };
@@ -53,6 +60,7 @@ static void removal_done(struct removal *r)
 	for (size_t i = 0; i < r->room; i++)
 		free(r->levels[i].scan);
 	free(r->levels);
+	crew_free(r->crew);
 }
 
 static void note(struct removal *r, int errnum, const char *name)
@@ -119,7 +127,7 @@ static int level_fill(struct tree_level *l)
 			const struct dirent64 *e = (const struct dirent64 *)(s->chunk + at);
 
 			if (!name_is_dots(e->d_name))
-				s->entries[l->count++] = (struct tree_entry){e->d_ino, at};
+				s->entries[l->count++] = (struct tree_entry){.inode = e->d_ino, .at = at};
 			at += e->d_reclen;
 		}
 	}
@@ -132,6 +140,61 @@ static void level_rewind(struct tree_level *l)
 	lseek(l->fd, 0, SEEK_SET);
 	l->count = l->next = 0;
 	l->removed = l->moved = false;
+}
+
+static int empty(int fd, bool alone, struct error *err);
+
+/* What lies in it too. 0, or it is left for who says why. */
+static int remove_entry(const struct removal *r, int dirfd, const struct dirent64 *e)
+{
+	struct error ignored = ERROR_INIT;
+	_cleanup_close_ int fd = -1;
+	struct stat st;
+	int result = unlink_any(dirfd, e->d_name, e->d_type == DT_DIR);
+
+	if (result != -ENOTEMPTY && result != -EEXIST)
+		return result;
+	fd = tree_open_directory(dirfd, e->d_name);
+	if (fd < 0 || fstat(fd, &st) < 0 || st.st_dev != r->device || empty(fd, true, &ignored) < 0)
+		return result;
+	return unlink_any(dirfd, e->d_name, true);
+}
+
+struct share {
+	struct removal *removal;
+	struct tree_level *level;
+};
+
+static void remove_share(void *arg, size_t from, size_t to)
+{
+	const struct share *s = arg;
+
+	for (size_t i = from; i < to; i++)
+		s->level->scan->entries[i].gone =
+			remove_entry(s->removal, s->level->fd, entry_at(s->level, i)) == 0;
+}
+
+/* All of the chunk that several hands can remove; the rest stays in it. */
+static void level_share(struct removal *r, struct tree_level *l)
+{
+	struct share share = {r, l};
+	size_t directories = 0, left = 0;
+
+	for (size_t i = 0; i < l->count; i++)
+		directories += entry_at(l, i)->d_type == DT_DIR;
+	if (r->alone || (l->count < MANY && directories < MANY_DIRECTORIES))
+		return;
+	if (!r->crew)
+		r->crew = crew_new();
+	if (!r->crew)
+		return;
+	crew_each(r->crew, l->count, directories < MANY_DIRECTORIES ? GRAIN : GRAIN_DIRECTORIES, remove_share,
+		  &share);
+	for (size_t i = 0; i < l->count; i++)
+		if (!l->scan->entries[i].gone)
+			l->scan->entries[left++] = l->scan->entries[i];
+	l->removed = l->removed || left < l->count;
+	l->count = left;
 }
 
 /* Takes fd over, also on failure. */
@@ -238,9 +301,9 @@ static void leave(struct removal *r)
 	r->depth--;
 }
 
-int tree_empty(int fd, struct error *err)
+static int empty(int fd, bool alone, struct error *err)
 {
-	_cleanup_(removal_done) struct removal r = {.err = err};
+	_cleanup_(removal_done) struct removal r = {.err = err, .alone = alone};
 	struct stat st;
 	int top;
 
@@ -261,19 +324,24 @@ int tree_empty(int fd, struct error *err)
 		struct tree_level *l = &r.levels[r.depth - 1];
 		int n = 1;
 
-		if (l->next == l->count)
-			n = level_fill(l);
-		if (n > 0)
+		if (l->next == l->count && (n = level_fill(l)) > 0)
+			level_share(&r, l);
+		if (n > 0 && l->next < l->count)
 			remove_next(&r);
 		else if (n == 0)
 			leave(&r);
-		else {
+		else if (n < 0) {
 			note(&r, -n, ".");
 			l->removed = l->moved = false;
 			leave(&r);
 		}
 	}
 	return r.result;
+}
+
+int tree_empty(int fd, struct error *err)
+{
+	return empty(fd, false, err);
 }
 
 static int remove_name(int dirfd, const char *name, const char *shown, struct error *err)
