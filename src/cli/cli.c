@@ -141,7 +141,8 @@ int cli_begin(struct cli *cli, const struct option_row *own, struct error *err)
 
 int cli_open(struct cli *cli, unsigned what, struct error *err)
 {
-	struct hood_options options = {.config_file = cli->config, .ledger = cli->db};
+	struct hood_options options = {
+		.config_file = cli->config, .ledger = cli->db, .remover = REMOVER_CHILD};
 	int r = what & CLI_ID ? cli_take_id(cli, cli->o.words[0], err) : 0;
 
 	if (r == 0 && (what & CLI_HOOD) && !cli->hood)

@@ -126,7 +126,8 @@ static int worker_main(struct cli *cli, struct error *err)
 		return r;
 	if (w.jobs > WORKER_JOBS_MAX)
 		return error_set(err, ERROR_USAGE, "--jobs wants a number from 1 to %d", WORKER_JOBS_MAX);
-	w.hood = (struct hood_options){.config_file = cli->config, .ledger = cli->db};
+	w.hood = (struct hood_options){
+		.config_file = cli->config, .ledger = cli->db, .remover = REMOVER_THREAD};
 	raise_open_files();
 	r = read_lease(lease, &w.lease_ns, err);
 	if (r == 0)

@@ -53,7 +53,8 @@ int check_process(pid_t owner, fh_error *err)
 
 int pool_take(fh_hood *hood, struct hood **ret, struct error *err)
 {
-	struct hood_options options = {.config_file = hood->config_file, .ledger = hood->ledger};
+	struct hood_options options = {
+		.config_file = hood->config_file, .ledger = hood->ledger, .remover = REMOVER_THREAD};
 	struct idle *first;
 	int r;
 
@@ -95,7 +96,8 @@ void pool_give(fh_hood *hood, struct hood *h)
 /* The first hood shows whether everything can be opened, and says where the ledger is. */
 FH_PUBLIC int fh_open(const char *config_file, const char *ledger, fh_hood **ret, fh_error *err)
 {
-	struct hood_options options = {.config_file = config_file, .ledger = ledger};
+	struct hood_options options = {
+		.config_file = config_file, .ledger = ledger, .remover = REMOVER_THREAD};
 	struct error why = {.stage = "configuration"};
 	struct hood *first = NULL;
 	fh_hood *hood = calloc(1, sizeof *hood);

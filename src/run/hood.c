@@ -105,6 +105,7 @@ int hood_open(const struct hood_options *options, struct hood **ret, struct erro
 		return error_memory(err);
 	config_init(&h->config);
 	h->lending = options->lending;
+	h->remover.kind = options->remover;
 	if ((r = config_load_all(h, options, err)) < 0 || (r = resolve_places(h, options, err)) < 0)
 		return r;
 	*ret = TAKE_PTR(h);
@@ -116,6 +117,7 @@ struct hood *hood_close(struct hood *h)
 	if (!h)
 		return NULL;
 	ledger_close(h->ledger);
+	remover_close(&h->remover);
 	if (h->site_is_open)
 		site_close(&h->site);
 	config_done(&h->config);

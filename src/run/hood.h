@@ -21,7 +21,11 @@
 
 struct hood;
 
+/* Who removes a large workspace when a run is over (remover.h): its caller, who waits, or somebody beside him. */
+enum remover_kind { REMOVER_NONE, REMOVER_CHILD, REMOVER_THREAD };
+
 struct hood_options {
+	enum remover_kind remover;
 	const char *config_file; /* --config, or NULL */
 	const char *ledger; /* --db, or NULL: FUMEHOOD_DB, configuration, $XDG_DATA_HOME/fumehood/ledger.db */
 	struct lending *

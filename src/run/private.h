@@ -4,6 +4,7 @@
 
 #include "cgroup.h"
 #include "hood.h"
+#include "remover.h"
 #include "sandbox.h"
 #include "supervise.h"
 #include "workspace.h"
@@ -22,6 +23,7 @@ struct hood {
 	struct cgroup_host cgroups;
 	bool cgroups_probed;
 	struct stock *stock; /* hood_use_stock(); borrowed */
+	struct remover remover;
 };
 
 /* The state directory, made on first use. */

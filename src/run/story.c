@@ -63,6 +63,7 @@ enum ending {
 static int leave_workspace(struct story *s, enum ending ending, bool keep, bool cgroup_left,
 			   struct error *err)
 {
+	struct tree_size size = s->disk.most;
 	struct error ignored = ERROR_INIT;
 	unsigned removed = 0;
 	int r;
@@ -78,7 +79,10 @@ static int leave_workspace(struct story *s, enum ending ending, bool keep, bool 
 		s->attempt->kept = r == 0;
 		return r;
 	}
-	return workspace_remove(&s->workspace, err);
+	/* What lay on a disk of its own has gone with it. */
+	if (s->plan && s->plan->own_disk)
+		size = (struct tree_size){0};
+	return remover_remove(&s->hood->remover, &s->workspace, &size, err);
 }
 
 static int clean_up(struct story *s, enum ending ending, struct error *err)

@@ -142,6 +142,11 @@ static bool holder_will_go(struct workspace *w, const char *id, bool make)
 	return will_go;
 }
 
+bool folder_is_gone(const struct workspace *w)
+{
+	return strncmp(w->folder, GONE_PREFIX, strlen(GONE_PREFIX)) == 0;
+}
+
 static int lock_take(struct workspace *w, const char *id, bool make, bool patient, struct error *err)
 {
 	if (flock(w->lock_fd, LOCK_EX | LOCK_NB) == 0)
@@ -166,7 +171,7 @@ int folder_lock(struct workspace *w, const char *id, bool make, struct error *er
 		int r = open_folder(w, id, make, err);
 
 		if (r == LOCK_HELD)
-			r = lock_take(w, id, make, tries < PATIENT_TRIES, err);
+			r = lock_take(w, id, make, tries < PATIENT_TRIES && !folder_is_gone(w), err);
 		if (r == LOCK_HELD)
 			return 1;
 		w->run_fd = fd_close(w->run_fd);
@@ -230,23 +235,30 @@ int folder_save(struct workspace *w, bool sync, struct error *err)
 	return file_replace(w->run_fd, RECORD_NAME, text, strlen(text), 0600, sync, err);
 }
 
-int folder_remove(struct workspace *w, struct error *err)
+int folder_let_go(struct workspace *w, struct error *err)
 {
 	char gone[sizeof GONE_PREFIX + TOKEN_SIZE], token[TOKEN_SIZE];
-	const char *id = w->folder;
-	int r;
+	int r = token_make(token, err);
 
-	if (w->run_fd < 0)
-		return 0;
-	r = token_make(token, err);
 	if (r < 0)
 		return r;
 	snprintf(gone, sizeof gone, "%s%s", GONE_PREFIX, token);
-	if (means_same(w->site->runs, id, w->run_fd)) {
-		if (renameat(w->site->runs, id, w->site->runs, gone) < 0)
-			return error_system(err, errno, "cannot remove the state folder of analysis '%s'",
-					    id);
-		r = tree_remove(w->site->runs, gone, err);
+	if (renameat(w->site->runs, w->folder, w->site->runs, gone) < 0)
+		return error_system(err, errno, "cannot remove the state folder of analysis '%s'", w->folder);
+	snprintf(w->folder, sizeof w->folder, "%s", gone);
+	return 0;
+}
+
+int folder_remove(struct workspace *w, struct error *err)
+{
+	int r = 0;
+
+	if (w->run_fd < 0)
+		return 0;
+	if (means_same(w->site->runs, w->folder, w->run_fd)) {
+		if (!folder_is_gone(w) && (r = folder_let_go(w, err)) < 0)
+			return r;
+		r = tree_remove(w->site->runs, w->folder, err);
 	}
 	w->run_fd = fd_close(w->run_fd);
 	return r;
@@ -315,6 +327,8 @@ static bool folder_is_of(const char *folder, const struct record *r)
 {
 	size_t n = strlen(r->id);
 
+	if (strncmp(folder, GONE_PREFIX, strlen(GONE_PREFIX)) == 0)
+		return true;
 	if (strncmp(folder, r->id, n) != 0)
 		return false;
 	return !folder[n] || (folder[n] == '@' && strcmp(folder + n + 1, r->aside) == 0);
@@ -356,6 +370,13 @@ static bool is_recorded_inode(const struct workspace *w, const struct stat *st)
 	return fstat(w->site->root_fd, &root) == 0 && st->st_dev == root.st_dev;
 }
 
+void folder_names(const struct workspace *w, struct names *n)
+{
+	names_of(n, w->site, &w->record);
+	if (folder_is_gone(w))
+		memcpy(n->final, n->gone, sizeof n->final);
+}
+
 int folder_attach(struct workspace *w, struct error *err)
 {
 	struct record *r = &w->record;
@@ -366,11 +387,18 @@ int folder_attach(struct workspace *w, struct error *err)
 	w->fd = fd_close(w->fd);
 	if (r->inode == 0)
 		return 0;
-	names_of(&n, w->site, r);
+	folder_names(w, &n);
 	if (folder_is_on_its_way(w) && fstatat(w->site->root_fd, n.final, &st, AT_SYMLINK_NOFOLLOW) < 0)
 		names_make(&n, w->site, r->id, r->token);
-	if (fstatat(w->site->root_fd, n.final, &st, AT_SYMLINK_NOFOLLOW) < 0)
-		return errno == ENOENT ? 0 : error_system(err, errno, "cannot look at '%s'", r->path);
+	if (fstatat(w->site->root_fd, n.final, &st, AT_SYMLINK_NOFOLLOW) < 0) {
+		if (errno != ENOENT)
+			return error_system(err, errno, "cannot look at '%s'", r->path);
+		/* Whose supervisor died between the two renames of retire.c has still its own folder. */
+		if (fstatat(w->site->root_fd, n.gone, &st, AT_SYMLINK_NOFOLLOW) < 0 ||
+		    !is_recorded_inode(w, &st))
+			return 0;
+		memcpy(n.final, n.gone, sizeof n.final);
+	}
 	if (is_recorded_inode(w, &st)) {
 		fd = tree_open_directory(w->site->root_fd, n.final);
 		if (fd < 0)
@@ -385,6 +413,9 @@ int folder_attach(struct workspace *w, struct error *err)
 		r->inode = 0;
 		return 0;
 	}
+	/* Somebody else has made one of that name. */
+	if (folder_is_gone(w))
+		return 0;
 	return error_set(
 		err, ERROR_REFUSED,
 		"'%s' is not the directory that was made for analysis '%s': it is left alone, remove it by hand",

@@ -22,10 +22,18 @@ struct names {
 	char final[NAME_MAX + 1];
 	char scratch[NAME_MAX + 1];
 	char making[NAME_MAX + 1]; /* the workspace before its rename */
+	char gone[NAME_MAX + 1];   /* the workspace after its last one (retire.c) */
 };
 void names_make(struct names *n, const struct site *site, const char *id, const char *token);
 /* The same of what a record is about, aside or not. */
 void names_of(struct names *n, const struct site *site, const struct record *r);
+
+/* The same of w, which may have its last name. */
+void folder_names(const struct workspace *w, struct names *n);
+/* The folder has its last name too: what it belonged to is free, and may be somebody else's already. */
+bool folder_is_gone(const struct workspace *w);
+/* Gives it one; the lock stays ours. */
+int folder_let_go(struct workspace *w, struct error *err);
 
 /* All of w but site is blank. */
 void workspace_blank(struct workspace *w, const struct site *site);

@@ -135,6 +135,8 @@ void names_make(struct names *n, const struct site *site, const char *id, const 
 	workspace_scratch_name(site->prefix, id, token, n->scratch, sizeof n->scratch);
 	workspace_scratch_name(site->prefix, id, token, n->making, sizeof n->making - sizeof ".new");
 	strcat(n->making, ".new");
+	workspace_scratch_name(site->prefix, id, token, n->gone, sizeof n->gone - sizeof ".gone");
+	strcat(n->gone, ".gone");
 }
 
 void names_of(struct names *n, const struct site *site, const struct record *r)

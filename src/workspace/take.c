@@ -2,7 +2,6 @@
 #include "array.h"
 #include "file.h"
 #include "text.h"
-#include "tree.h"
 
 #include <errno.h>
 #include <string.h>
@@ -97,6 +96,35 @@ static int settle_one(const struct site *site, const char *id, workspace_recover
 	return settle_dead(&w, fn, arg, ret, err);
 }
 
+/* A large one that its supervisor did not come to remove, or that somebody removes just now. Its analysis is settled. */
+static int settle_gone(const struct site *site, const char *name, enum settled *ret, struct error *err)
+{
+	_cleanup_workspace_ struct workspace w;
+	const char *why;
+	int r;
+
+	workspace_blank(&w, site);
+	*ret = NOTHING;
+	r = folder_lock(&w, name, false, err);
+	if (r < 0 && (err->kind == ERROR_BUSY || err->kind == ERROR_REFUSED)) {
+		*ret = err->kind == ERROR_BUSY ? NOTHING : FOREIGN;
+		return 0;
+	}
+	if (r <= 0)
+		return r;
+	r = folder_load(&w, err);
+	/* It was on its way out when its supervisor died, with nothing but itself left. */
+	if (r == 0 || (r < 0 && err->is_damaged))
+		return folder_remove(&w, err);
+	if (r < 0)
+		return r;
+	if (folder_judge(&w, &why) == STANDING_FOREIGN) {
+		*ret = FOREIGN;
+		return 0;
+	}
+	return (r = folder_attach(&w, err)) < 0 ? r : workspace_remove(&w, err);
+}
+
 static void count(struct workspace_gc_counts *counts, enum settled outcome)
 {
 	counts->alive += outcome == ALIVE;
@@ -120,7 +148,7 @@ int workspace_each_dead(const struct site *site, workspace_recover_fn fn, void *
 
 		r = 0;
 		if (strncmp(*name, GONE_PREFIX, strlen(GONE_PREFIX)) == 0) {
-			r = tree_remove(site->runs, *name, &why);
+			r = settle_gone(site, *name, &outcome, &why);
 		} else {
 			counts.seen++;
 			if (!folder_name_is_one(*name))

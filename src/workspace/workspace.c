@@ -398,10 +398,23 @@ int workspace_save(struct workspace *w, struct error *err)
 	return folder_save(w, false, err);
 }
 
-/* Emptied by its descriptor, which is known to be the one; only then is the name looked at again. */
-static int remove_directory(struct workspace *w, const char *name, struct error *err)
+/* Under one of its names, if that is still its. */
+static int remove_name(struct workspace *w, const char *name, struct error *err)
 {
 	struct stat now, held;
+
+	if (fstat(w->fd, &held) < 0 || fstatat(w->site->root_fd, name, &now, AT_SYMLINK_NOFOLLOW) < 0)
+		return errno == ENOENT ? 0 : error_system(err, errno, "cannot look at '%s'", w->record.path);
+	if (now.st_dev != held.st_dev || now.st_ino != held.st_ino)
+		return 0;
+	if (unlinkat(w->site->root_fd, name, AT_REMOVEDIR) < 0 && errno != ENOENT)
+		return error_system(err, errno, "cannot remove '%s'", w->record.path);
+	return 1;
+}
+
+/* Emptied by its descriptor, which is known to be the one; only then is the name looked at again. */
+static int remove_directory(struct workspace *w, const struct names *n, struct error *err)
+{
 	int r = w->fd < 0 ? folder_attach(w, err) : 0;
 
 	if (r < 0 || w->fd < 0)
@@ -409,13 +422,8 @@ static int remove_directory(struct workspace *w, const char *name, struct error 
 	r = tree_empty(w->fd, err);
 	if (r < 0)
 		return error_prefix(err, r, "cannot empty '%s'", w->record.path);
-	if (fstat(w->fd, &held) < 0 || fstatat(w->site->root_fd, name, &now, AT_SYMLINK_NOFOLLOW) < 0)
-		return errno == ENOENT ? 0 : error_system(err, errno, "cannot look at '%s'", w->record.path);
-	if (now.st_dev != held.st_dev || now.st_ino != held.st_ino)
-		return 0;
-	if (unlinkat(w->site->root_fd, name, AT_REMOVEDIR) < 0 && errno != ENOENT)
-		return error_system(err, errno, "cannot remove '%s'", w->record.path);
-	return 0;
+	r = remove_name(w, n->final, err);
+	return r == 0 ? remove_name(w, n->gone, err) : r;
 }
 
 int workspace_remove(struct workspace *w, struct error *err)
@@ -427,10 +435,9 @@ int workspace_remove(struct workspace *w, struct error *err)
 		return 0;
 	if (folder_is_on_its_way(w) && (r = folder_move_aside(w, err)) < 0)
 		return r;
-	names_of(&n, w->site, &w->record);
+	folder_names(w, &n);
 	if ((r = tree_remove(w->site->root_fd, n.scratch, err)) < 0 ||
-	    (r = tree_remove(w->site->root_fd, n.making, err)) < 0 ||
-	    (r = remove_directory(w, n.final, err)) < 0)
+	    (r = tree_remove(w->site->root_fd, n.making, err)) < 0 || (r = remove_directory(w, &n, err)) < 0)
 		return r;
 	w->fd = fd_close(w->fd);
 	return folder_remove(w, err);

@@ -12,7 +12,9 @@
  *   .scidex-analysis-{id}.MARK    scratch, 0700 and ours: its tmp is the private /tmp of the run. And, for a moment
  *                                 while it is being made, .scidex-analysis-{id}.MARK.new: the workspace before its
  *                                 atomic rename. MARK comes from the attempt's token by a hash: the analysis can
- *                                 read its mount table, and the token is not for its eyes.
+ *                                 read its mount table, and the token is not for its eyes. And, while a large one is
+ *                                 being removed, .scidex-analysis-{id}.MARK.gone: the workspace, whose folder is
+ *                                 runs/.gone-… then.
  * The record is written before the thing that it names is made, so that whatever a crash leaves is named.
  *
  * Order: workspace_open (takes the lock, makes or adopts) … workspace_remove or workspace_keep, workspace_close.
@@ -130,6 +132,14 @@ int workspace_save(struct workspace *w, struct error *err);
 
 /* Removes scratch and workspace (the directory itself included), then runs/{id}. Idempotent. */
 int workspace_remove(struct workspace *w, struct error *err);
+/* A large one is taken out of the way first, so that nobody need wait for the rest: 1, and its id is free again; what is left, which w is
+ * now, is for workspace_remove(), by anybody who has the time (in another process, if he closes w without unlocking it). gc does that
+ * for the dead. 0: it cannot be done, and w is as it was. */
+int workspace_retire(struct workspace *w);
+/* So many of them are not removed yet, and somebody may be at it. */
+int workspace_count_retired(const struct site *site);
+/* As workspace_close, for who has handed w to a child: the lock is that one's. */
+void workspace_hand_over(struct workspace *w);
 /* The held workspace, locked, becomes this run's, with a scratch of its own; on failure it is held as before. */
 int workspace_adopt(struct workspace *w, const char *token, uid_t uid, gid_t gid, struct error *err);
 /* A run in an adopted workspace is over, or was refused, or its supervisor has died: it is held again as before, by whom it

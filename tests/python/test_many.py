@@ -89,3 +89,12 @@ def test_many_leave_nothing(program, hood):
 @pytest.mark.long
 def test_five_hundred_leave_nothing(program, hood):
     check(program, 500)
+
+
+def test_a_large_workspace_is_gone_when_its_program_is(program):
+    """Whoever removes it is awaited at the latest then."""
+    program('''
+for n in range(2):
+    fumehood.run(["sh", "-c", "i=0; while [ $i -lt 2000 ]; do : > f$i; i=$((i + 1)); done"], id=ID(n), outputs=["f1"], check=True)
+    assert not os.path.exists(f"/tmp/scidex-analysis-{ID(n)}")
+''')

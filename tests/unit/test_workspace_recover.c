@@ -48,6 +48,14 @@ static const char *making_of(const char *id)
 	return path;
 }
 
+static const char *gone_of(const char *id)
+{
+	static char path[600];
+
+	snprintf(path, sizeof path, "%s.gone", scratch_of(id));
+	return path;
+}
+
 /* The states between the steps, as a kill at that point leaves them. */
 enum stop {
 	AFTER_FOLDER,
@@ -60,6 +68,7 @@ enum stop {
 	REMOVED_SCRATCH,
 	EMPTIED_WORKSPACE,
 	REMOVED_WORKSPACE,
+	RETIRED_WORKSPACE,
 	STOPS
 };
 
@@ -68,6 +77,10 @@ static void leave_half_done(struct bench *b, enum stop stop)
 	leave_dead_run(b, "a");
 	if (stop == AFTER_TMP)
 		return;
+	if (stop == RETIRED_WORKSPACE) {
+		assert_int_equal(renameat(b->place.fd, "root/hood-a", b->place.fd, gone_of("a")), 0);
+		return;
+	}
 	assert_int_equal(unlinkat(b->place.fd, tmp_of("a"), AT_REMOVEDIR), 0);
 	if (stop == AFTER_SCRATCH)
 		return;
@@ -502,6 +515,98 @@ static void test_removing_survives_what_the_analysis_did_to_its_directory(void *
 	bench_close(&b);
 }
 
+/* Retired, and its remover was killed before it had begun. */
+static void leave_retired(struct bench *b, const char *id)
+{
+	struct error err = ERROR_INIT;
+	struct workspace w;
+
+	assert_int_equal(open_plain(b, id, &w, &err), 0);
+	put_file(w.fd, "result", "42");
+	put_mode(w.fd, ".", 0);
+	assert_int_equal(workspace_retire(&w), 1);
+	workspace_close(&w);
+}
+
+static void test_a_retired_one_is_out_of_the_way_at_once(void **state)
+{
+	const char *other = "ffffffffffffffffffffffffffffffff";
+	struct error err = ERROR_INIT;
+	struct workspace old, new;
+	struct bench b;
+
+	(void)state;
+	bench_open(&b);
+	assert_int_equal(open_plain(&b, "a", &old, &err), 0);
+	put_file(old.fd, "result", "42");
+	assert_int_equal(workspace_retire(&old), 1);
+	assert_int_equal(faccessat(b.place.fd, "root/hood-a", F_OK, 0), -1);
+	assert_int_equal(workspace_count_retired(&b.site), 1);
+	assert_int_equal(
+		workspace_open(&b.site, "a", other, geteuid(), getegid(), NULL, NULL, NULL, &new, &err), 0);
+	put_file(new.fd, "result", "43");
+	/* Somebody is at it, so gc leaves it alone; and whoever is at it leaves the new one alone. */
+	assert_int_equal(gc(&b, &err).failed, 0);
+	assert_int_equal(faccessat(b.place.fd, gone_of("a"), F_OK, 0), 0);
+	assert_int_equal(workspace_remove(&old, &err), 0);
+	workspace_close(&old);
+	assert_int_equal(faccessat(b.place.fd, gone_of("a"), F_OK, 0), -1);
+	assert_int_equal(workspace_count_retired(&b.site), 0);
+	assert_int_equal(faccessat(b.place.fd, "root/hood-a/result", F_OK, 0), 0);
+	assert_int_equal(workspace_remove(&new, &err), 0);
+	workspace_close(&new);
+	assert_nothing_left(&b);
+	bench_close(&b);
+}
+
+static void test_gc_removes_a_retired_one_and_not_its_successor(void **state)
+{
+	const char *other = "ffffffffffffffffffffffffffffffff";
+	struct error err = ERROR_INIT;
+	struct workspace new;
+	struct bench b;
+
+	(void)state;
+	bench_open(&b);
+	leave_retired(&b, "a");
+	assert_int_equal(
+		workspace_open(&b.site, "a", other, geteuid(), getegid(), NULL, NULL, NULL, &new, &err), 0);
+	put_file(new.fd, "result", "43");
+	assert_int_equal(gc(&b, &err).failed, 0);
+	assert_int_equal(faccessat(b.place.fd, gone_of("a"), F_OK, 0), -1);
+	assert_int_equal(faccessat(b.place.fd, "root/hood-a/result", F_OK, 0), 0);
+	assert_int_equal(workspace_remove(&new, &err), 0);
+	workspace_close(&new);
+	assert_nothing_left(&b);
+	bench_close(&b);
+}
+
+static void test_another_directory_with_a_last_name_is_left_alone(void **state)
+{
+	struct error err = ERROR_INIT;
+	struct workspace w;
+	struct bench b;
+
+	(void)state;
+	bench_open(&b);
+	put_dir(b.place.fd, gone_of("a"));
+	put_file(b.place.fd, strcat(strcpy((char[700]){0}, gone_of("a")), "/precious"), "x");
+	/* It is in the way: then it is removed under its own name. */
+	assert_int_equal(open_plain(&b, "a", &w, &err), 0);
+	assert_int_equal(workspace_retire(&w), 0);
+	assert_int_equal(workspace_remove(&w, &err), 0);
+	workspace_close(&w);
+	/* Or came when ours had gone. */
+	assert_int_equal(renameat(b.place.fd, gone_of("a"), b.place.fd, "theirs"), 0);
+	leave_retired(&b, "a");
+	assert_int_equal(renameat(b.place.fd, gone_of("a"), b.place.fd, "ours"), 0);
+	assert_int_equal(renameat(b.place.fd, "theirs", b.place.fd, gone_of("a")), 0);
+	assert_int_equal(gc(&b, &err).failed, 0);
+	assert_int_equal(count_entries(b.place.fd, gone_of("a")), 1);
+	assert_int_equal(count_entries(b.place.fd, "state/runs"), 0);
+	bench_close(&b);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -509,6 +614,9 @@ int main(void)
 		cmocka_unit_test(test_cleanup_and_the_next_run_finish_it_too),
 		cmocka_unit_test(test_a_stranger_at_our_place_survives_a_half_made_workspace),
 		cmocka_unit_test(test_folders_on_their_way_out_are_removed),
+		cmocka_unit_test(test_a_retired_one_is_out_of_the_way_at_once),
+		cmocka_unit_test(test_gc_removes_a_retired_one_and_not_its_successor),
+		cmocka_unit_test(test_another_directory_with_a_last_name_is_left_alone),
 		cmocka_unit_test(test_what_the_record_names_is_killed_first),
 		cmocka_unit_test(test_a_pid_that_was_used_again_is_left_alone),
 		cmocka_unit_test(test_after_a_reboot_nothing_is_killed_and_all_is_removed),
