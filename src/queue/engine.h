@@ -83,6 +83,7 @@ static inline struct engine *engine_close(struct engine *e)
 	return NULL;
 }
 
+/* options->lending: what its analyses have of the ledger; recovery has a connection of its own. */
 int engine_local_open(const struct hood_options *options, int slots, struct engine **ret, struct error *err);
 
 #endif

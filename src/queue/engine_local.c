@@ -4,7 +4,6 @@
  * connections to the ledger: while an analysis runs it has none.
  */
 #include "engine.h"
-#include "lending.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -13,9 +12,6 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/eventfd.h>
-
-/* With the worker's own, and recovery's while it goes on, eight. */
-enum { CONNECTIONS_LENT = 6 };
 
 struct task {
 	struct task *next;
@@ -42,7 +38,6 @@ struct local {
 	bool closing;
 	struct seat *seats;
 	int n_seats;
-	struct lending *lending;
 	struct hood *keeper; /* recovery's, one at a time: it sweeps, which takes a session */
 	struct stock *stock;
 };
@@ -323,7 +318,6 @@ static void local_close(struct engine *e)
 		hood_close(l->seats[i].hood);
 	}
 	hood_close(l->keeper);
-	lending_close(l->lending);
 	hood_stock_close(l->stock);
 	free_list(l->todo);
 	free_list(l->ended);
@@ -361,32 +355,23 @@ static int seat_start(struct seat *seat, const struct hood_options *options, str
 	return 0;
 }
 
-static int lending_start(struct local *l, const struct hood_options *options, struct error *err)
-{
-	int most = l->engine.slots < CONNECTIONS_LENT ? l->engine.slots : CONNECTIONS_LENT;
-
-	if (hood_open(options, &l->keeper, err) < 0)
-		return -1;
-	return lending_open(hood_ledger_url(l->keeper), most, &l->lending, err);
-}
-
 /* n_seats counts one that could not start, too: it may have a hood. */
 static int seats_start(struct local *l, const struct hood_options *options, struct error *err)
 {
-	struct hood_options o = *options;
+	struct hood_options own = *options;
 
+	own.lending = NULL;
 	if (!l->seats)
 		return error_memory(err);
 	if (l->engine.fd < 0)
 		return error_system(err, errno, "cannot make an eventfd");
-	if (lending_start(l, options, err) < 0)
+	if (hood_open(&own, &l->keeper, err) < 0)
 		return -1;
-	o.lending = l->lending;
 	while (l->n_seats <= l->engine.slots) {
 		struct seat *seat = &l->seats[l->n_seats++];
 
 		seat->local = l;
-		if (seat_start(seat, &o, err) < 0)
+		if (seat_start(seat, options, err) < 0)
 			return -1;
 	}
 	return 0;

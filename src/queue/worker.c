@@ -13,6 +13,7 @@
 
 #include "clock.h"
 #include "host.h"
+#include "lending.h"
 #include "notify.h"
 
 /* Polling makes it sure: nothing waits longer than this for a bell that did not ring. */
@@ -26,6 +27,8 @@ static const uint64_t look_min_ns = 500 * NSEC_PER_MSEC;
 static const uint64_t metrics_ns = 15 * NSEC_PER_SEC;
 static const uint64_t away_max_ns = 30 * NSEC_PER_SEC;
 static const uint64_t busy_ns = 2 * NSEC_PER_SEC;
+/* With the worker's own, and recovery's while it goes on, eight. */
+enum { CONNECTIONS_LENT = 6 };
 
 void worker_say(const struct worker *w, const char *format, ...)
 {
@@ -473,6 +476,20 @@ static int name_make(struct worker *w, struct error *err)
 	return 0;
 }
 
+static int engine_open(struct worker *w, const struct hood_options *o, int jobs, struct error *err)
+{
+	struct hood_options lent = *o;
+
+	if (jobs > WORKER_JOBS_MAX)
+		jobs = WORKER_JOBS_MAX;
+	if (lending_open(hood_ledger_url(w->hood), jobs < CONNECTIONS_LENT ? jobs : CONNECTIONS_LENT,
+			 &w->lending, err) < 0)
+		return -1;
+	ledger_take_turns(w->ledger, w->lending);
+	lent.lending = w->lending;
+	return engine_local_open(&lent, jobs, &w->engine, err);
+}
+
 static int worker_open(struct worker *w, const struct worker_options *o, struct error *err)
 {
 	const struct config *c;
@@ -494,9 +511,8 @@ static int worker_open(struct worker *w, const struct worker_options *o, struct 
 	w->cpus_total = (uint64_t)host_cpus() * 1000;
 	jobs = o->jobs ? o->jobs : c->queue_jobs ? c->queue_jobs : host_cpus();
 	if ((o->metrics && tally_open(&o->hood, &w->tally, err) < 0) ||
-	    engine_local_open(&o->hood, jobs < WORKER_JOBS_MAX ? jobs : WORKER_JOBS_MAX, &w->engine, err) <
-		    0 ||
-	    loop_open(&w->loop, err) < 0 || loop_add_timer(w->loop, 0, on_tick, w, &w->tick, err) < 0 ||
+	    engine_open(w, &o->hood, jobs, err) < 0 || loop_open(&w->loop, err) < 0 ||
+	    loop_add_timer(w->loop, 0, on_tick, w, &w->tick, err) < 0 ||
 	    loop_add_fd(w->loop, w->engine->fd, EPOLLIN, on_engine, w, NULL, err) < 0 ||
 	    (o->signal_fd >= 0 && loop_add_fd(w->loop, o->signal_fd, EPOLLIN, on_signal, w, NULL, err) < 0))
 		return -1;
@@ -515,6 +531,7 @@ static void worker_close(struct worker *w)
 	lease_watch_done(&w->watch);
 	obstacle_forget(w, NULL);
 	hood_close(w->hood);
+	lending_close(w->lending);
 }
 
 static int work(struct worker *w, struct error *err)

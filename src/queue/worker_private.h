@@ -44,6 +44,7 @@ struct worker_counters {
 struct worker {
 	const struct worker_options *options;
 	struct hood *hood;
+	struct lending *lending; /* of what it runs */
 	struct ledger *ledger;
 	struct engine *engine;
 	struct loop *loop;

@@ -10,6 +10,7 @@
 #define STORE_BACKEND_H
 
 #include <jansson.h>
+#include <pthread.h>
 #include <stdbool.h>
 #include <stdint.h>
 
@@ -109,6 +110,9 @@ struct backend_ops {
 	void (*bell_end)(struct backend *b);
 	/* Could anybody write at this moment? Only where there is one writer at a time. NULL: always. */
 	bool (*is_writable)(struct backend *b);
+	/* From now on whoever writes in this process has turn meanwhile: SQLite's own way is to look again after a while. NULL: others
+	 * are not in the way, or the database tells when they are done. */
+	void (*take_turns)(struct backend *b, pthread_mutex_t *turn);
 	/* Of a connection to a server: nothing but connecting again helps any more, which the next begin, or statement by itself,
 	 * does; and that it is to be taken for such a one. NULL: there is no server. */
 	bool (*is_lost)(const struct backend *b);

@@ -31,6 +31,7 @@ int lending_open(const char *url, int most, struct lending **ret, struct error *
 	if (!l)
 		return error_memory(err);
 	pthread_mutex_init(&l->lock, NULL);
+	pthread_mutex_init(&l->turn, NULL);
 	pthread_cond_init(&l->given_back, NULL);
 	l->most = most;
 	if (text_set(&l->text, url, err) < 0 || ledger_url_parse(url, &l->url, err) < 0) {
@@ -52,6 +53,7 @@ struct lending *lending_close(struct lending *l)
 		b->ops->close(b);
 	}
 	pthread_cond_destroy(&l->given_back);
+	pthread_mutex_destroy(&l->turn);
 	pthread_mutex_destroy(&l->lock);
 	ledger_url_done(&l->url);
 	free(l->text);
@@ -69,6 +71,17 @@ const char *lending_url(const struct lending *l)
 static int connect_new(const struct lending *l, unsigned flags, struct backend **ret, struct error *err)
 {
 	return (l->url.is_postgres ? postgres_open : sqlite_open)(&l->url, flags, ret, err);
+}
+
+static void take_turns(struct lending *l, struct backend *b)
+{
+	if (b->ops->take_turns)
+		b->ops->take_turns(b, &l->turn);
+}
+
+void ledger_take_turns(struct ledger *l, struct lending *with)
+{
+	take_turns(with, l->backend);
 }
 
 /* One that is idle, or NULL: there is room for a new one. */
@@ -119,6 +132,7 @@ static int take(struct lent *t, struct error *err)
 		give(t->from, NULL);
 		return -1;
 	}
+	take_turns(t->from, b);
 	t->real = b;
 	b->work = t->base.work;
 	return 0;

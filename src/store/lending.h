@@ -24,5 +24,8 @@ struct lending *lending_close(struct lending *l); /* NULL is fine; returns NULL 
 
 /* As ledger_open() with the URL that it lends of. */
 int ledger_open_lent(struct lending *from, unsigned flags, struct ledger **ret, struct error *err);
+/* One that has a connection of its own to the same ledger, and lives no longer than `with`, waits for those who are lent one as they do
+ * for each other: in SQLite there is one writer at a time, and who is not told when he is done looks again after a while. */
+void ledger_take_turns(struct ledger *l, struct lending *with);
 
 #endif

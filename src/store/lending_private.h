@@ -28,7 +28,8 @@ struct lending {
 		unsigned losses; /* as many there had been */
 	} idle[LENDING_MOST];
 	int n_idle;
-	unsigned losses; /* of connections: a server that restarts takes all of them */
+	unsigned losses;      /* of connections: a server that restarts takes all of them */
+	pthread_mutex_t turn; /* of who writes, where there is one writer at a time */
 	struct joint joint;
 };
 

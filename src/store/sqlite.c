@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <time.h>
 
 #include "buffer.h"
 #include "ledger.h"
@@ -166,13 +167,49 @@ static int sqlite_run(struct backend *b, enum sql which, const struct value *par
 
 static int sqlite_version(struct backend *b, int *ret, struct error *err);
 
+static void sqlite_take_turns(struct backend *b, pthread_mutex_t *turn)
+{
+	sqlite_of(b)->turn = turn;
+}
+
+static int turn_take(struct sqlite *s, struct error *err)
+{
+	struct timespec until;
+
+	if (!s->turn)
+		return 0;
+	clock_gettime(CLOCK_MONOTONIC, &until);
+	until.tv_sec += s->busy_ms / 1000;
+	until.tv_nsec += s->busy_ms % 1000 * 1000000L;
+	if (until.tv_nsec >= 1000000000L) {
+		until.tv_sec++;
+		until.tv_nsec -= 1000000000L;
+	}
+	if (pthread_mutex_clocklock(s->turn, CLOCK_MONOTONIC, &until) != 0)
+		return sqlite_error(s, SQLITE_BUSY, "write to", err);
+	s->has_turn = true;
+	return 0;
+}
+
+void sqlite_turn_give(struct sqlite *s)
+{
+	if (s->has_turn)
+		pthread_mutex_unlock(s->turn);
+	s->has_turn = false;
+}
+
 static int sqlite_begin(struct backend *b, int *ret_version, struct error *err)
 {
-	if (sqlite_exec(sqlite_of(b), "BEGIN IMMEDIATE", err) < 0)
+	struct sqlite *s = sqlite_of(b);
+
+	if (turn_take(s, err) < 0)
 		return -1;
-	if (!ret_version || sqlite_version(b, ret_version, err) == 0)
-		return 0;
-	sqlite3_exec(sqlite_of(b)->db, "ROLLBACK", NULL, NULL, NULL);
+	if (sqlite_exec(s, "BEGIN IMMEDIATE", err) == 0) {
+		if (!ret_version || sqlite_version(b, ret_version, err) == 0)
+			return 0;
+		sqlite3_exec(s->db, "ROLLBACK", NULL, NULL, NULL);
+	}
+	sqlite_turn_give(s);
 	return -1;
 }
 
@@ -180,6 +217,7 @@ static int sqlite_commit(struct backend *b, struct error *err)
 {
 	if (sqlite_exec(sqlite_of(b), "COMMIT", err) < 0)
 		return -1;
+	sqlite_turn_give(sqlite_of(b));
 	sqlite_bell_rung(sqlite_of(b));
 	return 0;
 }
@@ -190,6 +228,7 @@ static void sqlite_rollback(struct backend *b)
 	sqlite_of(b)->ringing = false;
 	if (!sqlite3_get_autocommit(sqlite_of(b)->db))
 		sqlite3_exec(sqlite_of(b)->db, "ROLLBACK", NULL, NULL, NULL);
+	sqlite_turn_give(sqlite_of(b));
 }
 
 static bool sqlite_is_writable(struct backend *b)
@@ -408,6 +447,7 @@ static const struct backend_ops sqlite_ops = {
 	.load = sqlite_load,
 	.is_empty = sqlite_is_empty,
 	.is_writable = sqlite_is_writable,
+	.take_turns = sqlite_take_turns,
 	.foresee_commit = sqlite_foresee_commit,
 };
 

@@ -39,6 +39,7 @@ int sqlite_log_note(void *arg, sqlite3 *db, const char *name, int pages)
 {
 	struct sqlite *s = arg;
 
+	sqlite_turn_give(s); /* it is committed */
 	s->log_pages = pages;
 	if (pages >= LOG_PAGES_MOST)
 		sqlite3_wal_checkpoint_v2(db, name, SQLITE_CHECKPOINT_PASSIVE, NULL, NULL);

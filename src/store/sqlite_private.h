@@ -19,6 +19,8 @@ struct sqlite {
 	sqlite3_stmt *inserts[TABLE_COUNT];
 	enum sql_table filling;
 	int busy_ms;
+	pthread_mutex_t *turn; /* take_turns; NULL: nobody else in this process writes */
+	bool has_turn;
 	int log_pages; /* in the WAL after our last commit */
 	bool ringing;  /* this transaction rings when it is committed */
 	int bell;      /* inotify; -1: nobody listens */
@@ -35,6 +37,9 @@ static inline struct sqlite *sqlite_of(struct backend *b)
 
 /* One sentence for what SQLite said, by its code; `doing` is "read" or "write to". */
 int sqlite_error(struct sqlite *s, int code, const char *doing, struct error *err);
+
+/* The turn to write, if it is ours (backend.h's take_turns). */
+void sqlite_turn_give(struct sqlite *s);
 
 int sqlite_post_begin(struct backend *b, const struct row_table *t, bool staged, struct error *err);
 int sqlite_post_add(struct backend *b, const struct cell *cells, uint64_t line, struct error *err);

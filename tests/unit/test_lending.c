@@ -437,6 +437,43 @@ static void test_killed_at_every_call_of_a_joint_commit_each_is_there_once(void 
 	assert_true(n > 20);
 }
 
+/* In SQLite they take turns; somebody outside is in the way of one of them. */
+static void test_who_could_not_write_gives_his_turn_back(void **state)
+{
+	struct place p = *(const struct place *)*state;
+	struct ledger *l = place_open(&p), *lent;
+	_cleanup_job_ struct job j = {0};
+	struct lending *from;
+	struct blocker k;
+
+	if (p.is_postgres) {
+		ledger_close(l);
+		return;
+	}
+	strncat(p.url, "&busy=100ms", sizeof p.url - strlen(p.url) - 1);
+	from = lend(&p, 2);
+	lent = lent_open(from);
+	ledger_take_turns(l, from);
+	submit(l, "a", NULL);
+	assert_true(claim_by(l, "w1", LEASE_NS, &j));
+	block(&k, &p);
+	assert_true(finish(lent, &j, VERDICT_SUCCEEDED) < 0);
+	assert_non_null(strstr(err.message, "locked for 100 ms"));
+	unblock(&k);
+	submit(l, "b", NULL);
+	assert_int_equal(finish(lent, &j, VERDICT_SUCCEEDED), 1);
+	submit(l, "c", NULL);
+	/* Within the process, too, nobody waits for longer. */
+	OK(l->backend->ops->begin(l->backend, NULL, &err));
+	assert_true(finish(lent, &j, VERDICT_SUCCEEDED) < 0);
+	assert_non_null(strstr(err.message, "locked for 100 ms"));
+	l->backend->ops->rollback(l->backend);
+	assert_int_equal(finish(lent, &j, VERDICT_SUCCEEDED), 1);
+	ledger_close(lent);
+	ledger_close(l);
+	lending_close(from);
+}
+
 #define ROW(name) cmocka_unit_test_setup_teardown(test_##name, place_setup, place_teardown)
 
 int main(void)
@@ -446,6 +483,7 @@ int main(void)
 		ROW(one_that_fails_keeps_nothing),
 		ROW(what_cannot_be_opened_keeps_no_place),
 		ROW(connections_that_are_gone_are_nobodys_failure),
+		ROW(who_could_not_write_gives_his_turn_back),
 		ROW(who_ends_together_is_committed_together),
 		ROW(a_bad_one_takes_nobody_with_it),
 		ROW(killed_at_every_call_of_a_joint_commit_each_is_there_once),
