@@ -1,6 +1,6 @@
 /*
- * warm run ID [--NAME VALUE | --json | -i]… -- CMD…: as `fumehood run`, but by the library, and by a spare (sandbox/stock.h): two
- * analyses go before it, which leave nothing, and it waits until there is one. So that whoever takes a program that understands
+ * warm run ID [--NAME VALUE | --json | --again | -i]… -- CMD…: as `fumehood run`, but by the library, and by a spare (sandbox/stock.h): others go
+ * before it, which leave nothing, until there is one. So that whoever takes a program that understands
  * `run`, the attack suite first of all, can be shown what a worker and the library do.
  *
  * Exit status 99: there was no spare, or it was not used.
@@ -16,7 +16,7 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { WARM = 3, PATIENCE_MS = 20000, NO_SPARE = 99 };
+enum { WARM_MAX = 50, NO_SPARE = 99 };
 
 static void check(int r, const fh_error *err)
 {
@@ -49,38 +49,41 @@ static int spare_find(void)
 	return found;
 }
 
-static int spare_await(void)
+/* One that is dropped: it leaves nothing. */
+static void go_before(fh_hood *hood, const char *id, int number)
 {
-	for (int left = PATIENCE_MS; left > 0; left -= 2) {
-		int pid = spare_find();
+	const char *command[] = {"/bin/true", NULL};
+	fh_request *r = fh_request_new();
+	fh_run *run = NULL;
+	fh_error err = {0};
+	char other[300];
 
+	snprintf(other, sizeof other, "%.200s-before-%d", id, number);
+	check(fh_request_set(r, "id", other, &err), &err);
+	check(fh_request_command(r, command, &err), &err);
+	check(fh_start(hood, r, FH_DEFER, &run, &err), &err);
+	check(fh_run_wait(run, -1, &err), &err);
+	fh_run_free(run);
+	fh_request_free(r);
+}
+
+/* On a busy machine one may take longer than a spare lives. Its pid. */
+static int heat(fh_hood *hood, const char *id)
+{
+	for (int i = 0; i < WARM_MAX; i++) {
+		int pid = 0;
+
+		go_before(hood, id, i);
+		for (int ms = 0; i > 0 && ms < 100 && !pid; ms += 2) {
+			poll(NULL, 0, 2);
+			pid = spare_find();
+		}
 		if (pid) {
 			poll(NULL, 0, 20); /* and is ready */
 			return pid;
 		}
-		poll(NULL, 0, 2);
 	}
 	exit(NO_SPARE);
-}
-
-static void go_before(fh_hood *hood, const char *id)
-{
-	const char *command[] = {"/bin/true", NULL};
-	fh_error err = {0};
-
-	for (int i = 0; i < WARM; i++) {
-		fh_request *r = fh_request_new();
-		fh_run *run = NULL;
-		char other[300];
-
-		snprintf(other, sizeof other, "%.200s-before-%d", id, i);
-		check(fh_request_set(r, "id", other, &err), &err);
-		check(fh_request_command(r, command, &err), &err);
-		check(fh_start(hood, r, FH_DEFER, &run, &err), &err);
-		check(fh_run_wait(run, -1, &err), &err);
-		fh_run_free(run); /* dropped */
-		fh_request_free(r);
-	}
 }
 
 /* As a terminal may be shown it: what the command does with more care (cli/passage.h). */
@@ -102,6 +105,8 @@ static int parse(int argc, char **argv, fh_request *request, int *ret_json)
 	for (; i < argc && strcmp(argv[i], "--") != 0; i++) {
 		if (strcmp(argv[i], "--json") == 0) {
 			*ret_json = 1;
+		} else if (strcmp(argv[i], "--again") == 0) {
+			check(fh_request_set(request, "again", NULL, &err), &err);
 		} else if (strcmp(argv[i], "-i") == 0) {
 			check(fh_request_stdin(request, 0, &err), &err);
 		} else if (strncmp(argv[i], "--", 2) == 0 && i + 1 < argc) {
@@ -127,6 +132,20 @@ static void pass_on(fh_run *run, int json)
 			show(json ? 2 : stream + 1, data, (size_t)n);
 }
 
+/* All but `run` is the command's, which lies two directories above us. */
+static int become_command(char **argv)
+{
+	char path[4096] = "";
+	ssize_t n = readlink("/proc/self/exe", path, sizeof path - 30);
+	char *end = n > 0 ? strrchr(path, '/') : NULL;
+
+	if (!end)
+		return 2;
+	memcpy(end, "/../../fumehood", sizeof "/../../fumehood");
+	execv(path, argv);
+	return 2;
+}
+
 int main(int argc, char **argv)
 {
 	fh_request *request = fh_request_new();
@@ -137,12 +156,13 @@ int main(int argc, char **argv)
 	int json = 0, spare, status;
 	char *text = NULL;
 
-	if (argc < 5 || strcmp(argv[1], "run") != 0)
+	if (argc < 2 || strcmp(argv[1], "run") != 0)
+		return become_command(argv);
+	if (argc < 5)
 		return 2;
 	check(fh_open(NULL, NULL, &hood, &err), &err);
 	parse(argc, argv, request, &json);
-	go_before(hood, argv[2]);
-	spare = spare_await();
+	spare = heat(hood, argv[2]);
 	check(fh_start(hood, request, FH_FOLLOW | FH_WHOLE, &run, &err), &err);
 	for (;;) {
 		struct pollfd p = {.fd = fh_run_fd(run), .events = POLLIN};

@@ -119,11 +119,28 @@ void fail_overlay(uint32_t index, long error)
 	die(1);
 }
 
+/* Its end of the channel may outlive the supervisor, in a child that it has forked. */
+void await_word(void)
+{
+	struct pollfd fds[] = {
+		{.fd = INIT_FD_CONTROL, .events = POLLIN},
+		{.fd = INIT_FD_SUPERVISOR, .events = POLLIN},
+	};
+	long n;
+
+	do
+		n = SYS5(__NR_ppoll, fds, 2, NULL, NULL, 8);
+	while (n == -EINTR);
+	if (n < 0 || fds[1].revents)
+		die(1);
+}
+
 char await_control(void)
 {
 	char c;
 	long n;
 
+	await_word();
 	do
 		n = SYS3(__NR_read, INIT_FD_CONTROL, &c, 1);
 	while (n == -EINTR);

@@ -40,6 +40,7 @@ void fail_overlay(uint32_t index, long r) __attribute__((noreturn));
 /* Reports and waits for the supervisor's answer; its byte. Dies if the supervisor is gone. */
 char ask(uint32_t kind, int32_t value, long r);
 char await_control(void);
+void await_word(void); /* until there is something to read from it; dies if it is gone */
 void report(const struct report *r);
 void die(int status) __attribute__((noreturn));
 void descriptor_send(uint32_t kind, int fd); /* a report that it comes along with */

@@ -5,7 +5,6 @@
 #include "init.h"
 
 #include <linux/fcntl.h>
-#include <linux/poll.h>
 
 /* struct msghdr and struct cmsghdr with as many descriptors as there are numbers, as the kernel wants them. */
 struct descriptors {
@@ -13,22 +12,6 @@ struct descriptors {
 	int level, type;
 	int fds[INIT_FD_END];
 };
-
-/* The supervisor's end of the channel may outlive it, in a child that it has forked. */
-static void await_handover(void)
-{
-	struct pollfd fds[] = {
-		{.fd = INIT_FD_CONTROL, .events = POLLIN},
-		{.fd = INIT_FD_SUPERVISOR, .events = POLLIN},
-	};
-	long n;
-
-	do
-		n = SYS5(__NR_ppoll, fds, 2, NULL, NULL, 8);
-	while (n == -EINTR);
-	if (n < 0 || fds[1].revents)
-		die(1);
-}
 
 static uint32_t receive(struct descriptors *ret)
 {
@@ -84,7 +67,7 @@ void spare_wait(void)
 	uint32_t present;
 
 	report(&r);
-	await_handover();
+	await_word();
 	present = receive(&d);
 	SYS2(__NR_munmap, spec, spec->size);
 	place(present, &d);
