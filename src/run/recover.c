@@ -355,6 +355,12 @@ static int settle(struct recovery *rec, struct workspace *w, bool *ret_kept, str
 	return w->record.owner == OWNER_KEPT ? 0 : settle_held(rec, w, ret_kept, err);
 }
 
+/* Who cleans up one of his waits for nothing; who looks after what the dead left has the time. */
+static int remove_it(struct recovery *rec, struct workspace *w, struct error *err)
+{
+	return rec->cleans_up ? remover_remove(&rec->hood->remover, w, NULL, err) : workspace_remove(w, err);
+}
+
 int recover_workspace(void *arg, struct workspace *w, struct error *err)
 {
 	struct recovery *rec = arg;
@@ -362,7 +368,7 @@ int recover_workspace(void *arg, struct workspace *w, struct error *err)
 	int settled = 0, r;
 
 	if ((r = cgroups_remove(&w->record, err)) < 0 || (r = settled = settle(rec, w, &kept, err)) < 0 ||
-	    (!kept && (r = workspace_remove(w, settled == 1 ? NULL : err)) < 0))
+	    (!kept && (r = remove_it(rec, w, settled == 1 ? NULL : err)) < 0))
 		return r;
 	rec->report.removed += !kept;
 	work_begin(rec->hood->work, "looking at what was left", 0);

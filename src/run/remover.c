@@ -110,9 +110,24 @@ static bool start_thread(struct remover *r, struct workspace *w)
 
 /* ---- either ---- */
 
+static const struct tree_size small = {.files = SMALL_FILES, .bytes = SMALL_BYTES};
+
+/* As far as it takes to know. */
+static struct tree_size look(const struct workspace *w)
+{
+	struct tree_size size = {0};
+	struct tree_look *l = NULL;
+
+	if (w->fd >= 0 && tree_look_open(&w->fd, 1, &small, &l) == 0)
+		(void)tree_look_on(l, UINT64_MAX, &size);
+	tree_look_free(l);
+	return size;
+}
+
 int remover_remove(struct remover *r, struct workspace *w, const struct tree_size *size, struct error *err)
 {
-	bool is_small = size->files <= SMALL_FILES && size->bytes <= SMALL_BYTES;
+	struct tree_size seen = size ? *size : look(w);
+	bool is_small = seen.files <= small.files && seen.bytes <= small.bytes;
 
 	if (is_small || r->kind == REMOVER_NONE || workspace_count_retired(w->site) >= RETIRED_MAX ||
 	    !workspace_retire(w))

@@ -21,7 +21,7 @@ struct remover {
 	atomic_bool done;
 };
 
-/* size: what is thought to lie in it. w is closed afterwards, or as if it were: its id is free. */
+/* size: what is thought to lie in it; NULL: that is looked at. w is closed afterwards, or as if it were: its id is free. */
 int remover_remove(struct remover *r, struct workspace *w, const struct tree_size *size, struct error *err);
 /* Awaits it. */
 void remover_close(struct remover *r);

@@ -35,6 +35,19 @@ def test_the_same_id_runs_again_at_once(hood):
     assert until(lambda: not names(id))
 
 
+def test_who_cleans_up_a_held_one_need_not_wait(hood):
+    id = hood.id()
+    place = Path(hood.succeed('workspace', 'create', id, '--for', '1h').out.strip())
+    for i in range(FILES):
+        hood.write(place / f'f{i}', '')
+    hood.succeed('workspace', 'cleanup', id)
+    assert not place.exists()
+    hood.succeed('workspace', 'create', id, '--for', '1h')
+    assert os.listdir(place) == []
+    hood.succeed('workspace', 'cleanup', id)
+    assert until(lambda: not names(id))
+
+
 def killed(hood, id, call, nth):
     """A run that dies at its nth such call; False if it came to its end before that."""
     become = [] if hood.who.uid is None else ['setpriv', f'--reuid={hood.who.uid}', f'--regid={hood.who.uid}', '--clear-groups']
