@@ -25,8 +25,9 @@ def _turns(place, rounds, command, read):
 def _programs(place, pace, script, many, few):
     """Starts of Python with that script: so many in a process that is inside, and as many outside, in turn (bench/spawn.c)."""
     command = [place.tools.compiled('spawn'), str(pace.rounds(many, few)), '0', '::', '/usr/bin/python3', '-c', script]
-    seen = _turns(place, pace.rounds(5, 2), command, lambda out: [int(word.split('/')[0]) / 1e6 for word in out.split()])
-    return Measured('inside', 'outside', seen)
+    seen = _turns(place, pace.rounds(5, 2), command, lambda out: [[int(n) / 1e6 for n in word.split('/')] for word in out.split()])
+    walls, cpus = ({where: [pair[k] for pair in pairs] for where, pairs in seen.items()} for k in (0, 1))
+    return Measured('inside', 'outside', walls, more={'cpu_ms': {where: statistics.median(values) for where, values in cpus.items()}})
 
 
 @row('python', 'Python starts, inside beside outside', 1.1, 1.05)

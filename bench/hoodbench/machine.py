@@ -52,6 +52,21 @@ def file_system(path):
     return best[1]
 
 
+def disk():
+    """What /var/tmp is on, with what changes its speed."""
+    kind, device = file_system('/var/tmp'), os.stat('/var/tmp').st_dev
+    options = Path(f'/proc/fs/ext4/{_block_device(device)}/options')
+    if kind != 'ext4' or not options.exists():
+        return kind
+    journal = Path('/proc/fs/jbd2').exists() and any(_block_device(device) in name for name in os.listdir('/proc/fs/jbd2'))
+    discard = 'discard' in options.read_text().split()
+    return f'{kind}, {"with" if journal else "without"} a journal' + (', discard' if discard else '')
+
+
+def _block_device(number):
+    return os.path.basename(os.path.realpath(f'/sys/dev/block/{os.major(number)}:{os.minor(number)}'))
+
+
 def cgroups():
     if Path('/sys/fs/cgroup/cgroup.controllers').exists():
         return 'v2'
@@ -62,7 +77,7 @@ def describe():
     return {
         'kernel': f'{platform.system()} {platform.release()}', 'system': _system(), 'processor': _processor(),
         'processors': len(os.sched_getaffinity(0)), 'memory_mib': os.sysconf('SC_PAGE_SIZE') * os.sysconf('SC_PHYS_PAGES') >> 20,
-        'cgroups': cgroups(), 'disk': file_system('/var/tmp'), 'peers': {
+        'cgroups': cgroups(), 'disk': disk(), 'peers': {
             'bubblewrap': _first_line('bwrap', '--version'), 'crun': _first_line('crun', '--version'),
             'openssl': _first_line('openssl', 'version'), 'postgresql': _first_line('psql', '--version'),
             'coreutils': _first_line('rm', '--version'), 'python': _first_line('/usr/bin/python3', '--version')}}

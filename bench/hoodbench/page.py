@@ -16,7 +16,8 @@ Written by `make bench` (`bench/run`) out of `bench/results.json`; `bench/render
 `bench/notes.md` says of the rows. A row alone: `bench/run start`; all of them in minutes: `bench/run --quick`.
 
 Each row is one interleaved run: ours and theirs in turn, so that what else the machine does hits both. Trust ratios rather than times. Ledger,
-state and workspaces lie on a disk ({disk}); "tmpfs" is a second line where it says something. Everything is warm (programs and inputs in
+state and workspaces lie on the machine's disk ({disk}); "image" is an ext4 with a journal, new, in a file on that disk, "tmpfs" is memory: other
+lines of the same row. Everything is warm (programs and inputs in
 memory) unless it says otherwise. Before and after each row the use of the processors by others is looked at: above {busy:.0%}
 there is no verdict.
 '''

@@ -11,7 +11,7 @@ import time
 from pathlib import Path
 
 from . import machine
-from .rows import DISK, USER
+from .rows import DISK, JOURNAL, USER
 
 here = Path(__file__).resolve().parents[1]
 USER_UID = 64321  # without an entry in passwd
@@ -57,13 +57,36 @@ class Tools:
         shutil.rmtree(self.directory)
 
 
+@contextlib.contextmanager
+def ground(where):
+    """The directory below which a place is made."""
+    if where != JOURNAL:
+        yield '/var/tmp' if where == DISK else '/dev/shm'
+        return
+    directory = Path(tempfile.mkdtemp(prefix='fumehood-bench-', dir='/var/tmp'))
+    directory.chmod(0o755)
+    mounted = directory / 'image.d'
+    mounted.mkdir()
+    try:
+        with open(directory / 'image', 'wb') as image:
+            image.truncate(2 << 30)
+        subprocess.run(['mkfs.ext4', '-q', '-F', directory / 'image'], check=True, env={'PATH': SYSTEM_PATH})
+        subprocess.run(['mount', '-o', 'loop', directory / 'image', mounted], check=True)
+        try:
+            yield mounted
+        finally:
+            subprocess.run(['umount', mounted], check=True)
+    finally:
+        shutil.rmtree(directory)
+
+
 class Place:
-    def __init__(self, tools, who, where):
+    def __init__(self, tools, who, where, below):
         self.tools, self.who, self.where = tools, who, where
         self.settings = {}
         self.tag = 'bench' + secrets.token_hex(3)  # part of every id
         self.uid = USER_UID if who == USER and os.geteuid() == 0 else None
-        self.base = Path(tempfile.mkdtemp(prefix='fumehood-bench-', dir='/var/tmp' if where == DISK else '/dev/shm'))
+        self.base = Path(tempfile.mkdtemp(prefix='fumehood-bench-', dir=below))
         self.base.chmod(0o755)
         self.give(self.base)
         self.home, self.work = self.directory('home'), self.directory('work')
@@ -178,14 +201,20 @@ def delegated(tools, place):
 
 @contextlib.contextmanager
 def prepared(tools, who, where):
-    place = Place(tools, who, where)
-    try:
-        with delegated(tools, place):
-            yield place
-    finally:
-        place.remove()
+    with ground(where) as below:
+        place = Place(tools, who, where, below)
+        try:
+            with delegated(tools, place):
+                yield place
+        finally:
+            place.remove()
 
 
 def whos(row):
     """As whom a row is measured: an ordinary user can be only himself."""
     return row.whos if os.geteuid() == 0 else () if row.only_root else (USER,)
+
+
+def wheres(row):
+    """Where it is: to mount something needs root."""
+    return row.wheres if os.geteuid() == 0 else tuple(where for where in row.wheres if where != JOURNAL)

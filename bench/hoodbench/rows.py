@@ -7,7 +7,7 @@ import statistics
 from dataclasses import dataclass, field
 
 ROWS = []
-DISK, TMPFS = 'disk', 'tmpfs'
+DISK, JOURNAL, TMPFS = 'disk', 'image', 'tmpfs'  # image: a new ext4 with a journal, in a file on the disk; needs root
 ROOT, USER = 'root', 'user'
 
 

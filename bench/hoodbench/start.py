@@ -6,7 +6,7 @@ import statistics
 from pathlib import Path
 
 from . import machine
-from .rows import DISK, ROOT, TMPFS, Measured, row
+from .rows import DISK, JOURNAL, ROOT, TMPFS, Measured, row
 
 REST_MS = 100
 JOINED = ('memory', 'pids', 'cpu')
@@ -22,7 +22,7 @@ def _measured(place, rounds, contestants, **others):
     return walls, {'cpu_ms': {name: statistics.median(values) for name, values in cpus.items()}}
 
 
-@row('start', 'start to end of /bin/true, back to back, beside bubblewrap', 1.2, 0.8, wheres=(DISK, TMPFS))
+@row('start', 'start to end of /bin/true, back to back, beside bubblewrap', 1.2, 0.8, wheres=(DISK, JOURNAL, TMPFS))
 def start(place, pace):
     """fumehood run --data D --docs D -- /bin/true: the whole story with every wall, cgroup limits, supervision, collection, a durable
     commit to SQLite, and clean-up. bubblewrap: every namespace, a root of its own, no capabilities, a seccomp filter of 30 calls, the same
