@@ -107,6 +107,7 @@ static int postgres_begin(struct backend *b, int *ret_version, struct error *err
 	if (r == 0)
 		r = pq_exec_number(&p->q, ret_version ? p->begin : p->begin_first, ret_version, err);
 	p->in_transaction = r == 0;
+	p->has_rung = false;
 	if (r < 0)
 		postgres_rollback(b);
 	return r;

@@ -24,6 +24,7 @@ struct postgres {
 	uint64_t busy_ms;
 	enum sql_part part;
 	bool in_transaction;
+	bool has_rung; /* this transaction */
 	bool copying;
 	char *begin,
 		*begin_first; /* what a transaction begins with: with and without asking for the version */

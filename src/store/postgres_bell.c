@@ -5,9 +5,14 @@
 
 #include <poll.h>
 
+/* However many rang in one transaction, it is heard once. */
 int postgres_ring(struct backend *b, struct error *err)
 {
-	return pq_exec(&postgres_of(b)->q, sql_postgres_notify, err);
+	struct postgres *p = postgres_of(b);
+	int r = p->in_transaction && p->has_rung ? 0 : pq_exec(&p->q, sql_postgres_notify, err);
+
+	p->has_rung = r == 0 && p->in_transaction;
+	return r;
 }
 
 int postgres_bell(struct backend *b, struct error *err)

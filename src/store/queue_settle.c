@@ -160,7 +160,7 @@ int queue_settle(struct ledger *l, const struct queue_row *row, const struct att
 
 	if (!is_ours(row, a->token))
 		return lease_lost(a->id, err);
-	if (queue_now(l, &now, err) < 0 ||
+	if ((again && queue_now(l, &now, err) < 0) ||
 	    ledger_do(l, SQL_QUEUE_SETTLE, err, value_text(a->id),
 		      value_text(job_state_name(again ? JOB_WAITING : JOB_FINISHED)),
 		      value_integer(row->tries + again),
