@@ -84,32 +84,59 @@ __attribute__((no_sanitize("address", "thread"))) static int placeholder(void *a
 	return 0;
 }
 
-int idmap_open(uid_t from_uid, gid_t from_gid, uid_t to_uid, gid_t to_gid, bool others, struct error *err)
+/* The namespace of a holder that waits: its maps, then its descriptor. */
+static int namespace_open(pid_t pid, uid_t from_uid, gid_t from_gid, uid_t to_uid, gid_t to_gid, bool others,
+			  struct error *err)
 {
-	enum { STACK = 64 * 1024 };
-	int pipe[2], fd = -1, r;
-	char path[64], *stack;
-	pid_t pid;
+	char path[64];
+	int r = others ? exchange_map(pid, from_uid, to_uid, from_gid, to_gid, err)
+		       : identity_map(pid, from_uid, to_uid, from_gid, to_gid, err);
+
+	if (r < 0)
+		return r;
+	snprintf(path, sizeof path, "/proc/%d/ns/user", (int)pid);
+	r = open(path, O_RDONLY | O_CLOEXEC);
+	return r < 0 ? error_system(err, errno, "cannot open '%s'", path) : r;
+}
+
+enum { HOLDER_STACK = 64 * 1024 };
+
+void idmap_close(struct idmap *map)
+{
+	fd_close(map->fd);
+	if (map->holder > 0)
+		waitpid(map->holder, NULL, __WCLONE);
+	if (map->stack != MAP_FAILED)
+		munmap(map->stack, HOLDER_STACK);
+}
+
+int idmap_open(uid_t from_uid, gid_t from_gid, uid_t to_uid, gid_t to_gid, bool others, struct idmap *ret,
+	       struct error *err)
+{
+	struct idmap map = {.fd = -1, .holder = -1};
+	int pipe[2], r;
 
 	if (pipe2(pipe, O_CLOEXEC) < 0)
 		return error_system(err, errno, "cannot make a pipe");
-	stack = mmap(NULL, STACK, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_STACK, -1, 0);
-	pid = stack == MAP_FAILED ? -1 : clone(placeholder, stack + STACK, CLONE_VM | CLONE_NEWUSER, pipe);
-	if (pid < 0) {
-		r = error_system(err, errno, "cannot make a user namespace for the inputs' owner");
-	} else {
-		r = others ? exchange_map(pid, from_uid, to_uid, from_gid, to_gid, err)
-			   : identity_map(pid, from_uid, to_uid, from_gid, to_gid, err);
-		snprintf(path, sizeof path, "/proc/%d/ns/user", (int)pid);
-		if (r == 0 && (fd = open(path, O_RDONLY | O_CLOEXEC)) < 0)
-			r = error_system(err, errno, "cannot open '%s'", path);
+	map.stack = mmap(NULL, HOLDER_STACK, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_STACK,
+			 -1, 0);
+	if (map.stack != MAP_FAILED) {
+		/* It may run when we have long returned: what it needs lies at the far end of its stack. */
+		memcpy(map.stack, pipe, sizeof pipe);
+		map.holder = clone(placeholder, (char *)map.stack + HOLDER_STACK, CLONE_VM | CLONE_NEWUSER,
+				   map.stack);
 	}
+	if (map.holder < 0)
+		r = error_system(err, errno, "cannot make a user namespace for the inputs' owner");
+	else
+		r = map.fd = namespace_open(map.holder, from_uid, from_gid, to_uid, to_gid, others, err);
 	(void)!write(pipe[1], "", 1);
 	fd_close(pipe[1]);
-	if (pid > 0)
-		waitpid(pid, NULL, __WCLONE);
 	fd_close(pipe[0]);
-	if (stack != MAP_FAILED)
-		munmap(stack, STACK);
-	return r < 0 ? r : fd;
+	if (r < 0) {
+		idmap_close(&map);
+		return r;
+	}
+	*ret = map;
+	return 0;
 }

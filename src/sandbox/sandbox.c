@@ -168,7 +168,7 @@ static int start_converse(const struct start *t, struct error *err)
 /* One idmap for each distinct reader: the owner of an input's top directory, or who was given; as root. */
 struct idmaps {
 	struct {
-		int fd;
+		struct idmap map;
 		uid_t uid;
 		gid_t gid;
 		enum reader_kind reader;
@@ -180,7 +180,7 @@ struct idmaps {
 static void idmaps_done(struct idmaps *maps)
 {
 	while (maps->count > 0)
-		fd_close(maps->list[--maps->count].fd);
+		idmap_close(&maps->list[--maps->count].map);
 	free(maps->of_mount);
 }
 
@@ -207,12 +207,11 @@ static int idmaps_open(const struct plan *plan, const struct sandbox_options *o,
 		if (k == IDMAP_MAX)
 			continue;
 		if (k == maps->count) {
-			int fd = idmap_open(st.st_uid, st.st_gid, o->host_uid, o->host_gid,
-					    m->reader.kind == READER_USER, err);
+			int r = idmap_open(st.st_uid, st.st_gid, o->host_uid, o->host_gid,
+					   m->reader.kind == READER_USER, &maps->list[k].map, err);
 
-			if (fd < 0)
-				return fd;
-			maps->list[k].fd = fd;
+			if (r < 0)
+				return r;
 			maps->list[k].uid = st.st_uid;
 			maps->list[k].gid = st.st_gid;
 			maps->list[k].reader = m->reader.kind;
@@ -259,7 +258,7 @@ static void descriptors_list(const struct sandbox_options *o, const struct idmap
 	for (int i = 0; i < o->n_join; i++)
 		ret[INIT_FD_JOIN + i] = o->join_fds[i];
 	for (int i = 0; i < maps->count; i++)
-		ret[INIT_FD_IDMAP + i] = maps->list[i].fd;
+		ret[INIT_FD_IDMAP + i] = maps->list[i].map.fd;
 }
 
 struct sandbox *sandbox_new(bool bare)
