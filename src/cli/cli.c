@@ -3,7 +3,9 @@
 
 #include <errno.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 int cli_usage_error(const struct cli *cli, struct error *err)
 {
@@ -139,10 +141,19 @@ int cli_begin(struct cli *cli, const struct option_row *own, struct error *err)
 	return cli_open(cli, c->opens, err);
 }
 
+/* Whoever waits for us kills what we have started when we end: a job of Slurm, a service of systemd, a container. */
+static bool takes_all_along(void)
+{
+	const char *service = getenv("SYSTEMD_EXEC_PID");
+
+	return getpid() == 1 || getenv("SLURM_JOB_ID") || (service && atol(service) == getpid());
+}
+
 int cli_open(struct cli *cli, unsigned what, struct error *err)
 {
-	struct hood_options options = {
-		.config_file = cli->config, .ledger = cli->db, .remover = REMOVER_CHILD};
+	struct hood_options options = {.config_file = cli->config,
+				       .ledger = cli->db,
+				       .remover = takes_all_along() ? REMOVER_NONE : REMOVER_CHILD};
 	int r = what & CLI_ID ? cli_take_id(cli, cli->o.words[0], err) : 0;
 
 	if (r == 0 && (what & CLI_HOOD) && !cli->hood)

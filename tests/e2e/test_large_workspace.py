@@ -48,6 +48,12 @@ def test_who_cleans_up_a_held_one_need_not_wait(hood):
     assert until(lambda: not names(id))
 
 
+def test_where_all_that_it_has_started_is_killed_at_its_end_it_is_removed_before(hood):
+    id = hood.id()
+    hood.succeed('run', id, *RUN, env={'SLURM_JOB_ID': '7'})
+    assert not names(id)
+
+
 def killed(hood, id, call, nth):
     """A run that dies at its nth such call; False if it came to its end before that."""
     become = [] if hood.who.uid is None else ['setpriv', f'--reuid={hood.who.uid}', f'--regid={hood.who.uid}', '--clear-groups']
