@@ -57,7 +57,7 @@ def collect_large(place, pace):
     return Measured('fumehood commit', 'openssl, cp, sync', series, unit='s')
 
 
-def _wait_for_inodes(path, free):
+def wait_for_inodes(path, free):
     """Until so many are free again, but for one in fifty that others may have taken: whoever removes, and wherever it was moved before."""
     deadline = time.monotonic() + 120
     while os.statvfs(path).f_ffree < free:
@@ -87,7 +87,7 @@ def _removed(place, pace):
         begun = time.monotonic()
         place.hood('workspace', 'cleanup', place.id(f'full{n}'))
         series['the caller waits'].append(1000 * (time.monotonic() - begun))
-        _wait_for_inodes(place.spaces, free)
+        wait_for_inodes(place.spaces, free)
         series['removed'].append(time.monotonic() - begun)
     return _seen.setdefault(place.who, series)
 

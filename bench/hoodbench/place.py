@@ -33,6 +33,13 @@ def seccomp_filter():
     return b''.join(struct.pack('HBBI', *row) for row in program)
 
 
+def remove_tree(path, seconds=60):
+    """Whoever else is still removing something in it."""
+    deadline = time.monotonic() + seconds
+    while os.path.lexists(path):
+        shutil.rmtree(path, ignore_errors=time.monotonic() < deadline)
+
+
 class Tools:
     """What is measured and what measures, where every user can reach it."""
 
@@ -178,9 +185,9 @@ class Place:
 
     def remove(self):
         for path in self.spaces.glob(f'*{self.tag}*'):  # of a row that failed half-way
-            shutil.rmtree(path)
-        shutil.rmtree(self.inputs)
-        shutil.rmtree(self.base)
+            remove_tree(path)
+        remove_tree(self.inputs)
+        remove_tree(self.base)
 
 
 @contextlib.contextmanager

@@ -1,7 +1,7 @@
 """Rows: analyses by a library that is open, in a process that stays: what a warm worker or a platform pays."""
 import statistics
 
-from .rows import Measured, row
+from .rows import DISK, JOURNAL, Measured, row
 
 AT_A_TIME = 8
 
@@ -14,7 +14,7 @@ def _lines(out, scale):
     return [[float(word) * scale for word in line.split()] for line in out.splitlines()]
 
 
-@row('warm', 'one analysis in a warm library, beyond posix_spawn of /bin/true', 0.9, 0.6)
+@row('warm', 'one analysis in a warm library, beyond posix_spawn of /bin/true', 0.9, 0.6, wheres=(DISK, JOURNAL))
 def warm(place, pace):
     """Walls, cgroups, supervision, collecting and clean-up of /bin/true with the same inputs, by a library that is open (bench/warm.c); no
     ledger: the run is deferred and dropped. In turn with posix_spawn and waitpid of /bin/true. The value is what the hood adds, in

@@ -29,11 +29,11 @@ BOUNDS = {
     ('run', 'user'): dict(ours=1105, others=780, file_systems=8, syncs=2, threads=0, processes=2),
     # one more analysis by a library that is open, deferred and dropped (bench/warm.c); its walls are made ahead, and some of that is
     # for nobody where strace makes each take longer than a spare lives: here as for the worker
-    ('library', 'root'): dict(ours=775, others=845, file_systems=10, syncs=0, threads=2, processes=4),
-    ('library', 'user'): dict(ours=725, others=895, file_systems=10, syncs=0, threads=2, processes=3),
+    ('library', 'root'): dict(ours=775, others=1000, file_systems=11, syncs=0, threads=2, processes=4),
+    ('library', 'user'): dict(ours=725, others=1000, file_systems=11, syncs=0, threads=2, processes=3),
     # one more analysis of a worker of one job, with its claim and its commit
-    ('worker', 'root'): dict(ours=855, others=845, file_systems=10, syncs=2, threads=1, processes=4),
-    ('worker', 'user'): dict(ours=850, others=895, file_systems=10, syncs=2, threads=1, processes=3),
+    ('worker', 'root'): dict(ours=855, others=1000, file_systems=11, syncs=2, threads=1, processes=4),
+    ('worker', 'user'): dict(ours=850, others=1000, file_systems=11, syncs=2, threads=1, processes=3),
     # a hundred more small outputs of `commit`
     ('commit', 'root'): dict(ours=1035, others=0, file_systems=0, syncs=0, threads=0, processes=0),
     ('commit', 'user'): dict(ours=1035, others=0, file_systems=0, syncs=0, threads=0, processes=0),
