@@ -4,7 +4,7 @@
     own. Those that LEFT_OUT lists have less time.
 
 test_subprocess.py of the standard library (Debian: libpython3.11-testsuite) is imported as it is. Only what it looks at behind the
-module's back (names that begin with "_") is lent to it from the real one.
+module's back (names that begin with "_") is lent to it from the real one, and what it closes twice it closes once.
 """
 import importlib
 import json
@@ -78,12 +78,38 @@ def cases(suite, wanted):
             yield test
 
 
+class NumbersStay:
+    """os, for a test that closes a descriptor behind its file's back and then the file: in between its number must not become that of
+    a descriptor which another thread opens, or that one is closed."""
+
+    def __getattr__(self, name):
+        return getattr(os, name)
+
+    def close(self, number):
+        with open(os.devnull, 'w') as null:
+            os.dup2(null.fileno(), number, inheritable=False)
+
+
+def let_numbers_stay(tests):
+    method = tests.ProcessTestCase._test_bufsize_equal_one
+
+    def wrapped(*args, **more):
+        tests.os = NumbersStay()
+        try:
+            method(*args, **more)
+        finally:
+            tests.os = os
+
+    tests.ProcessTestCase._test_bufsize_equal_one = wrapped
+
+
 def main():
     for name in dir(real):
         if name.startswith('_') and not hasattr(fumehood.subprocess, name):
             setattr(fumehood.subprocess, name, getattr(real, name))
     sys.modules['subprocess'] = fumehood.subprocess
     tests = importlib.import_module('test.test_subprocess')
+    let_numbers_stay(tests)
     signal.signal(signal.SIGALRM, on_alarm)
     outcomes = Outcomes(set(line.split()[0] for line in open(sys.argv[1]) if line.strip() and line[0] != '#'))
     answer = os.dup(1)
