@@ -61,6 +61,14 @@ static struct spare *take_out(struct stock *k, struct spare **at)
 	return s;
 }
 
+static void throw_out(struct stock *k, struct spare **at, struct spare **gone)
+{
+	struct spare *s = take_out(k, at);
+
+	s->next = *gone;
+	*gone = s;
+}
+
 /* Those that are too old, or see mounts that are not there any more. */
 static struct spare *weed(struct stock *k)
 {
@@ -70,10 +78,7 @@ static struct spare *weed(struct stock *k)
 
 	for (struct spare **at = &k->shelf; *at;) {
 		if (all || k->closing || now - (*at)->born >= AGE_MAX_NS) {
-			struct spare *s = take_out(k, at);
-
-			s->next = gone;
-			gone = s;
+			throw_out(k, at, &gone);
 		} else {
 			at = &(*at)->next;
 		}
@@ -137,10 +142,7 @@ static struct spare *hear(struct stock *k)
 
 	for (struct spare **at = &k->shelf; *at;) {
 		if (!(*at)->is_ready && spare_hear(*at) < 0) {
-			struct spare *s = take_out(k, at);
-
-			s->next = gone;
-			gone = s;
+			throw_out(k, at, &gone);
 		} else {
 			at = &(*at)->next;
 		}

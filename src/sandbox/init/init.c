@@ -167,23 +167,13 @@ struct descriptor_message {
 void descriptor_send(uint32_t kind, int fd)
 {
 	struct report r = {.kind = kind};
-	struct {
-		void *base;
-		size_t size;
-	} part = {waiting, 0};
+	struct message_part part = {waiting, 0};
 	struct descriptor_message control = {.length = sizeof(size_t) + 3 * sizeof(int),
 					     .level = 1 /* SOL_SOCKET */,
 					     .type = 1 /* SCM_RIGHTS */,
 					     .fd = fd};
-	struct {
-		void *name;
-		int name_size, pad;
-		void *parts;
-		size_t n_parts;
-		void *control;
-		size_t control_size;
-		unsigned flags;
-	} message = {.parts = &part, .n_parts = 1, .control = &control, .control_size = sizeof control};
+	struct message message = {
+		.parts = &part, .n_parts = 1, .control = &control, .control_size = sizeof control};
 	long n;
 
 	report_later(&r);

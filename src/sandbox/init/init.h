@@ -49,6 +49,21 @@ void descriptor_send(uint32_t kind, int fd); /* a report that it comes along wit
 void mounts_begin(void);
 void mounts_add(void);
 void mounts_end(void);
+/* struct iovec and struct msghdr, as the kernel wants them. */
+struct message_part {
+	void *base;
+	size_t size;
+};
+struct message {
+	void *name;
+	int name_size, pad;
+	struct message_part *parts;
+	size_t n_parts;
+	void *control;
+	size_t control_size;
+	unsigned flags;
+};
+
 /* spare.c: waits to be told whose init it is; another spec comes, with its descriptors. Ends with the supervisor. */
 void spare_wait(void);
 /* overlay.c: a directory, or a file by way of its directory (parent, else -1); or what is a part of a layer (source), which

@@ -16,19 +16,8 @@ struct descriptors {
 static uint32_t receive(struct descriptors *ret)
 {
 	struct handover what;
-	struct {
-		void *base;
-		size_t size;
-	} part = {&what, sizeof what};
-	struct {
-		void *name;
-		int name_size, pad;
-		void *parts;
-		size_t n_parts;
-		void *control;
-		size_t control_size;
-		unsigned flags;
-	} message = {.parts = &part, .n_parts = 1, .control = ret, .control_size = sizeof *ret};
+	struct message_part part = {&what, sizeof what};
+	struct message message = {.parts = &part, .n_parts = 1, .control = ret, .control_size = sizeof *ret};
 	long n;
 
 	do
