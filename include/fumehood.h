@@ -173,6 +173,9 @@ int fh_result_pending(const fh_result *result);
 const char *fh_result_reason(const fh_result *result);	  /* one line of evidence for people; NULL: none */
 const char *fh_result_workspace(const fh_result *result); /* the path, which may be gone; NULL: none */
 int64_t fh_result_rows(const fh_result *result); /* rows for the site's tables; -1: there were none to be */
+/* What it ran in beside the host of its worker, by the keys of "engine" in --json: "engine" ("slurm"), "job", "node", "state", "reason",
+ * "cluster". NULL: it is not known, or there was nothing else. */
+const char *fh_result_engine(const fh_result *result, const char *key);
 /* A counter by its name in --json: "wall_ms", "cpu_ms", "memory_peak_bytes", "pids_peak", … -1: not known. */
 int64_t fh_result_usage(const fh_result *result, const char *name);
 
@@ -384,7 +387,7 @@ enum fh_submit_flags { FH_IF_ABSENT = 1 /* an id that is known is the same analy
 int fh_submit(fh_hood *hood, fh_request *const *requests, size_t n, unsigned flags, char **ret_json,
 	      fh_error *err);
 /* [{"id", "state", "verdict", "status", "attempt", "priority", "owner", "submitter", "worker", "reason",
- * "cancelling", "submitted", "due"}, …], the newest first. state: NULL, "waiting", "queued", "running", "finished", "cancelled". */
+ * "cancelling", "submitted", "due", "engine"}, …], the newest first. state: NULL, "waiting", "queued", "running", "finished", "cancelled". */
 int fh_queue(fh_hood *hood, const char *state, const char *prefix, int limit, char **ret_json, fh_error *err);
 /* As `workers --json`: [{"id", "host", "pid", "engine", "seats", "running", "state", "alive", "seen", "silent_ms", "lease_ms",
  * "started", "version", "owner"}, …], who was heard of last first. */
@@ -409,6 +412,10 @@ int fh_retry(fh_hood *hood, const char *id, fh_error *err);
  * and a byte lets what runs end; a second one hands it back. jobs 0: the configuration's, else as many as there are CPUs.
  * lease: such as "30s", or NULL. */
 int fh_worker_run(fh_hood *hood, int jobs, const char *lease, int drain, int stop_fd, fh_error *err);
+/* The same with another engine: "local" is this host, "slurm" gives what is queued to the nodes of a cluster, and leaves it there when it
+ * stops. jobs 0: then the configuration's slurm.jobs. The nodes need fumehood, the command: as slurm.command says, else where PATH has it here. */
+int fh_worker_run_engine(fh_hood *hood, const char *engine, int jobs, const char *lease, int drain,
+			 int stop_fd, fh_error *err);
 
 #ifdef __cplusplus
 }

@@ -75,9 +75,11 @@ def _growth(curves):
             + '\n\n' + pictures)
 
 
-def _missed(rows):
+def _missed(rows, curves):
     told, text = notes(), []
-    for name in dict.fromkeys(row['name'] for row in rows if row['verdict'] == 'missed' or (row['verdict'] is None and row['name'] in told)):
+    names = [row['name'] for row in rows if row['verdict'] == 'missed' or (row['verdict'] is None and row['name'] in told)]
+    names += [one['name'] for one in curves if max(one['steepness'].values()) > LINEAR]
+    for name in dict.fromkeys(names):
         text.append(f'### `{name}`\n\n' + told.get(name, 'Nothing is written of it in `bench/notes.md` yet.'))
     return '\n\n'.join(text) or 'Every row is met.'
 
@@ -106,6 +108,6 @@ def render(results):
              '## The table', '![Every row beside what must be](performance/table.svg)', _table(rows),
              *(['![From the start to the end of /bin/true](performance/start.svg)'] if has_start else []),
              *(['## Growth', _growth(results['growth'])] if results['growth'] else []),
-             '## What is missed, and why', _missed(rows), '## How each row is measured', _how(rows)]
+             '## What is missed, and why', _missed(rows, results['growth']), '## How each row is measured', _how(rows)]
     PAGE.write_text('\n\n'.join(part.strip() for part in parts) + '\n')
     return PAGE

@@ -40,6 +40,20 @@ void clock_format(int64_t utc_ns, char out[CLOCK_TEXT_SIZE])
 	snprintf(out + n, CLOCK_TEXT_SIZE - n, ".%06dZ", (int)(rest / 1000));
 }
 
+/* ".123456" in ns, up to nine digits; 0: there is none. *end goes behind it. */
+static int64_t parse_fraction(const char **end)
+{
+	int64_t ns = 0, digit = 100000000;
+	const char *at = *end;
+
+	if (*at != '.' || at[1] < '0' || at[1] > '9')
+		return 0;
+	for (at++; *at >= '0' && *at <= '9' && digit > 0; at++, digit /= 10)
+		ns += (*at - '0') * digit;
+	*end = at;
+	return ns;
+}
+
 int clock_parse(const char *text, int64_t *ret_utc_ns)
 {
 	static const char *const forms[] = {"%Y-%m-%d", "%Y-%m-%dT%H:%M", "%Y-%m-%d %H:%M",
@@ -48,8 +62,11 @@ int clock_parse(const char *text, int64_t *ret_utc_ns)
 	for (size_t i = 0; i < sizeof forms / sizeof forms[0]; i++) {
 		struct tm tm = {0}, again;
 		const char *end = strptime(text, forms[i], &tm);
+		int64_t fraction = 0;
 		time_t seconds;
 
+		if (end && forms[i][strlen(forms[i]) - 1] == 'S')
+			fraction = parse_fraction(&end);
 		if (!end || strcmp(*end == 'Z' ? end + 1 : end, "") != 0)
 			continue;
 		again = tm;
@@ -57,7 +74,7 @@ int clock_parse(const char *text, int64_t *ret_utc_ns)
 		/* The 31st of November is none, and the last of these years is 2261. */
 		if (again.tm_mday != tm.tm_mday || seconds <= 0 || seconds >= INT64_MAX / 1000000000)
 			return -EINVAL;
-		*ret_utc_ns = (int64_t)seconds * 1000000000;
+		*ret_utc_ns = (int64_t)seconds * 1000000000 + fraction;
 		return 0;
 	}
 	return -EINVAL;

@@ -153,7 +153,8 @@ int cli_open(struct cli *cli, unsigned what, struct error *err)
 {
 	struct hood_options options = {.config_file = cli->config,
 				       .ledger = cli->db,
-				       .remover = takes_all_along() ? REMOVER_NONE : REMOVER_CHILD};
+				       .remover = takes_all_along() ? REMOVER_NONE : REMOVER_CHILD,
+				       .hand = true};
 	int r = what & CLI_ID ? cli_take_id(cli, cli->o.words[0], err) : 0;
 
 	if (r == 0 && (what & CLI_HOOD) && !cli->hood)

@@ -3,12 +3,15 @@
  */
 #include "worker.h"
 
+#include <limits.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
 
 #include "cli.h"
 #include "signals.h"
+#include "slurm_node.h"
 
 enum { OPEN_FILES_ENOUGH = 1 << 18 };
 
@@ -17,9 +20,12 @@ static const char help[] =
 	"  fumehood worker --drain             until nothing is queued any more\n"
 	"  fumehood worker --jobs 8 --metrics /run/fumehood.prom\n"
 	"\n"
+	"--engine slurm   gives them to Slurm's nodes instead (docs/SLURM.md)\n"
 	"--jobs N         so many at once, as far as memory and CPUs of this host reach\n"
 	"--drain          ends when nothing can be claimed any more; SIGTERM lets what runs end\n"
 	"--lease TIME     how long it may be silent before others take its analyses (30s)\n"
+	"--take BATCH     on a node of a cluster: runs the one analysis that was handed over to it so, and ends\n"
+	"--index N        which one of the batch (SLURM_ARRAY_TASK_ID, else 0)\n"
 	"--metrics FILE   counters for Prometheus, in a text file\n"
 	"--db URL  --config FILE  --quiet\n"
 	"\n"
@@ -56,7 +62,18 @@ static void on_end(void *arg, const struct engine_end *end)
 		warn(voice, end);
 		return;
 	}
+	if (end->where[0] && end->outcome == OUTCOME_SETTLED) {
+		_cleanup_free_ char *reason = text_safe(end->attempt.reason ? end->attempt.reason : "");
+
+		fprintf(stderr, "fumehood: %s %s (%s)%s%s\n", id, verdict_name(end->attempt.verdict),
+			end->where, reason && *reason ? ": " : "", reason && *reason ? reason : "");
+		return;
+	}
 	switch (end->outcome) {
+	case OUTCOME_LEFT:
+		if (why && *why)
+			fprintf(stderr, "fumehood: %s: %s\n", id, why);
+		break;
 	case OUTCOME_SETTLED:
 		line = view_line(&end->attempt, cli->err.colour, false);
 		fputs(line ? line : "", stderr);
@@ -96,6 +113,46 @@ static int read_lease(const char *text, uint64_t *ret, struct error *err)
 	return 0;
 }
 
+static int read_engine(const char *text, enum engine_kind *ret, struct error *err)
+{
+	if (text && engine_kind_parse(text, ret) < 0)
+		return error_set(err, ERROR_USAGE, "--engine wants local or slurm, not '%s'",
+				 SHOWN(64, text));
+	return 0;
+}
+
+static int read_index(const char *text, int *ret, struct error *err)
+{
+	char *end = NULL;
+	long n = text && *text >= '0' && *text <= '9' ? strtol(text, &end, 10) : -1;
+
+	if (n < 0 || n > INT_MAX || *end)
+		return error_set(err, ERROR_USAGE, "--index wants a number from 0 on, not '%s'",
+				 SHOWN(64, text));
+	*ret = (int)n;
+	return 0;
+}
+
+/* A batch is named by a dispatcher, for its own script: who mistypes it is told so. */
+static int read_take(const char *index, struct worker_take *take, struct worker_options *w, struct error *err)
+{
+	if (!take->batch)
+		return index ? error_set(err, ERROR_USAGE, "--index is for --take BATCH only") : 0;
+	if (strlen(take->batch) != TOKEN_SIZE - 1 ||
+	    strspn(take->batch, "0123456789abcdef") != TOKEN_SIZE - 1)
+		return error_set(err, ERROR_USAGE,
+				 "--take wants the name of a batch, %d hexadecimal digits, not '%s'",
+				 TOKEN_SIZE - 1, SHOWN(64, take->batch));
+	if (w->jobs || w->drain || w->engine != ENGINE_LOCAL)
+		return error_set(
+			err, ERROR_USAGE,
+			"--take runs one analysis here and ends: it goes without --jobs, without --drain "
+			"and without --engine slurm");
+	w->take = take;
+	take->index = slurm_node_index();
+	return index ? read_index(index, &take->index, err) : 0;
+}
+
 /* Each analysis takes some tens of descriptors, of a limit that is often 1024 and may be raised. */
 static void raise_open_files(void)
 {
@@ -111,11 +168,17 @@ static int worker_main(struct cli *cli, struct error *err)
 {
 	struct voice voice = {.cli = cli};
 	struct worker_options w = {.signal_fd = -1, .hooks = {.arg = &voice, .ended = on_end, .say = on_say}};
-	const char *lease = NULL;
+	struct worker_take take = {0};
+	const char *lease = NULL, *engine = NULL, *index = NULL;
 	const struct option_row own[] = {
+		{"--engine", OPTION_TEXT, &engine, "local|slurm",
+		 "what runs them: this host, or Slurm's nodes"},
 		{"--jobs", OPTION_NUMBER, &w.jobs, "N", "so many at once at most"},
 		{"--drain", OPTION_FLAG, &w.drain, NULL, "ends when there is nothing left to do"},
 		{"--lease", OPTION_TEXT, &lease, "TIME", "how long it may be silent before others take over"},
+		{"--take", OPTION_TEXT, &take.batch, "BATCH",
+		 "runs the one analysis that was handed over so, and ends"},
+		{"--index", OPTION_TEXT, &index, "N", "which one of the batch"},
 		{"--metrics", OPTION_TEXT, &w.metrics, "FILE",
 		 "counters for Prometheus, written every few seconds"},
 		{0},
@@ -124,8 +187,13 @@ static int worker_main(struct cli *cli, struct error *err)
 
 	if (r < 0)
 		return r;
+	if (read_engine(engine, &w.engine, err) < 0)
+		return -EINVAL;
 	if (w.jobs > WORKER_JOBS_MAX)
 		return error_set(err, ERROR_USAGE, "--jobs wants a number from 1 to %d", WORKER_JOBS_MAX);
+	r = read_take(index, &take, &w, err);
+	if (r < 0)
+		return r;
 	w.hood = (struct hood_options){
 		.config_file = cli->config, .ledger = cli->db, .remover = REMOVER_THREAD};
 	raise_open_files();

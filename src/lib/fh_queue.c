@@ -283,7 +283,8 @@ static int read_lease(const char *text, uint64_t *ret, struct error *err)
 }
 
 /* The worker opens hoods of its own: this call's is not lent from the pool for long. */
-FH_PUBLIC int fh_worker_run(fh_hood *hood, int jobs, const char *lease, int drain, int stop_fd, fh_error *err)
+FH_PUBLIC int fh_worker_run_engine(fh_hood *hood, const char *engine, int jobs, const char *lease, int drain,
+				   int stop_fd, fh_error *err)
 {
 	struct worker_options o = {.hood = {.config_file = hood->config_file, .ledger = hood->ledger},
 				   .jobs = jobs,
@@ -300,7 +301,11 @@ FH_PUBLIC int fh_worker_run(fh_hood *hood, int jobs, const char *lease, int drai
 				 WORKER_JOBS_MAX, jobs);
 	hood_ref(hood);
 	quiet_begin(&quiet);
-	r = read_lease(lease, &o.lease_ns, &why);
+	r = engine_kind_parse(engine, &o.engine);
+	if (r < 0)
+		error_set(&why, ERROR_USAGE, "an engine is local or slurm, not '%s'", SHOWN(64, engine));
+	if (r == 0)
+		r = read_lease(lease, &o.lease_ns, &why);
 	if (r == 0)
 		r = worker_run(&o, &why);
 	quiet_end(&quiet);
@@ -310,4 +315,9 @@ FH_PUBLIC int fh_worker_run(fh_hood *hood, int jobs, const char *lease, int drai
 	if (!why.stage)
 		why.stage = "worker";
 	return fail(err, &why);
+}
+
+FH_PUBLIC int fh_worker_run(fh_hood *hood, int jobs, const char *lease, int drain, int stop_fd, fh_error *err)
+{
+	return fh_worker_run_engine(hood, "local", jobs, lease, drain, stop_fd, err);
 }

@@ -145,6 +145,11 @@ FH_PUBLIC const char *fh_result_workspace(const fh_result *result)
 	return result->attempt.workspace;
 }
 
+FH_PUBLIC const char *fh_result_engine(const fh_result *result, const char *key)
+{
+	return json_string_value(json_object_get(result->attempt.engine, key));
+}
+
 FH_PUBLIC int64_t fh_result_rows(const fh_result *result)
 {
 	return result->attempt.rows;

@@ -82,6 +82,7 @@ void attempt_done(struct attempt *a)
 	json_decref(a->request);
 	json_decref(a->plan);
 	json_decref(a->result);
+	json_decref(a->engine);
 	free(a->timeline);
 	receipt_done(&a->receipt);
 	denials_done(&a->denials);

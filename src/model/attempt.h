@@ -91,6 +91,7 @@ struct attempt {
 	char *reason; /* one line of evidence for people: "used 2.0 GiB of 2 GiB; python3 was killed" */
 	json_t *request, *plan;
 	json_t *result; /* `commit --result`: any JSON, or NULL */
+	json_t *engine; /* what it ran in beside its worker's host: {"engine": "slurm", "job", "node", …}, or NULL */
 	struct usage usage;
 	struct timeline *timeline; /* or NULL */
 	struct receipt receipt;

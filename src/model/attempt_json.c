@@ -27,6 +27,7 @@ static const struct member attempt_members[] = {
 	MEMBER(struct attempt, request, MEMBER_JSON),
 	MEMBER(struct attempt, plan, MEMBER_JSON),
 	MEMBER(struct attempt, result, MEMBER_JSON),
+	MEMBER(struct attempt, engine, MEMBER_JSON),
 	MEMBER(struct attempt, rows, MEMBER_COUNT),
 	MEMBER(struct attempt, error_stage, MEMBER_TEXT),
 	MEMBER(struct attempt, error_code, MEMBER_TEXT),
@@ -402,6 +403,7 @@ static int set_result(json_t *o, const struct attempt *a, bool lists)
 		{"receipt", receipt_to_json(&a->receipt)},
 		{"denials", denials_to_public_json(&a->denials)},
 		{"denials_more", a->denials.more < 0 ? json_null() : json_integer(a->denials.more)},
+		{"engine", json_or_null(a->engine)},
 		{"error", a->error_message ? error_to_json(a) : json_null()},
 	};
 

@@ -173,9 +173,10 @@ static int read_query(const struct node *n, const char *file, const char *key UN
 	return r < 0 ? r : keep_as_json(n, to, err);
 }
 
-static int read_slurm(const struct node *n, const char *file, const char *key, void *to, struct error *err)
+static int read_slurm(const struct node *n, const char *file, const char *key UNUSED, void *to,
+		      struct error *err)
 {
-	int r = node_expect_map(n, file, key, err);
+	int r = shape_slurm(n, file, err);
 
 	return r < 0 ? r : keep_as_json(n, to, err);
 }

@@ -12,6 +12,9 @@
 
 #define QUEUE_LEASE_MIN_NS (NSEC_PER_SEC)
 #define QUEUE_LEASE_MAX_NS (3600 * NSEC_PER_SEC)
+#define SLURM_POLL_MIN_NS  (NSEC_PER_SEC / 10)
+#define SLURM_POLL_MAX_NS  (600 * NSEC_PER_SEC)
+enum { SLURM_JOBS_MAX = 4096 };
 
 /* What is made longer ago than that goes from the ledger, of any of these verdicts (0: of all), or but for its outputs. */
 struct retain_rule {
@@ -35,7 +38,7 @@ struct config {
 	char *post_process_directory; /* of the file that names its command; relative as that file was */
 	struct limits post_process_limits;
 	json_t *query;
-	json_t *slurm;
+	json_t *slurm;		 /* checked for shape, used by the queue's engine; NULL if not set */
 	int queue_cap;		 /* running at once per owner, on all workers; 0: no cap */
 	int queue_jobs;		 /* at once in one worker; 0: one per CPU */
 	uint64_t queue_lease_ns; /* how long a worker may be silent */

@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <string.h>
 
+#include "config.h"
 #include "file.h"
 #include "limit.h"
 #include "text.h"
@@ -254,4 +255,76 @@ int shape_allow(const struct node *map, const char *file, struct error *err)
 	};
 
 	return node_read_keys(map, file, "allow", keys, NULL, err);
+}
+
+/* ---- slurm ---- */
+
+static int shape_absolute(const struct node *n, const char *file, const char *name, void *to,
+			  struct error *err)
+{
+	int r = shape_text(n, file, name, to, err);
+
+	return r == 0 && n->text[0] != '/' ? node_error(n, file, err, "%s must be an absolute path", name)
+					   : r;
+}
+
+/* sbatch reads what does not begin so as a script. */
+static int shape_option(const struct node *n, const char *file, const char *name, struct error *err)
+{
+	int r = shape_text(n, file, name, NULL, err);
+
+	if (r == 0 && (strncmp(n->text, "--", 2) != 0 || !n->text[2]))
+		r = node_error(n, file, err,
+			       "%s must list options of sbatch, each with its value: --NAME=VALUE", name);
+	return r;
+}
+
+static int shape_options(const struct node *n, const char *file, const char *name, void *to UNUSED,
+			 struct error *err)
+{
+	return shape_list(n, file, name, shape_option, err);
+}
+
+static int shape_jobs(const struct node *n, const char *file, const char *name, void *to UNUSED,
+		      struct error *err)
+{
+	const char *word = node_read_word(n, file, name, err);
+	int ignored;
+
+	if (!word)
+		return -EINVAL;
+	return int_parse(word, 1, SLURM_JOBS_MAX, &ignored) == 0
+		       ? 0
+		       : node_error(n, file, err, "%s '%s' makes no sense: write a number from 1 to %d", name,
+				    SHOWN(64, word), SLURM_JOBS_MAX);
+}
+
+static int shape_poll(const struct node *n, const char *file, const char *name, void *to UNUSED,
+		      struct error *err)
+{
+	uint64_t ns = 0;
+	int r = shape_amount(n, file, name, duration_parse, "2s", &ns, err);
+
+	if (r == 0 && (ns < SLURM_POLL_MIN_NS || ns > SLURM_POLL_MAX_NS))
+		r = node_error(n, file, err, "%s must be from 100ms to 10m", name);
+	return r;
+}
+
+int shape_slurm(const struct node *map, const char *file, struct error *err)
+{
+	static const struct node_key keys[] = {
+		{"partition", shape_text},
+		{"account", shape_text},
+		{"qos", shape_text},
+		{"options", shape_options},
+		{"jobs", shape_jobs},
+		{"command", shape_absolute},
+		{"bin", shape_absolute},
+		{"log", shape_absolute},
+		{"poll", shape_poll},
+		{"submit_as_user", shape_flag},
+		{0},
+	};
+
+	return node_read_keys(map, file, "slurm", keys, NULL, err);
 }

@@ -13,6 +13,7 @@ int shape_post_process(const struct node *map, const char *file, struct error *e
 int shape_query(const struct node *map, const char *file, struct error *err);
 int shape_users(const struct node *map, const char *file, struct error *err);
 int shape_allow(const struct node *map, const char *file, struct error *err);
+int shape_slurm(const struct node *map, const char *file, struct error *err);
 
 /* A size or a duration, or "none" (LIMIT_NONE); ret may be NULL. */
 int shape_amount(const struct node *n, const char *file, const char *name,

@@ -17,6 +17,7 @@ static const struct member evidence_members[] = {
 	MEMBER(struct evidence, output_missing, MEMBER_BOOL),
 	MEMBER(struct evidence, post_process_failed, MEMBER_BOOL),
 	MEMBER(struct evidence, unwatched, MEMBER_BOOL),
+	MEMBER(struct evidence, by_manager, MEMBER_BOOL),
 };
 
 json_t *evidence_to_json(const struct evidence *e)

@@ -100,6 +100,10 @@ const struct field field_table[] = {
 	{"retry_on", "--retry-on", FIELD_VERDICTS, IN_ONE, AT(retry_on), .group = GROUP_QUEUE,
 	 .value = "VERDICT[,VERDICT]",
 	 .help = "tried again too, besides lost and failures of ours; of the queue"},
+	{"slurm", "--slurm", FIELD_LIST, IN_ONE, AT(slurm), .group = GROUP_QUEUE, .value = "KEY=VALUE",
+	 .remark = "an option of sbatch, where Slurm runs it",
+	 .help = "an option of sbatch for who is run by Slurm: partition, account, qos, constraint, reservation, gres, licenses, "
+		 "nodelist, exclude, nice, exclusive; of the queue"},
 };
 const size_t field_count = ARRAY_SIZE(field_table);
 

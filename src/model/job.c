@@ -38,6 +38,7 @@ void job_done(struct job *j)
 	free(j->submitter);
 	strv_free(j->after);
 	json_decref(j->request);
+	json_decref(j->engine);
 	strv_free(j->notes);
 	free(j->unreadable);
 	inputs_done(&j->inputs);

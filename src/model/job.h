@@ -45,6 +45,7 @@ struct job {
 	/* Given by a claim. */
 	int attempt;
 	char token[TOKEN_SIZE];
+	json_t *engine; /* taken (handover.h): what is known of it where it runs; the attempt's `engine`. NULL: nothing */
 	int tries;	   /* attempts that were made before and did not count: lost, tried again */
 	int64_t submitted; /* UTC ns */
 };

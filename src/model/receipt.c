@@ -124,6 +124,15 @@ void receipt_join(struct receipt *r, const struct receipt *more)
 	r->failed |= more->failed;
 }
 
+void receipt_extend(struct receipt *r, const struct receipt *more)
+{
+	for (size_t i = 0; i < more->count; i++)
+		receipt_add(r, more->layers[i].name, more->layers[i].held, "%s", more->layers[i].detail);
+	for (char **w = more->warnings; w && *w; w++)
+		receipt_warn(r, "%s", *w);
+	r->failed |= more->failed;
+}
+
 static json_t *layer_to_json(const struct layer *l)
 {
 	return members_to_json(layer_members, ARRAY_SIZE(layer_members), l);

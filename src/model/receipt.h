@@ -35,6 +35,8 @@ int receipt_check(const struct receipt *r, struct error *err);
 /* What was in force around both: a layer that one of them did not have, or not held, is not held, with its reason. An
  * empty r is none yet. */
 void receipt_join(struct receipt *r, const struct receipt *more);
+/* The lines of more, too, after those of r. */
+void receipt_extend(struct receipt *r, const struct receipt *more);
 json_t *receipt_to_json(const struct receipt *r); /* {"layers":[{"name","held","detail"}], "warnings":[…]} */
 int receipt_from_json(struct receipt *r, const json_t *json, struct error *err);
 

@@ -58,6 +58,7 @@ struct request {
 	char **after;	   /* ids */
 	int retries;	   /* see request_retries() */
 	unsigned retry_on; /* a bit 1 << verdict for each */
+	char **slurm;	   /* "KEY=VALUE" each, of sbatch's options: see request_check.c */
 	uint64_t set;	   /* private: which fields were given, whatever their value */
 };
 

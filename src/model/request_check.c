@@ -146,6 +146,53 @@ static int check_from(const struct request *r, struct error *err)
 	return k;
 }
 
+/* Those of sbatch's options that only say where and when. The rest could write files, or run things, as whoever submits to Slurm. */
+static const char *const slurm_keys[] = {"partition",	"account", "qos",      "constraint",
+					 "reservation", "gres",	   "licenses", "nodelist",
+					 "exclude",	"nice",	   "exclusive"};
+
+static bool is_slurm_key(const char *text, size_t size)
+{
+	for (size_t i = 0; i < ARRAY_SIZE(slurm_keys); i++)
+		if (strlen(slurm_keys[i]) == size && memcmp(slurm_keys[i], text, size) == 0)
+			return true;
+	return false;
+}
+
+static int refuse_slurm_key(const char *word, struct error *err)
+{
+	_cleanup_buffer_ struct buffer known = {0};
+
+	for (size_t i = 0; i < ARRAY_SIZE(slurm_keys); i++)
+		buffer_printf(&known, "%s%s", i ? ", " : "", slurm_keys[i]);
+	if (buffer_check(&known, err) < 0)
+		return -ENOMEM;
+	return error_set(err, ERROR_USAGE,
+			 "slurm '%s' is none of the options of sbatch that may be asked for: %s",
+			 SHOWN(128, word), known.data);
+}
+
+static int check_slurm(char *const *words, struct error *err)
+{
+	for (size_t i = 0; words && words[i]; i++) {
+		const char *word = words[i], *value = strchr(word, '=');
+		int k = 0;
+
+		if (!is_slurm_key(word, strcspn(word, "=")))
+			return refuse_slurm_key(word, err);
+		if (value ? !value[1] : strcmp(word, "exclusive") != 0)
+			return error_set(err, ERROR_USAGE, "slurm '%s' has no value: write KEY=VALUE", word);
+		for (const char *c = word; k == 0 && *c; c++)
+			if ((unsigned char)*c <= ' ' || *c == 127)
+				k = error_set(err, ERROR_USAGE,
+					      "slurm '%s' makes no sense: a value has no blanks",
+					      SHOWN(128, word));
+		if (k < 0)
+			return k;
+	}
+	return 0;
+}
+
 int request_check(const struct request *r, struct error *err)
 {
 	if ((r->id && id_check(r->id, err) < 0) || check_command(r->command, err) < 0 ||
@@ -154,7 +201,8 @@ int request_check(const struct request *r, struct error *err)
 	    check_outputs("optional_output", r->optional_outputs, err) < 0 ||
 	    check_pairs("ro", r->ro, r->n_ro, check_ro, err) < 0 ||
 	    check_pairs("input", r->inputs, r->n_inputs, check_input, err) < 0 ||
-	    check_pairs("query", r->queries, r->n_queries, check_query, err) < 0 || check_from(r, err) < 0)
+	    check_pairs("query", r->queries, r->n_queries, check_query, err) < 0 || check_from(r, err) < 0 ||
+	    check_slurm(r->slurm, err) < 0)
 		return -EINVAL;
 	return check_after(r, err);
 }

@@ -54,7 +54,8 @@ struct evidence {
 	int64_t disk_hits; /* ENOSPC was certain: the file system is full at the end, 0/1; -1 unknown */
 	bool output_missing;
 	bool post_process_failed;
-	bool unwatched; /* we failed while it ran, and ended it */
+	bool unwatched;	 /* we failed while it ran, and ended it */
+	bool by_manager; /* the batch system around us ended it, and the attempt's reason says how */
 };
 
 /* What PID 1 tells of the command while that is watched. */

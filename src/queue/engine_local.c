@@ -38,13 +38,26 @@ struct local {
 	bool closing;
 	struct seat *seats;
 	int n_seats;
-	struct hood *keeper; /* recovery's, one at a time: it sweeps, which takes a session */
+	const struct run_manager *manager; /* or NULL */
+	struct hood *keeper;		   /* recovery's, one at a time: it sweeps, which takes a session */
 	struct stock *stock;
 };
 
 void engine_end_done(struct engine_end *e)
 {
 	attempt_done(&e->attempt);
+}
+
+int engine_kind_parse(const char *name, enum engine_kind *ret)
+{
+	static const char *const names[] = {[ENGINE_LOCAL] = "local", [ENGINE_SLURM] = "slurm"};
+
+	for (size_t i = 0; i < ARRAY_SIZE(names); i++)
+		if (strcmp(names[i], name) == 0) {
+			*ret = (enum engine_kind)i;
+			return 0;
+		}
+	return -EINVAL;
 }
 
 static struct task *task_free(struct task *t)
@@ -98,6 +111,7 @@ static int describe_refusal(const struct job *j, const struct error *why, struct
 	attempt_init(a);
 	attempt_identify(a, j->id, j->token, j->attempt, j->request);
 	a->queued = true;
+	a->engine = json_incref(j->engine);
 	a->ended = clock_utc();
 	a->created = created ? created : a->ended;
 	a->host = host_name();
@@ -141,7 +155,8 @@ static enum outcome outcome_of_story(struct task *t)
 static enum outcome run(struct seat *seat, struct task *t)
 {
 	_cleanup_request_ struct request request;
-	struct run_hooks hooks = {.cancel_fd = t->cancel[0], .stdin_fd = -1, .job = &t->job};
+	struct run_hooks hooks = {
+		.cancel_fd = t->cancel[0], .stdin_fd = -1, .job = &t->job, .manager = seat->local->manager};
 	struct error err = ERROR_INIT;
 
 	request_init(&request);
@@ -375,6 +390,11 @@ static int seats_start(struct local *l, const struct hood_options *options, stru
 			return -1;
 	}
 	return 0;
+}
+
+void engine_local_managed(struct engine *e, const struct run_manager *m)
+{
+	local_of(e)->manager = m;
 }
 
 int engine_local_open(const struct hood_options *options, int slots, struct engine **ret, struct error *err)

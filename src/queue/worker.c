@@ -15,6 +15,7 @@
 #include "host.h"
 #include "lending.h"
 #include "notify.h"
+#include "slurm.h"
 
 /* Polling makes it sure: nothing waits longer than this for a bell that did not ring. */
 static const uint64_t poll_ns = 5 * NSEC_PER_SEC;
@@ -190,11 +191,11 @@ static uint64_t look_due(const struct worker *w)
 	return w->has_rung ? w->looked_at + look_min_ns : UINT64_MAX;
 }
 
-/* Leases of others that are over, times that have come. */
+/* Leases of others that are over, times that have come. Who only takes leaves that to those who claim. */
 static int look_around(struct worker *w, uint64_t now, struct error *err)
 {
 	unsigned expired = 0;
-	int r = lease_expire(w, &expired, err);
+	int r = w->options->take ? 0 : lease_expire(w, &expired, err);
 
 	if (r < 0)
 		return r;
@@ -229,7 +230,9 @@ static int talk(struct worker *w, uint64_t now, unsigned *ret_claimed, struct er
 	    (w->is_recovered && (now >= w->expire_at || (w->options->drain && !w->held)) &&
 	     look_around(w, now, err) < 0))
 		return -1;
-	return can_claim(w) ? lease_claim(w, ret_claimed, err) : 0;
+	if (!can_claim(w))
+		return 0;
+	return (w->options->take ? lease_take : lease_claim)(w, ret_claimed, err);
 }
 
 static uint64_t next_tick(const struct worker *w, uint64_t now)
@@ -249,6 +252,8 @@ static bool is_over(const struct worker *w, unsigned claimed)
 {
 	if (w->recovering)
 		return false;
+	if (w->options->take && !w->held && w->has_taken)
+		return true;
 	if (w->stopping)
 		return !holds(w, HELD_RUNNING) && (!holds(w, HELD_RELEASE) || w->is_away);
 	return w->options->drain && w->is_recovered && !w->is_away && !w->held && claimed == 0 &&
@@ -324,6 +329,7 @@ static int on_bell(void *arg, int fd UNUSED, uint32_t events UNUSED, struct erro
 		w->bell_fd = -1;
 	}
 	w->has_rung = w->wants_claim = true;
+	engine_look(w->engine);
 	if (!w->is_away)
 		loop_timer_set(w->tick, clock_now() + tick_min_ns);
 	return 0;
@@ -339,18 +345,31 @@ static void hand_back_all(struct worker *w)
 		}
 }
 
+static void say_stopping(const struct worker *w)
+{
+	const char *place = w->engine->place;
+
+	if (place && !w->options->drain)
+		worker_say(w, "stopping: %d go on in %s", worker_running(w), place);
+	else
+		worker_say(w, "stopping: %d %s", worker_running(w),
+			   w->options->drain ? "still run to their end"
+			   : w->node.job[0]  ? "is ended, and Slurm is asked why"
+					     : "are handed back");
+}
+
 static int on_signal(void *arg, int fd, uint32_t events UNUSED, struct error *err UNUSED)
 {
 	struct worker *w = arg;
 	unsigned char byte;
 
 	if (read(fd, &byte, 1) == 1) { /* one at a time: a host's descriptor may block */
+		atomic_store(&w->node.is_told, true);
 		if (w->stopping || !w->options->drain)
 			hand_back_all(w);
 		if (!w->stopping) {
 			notify_send("STOPPING=1");
-			worker_say(w, "stopping: %d %s", worker_running(w),
-				   w->options->drain ? "still run to their end" : "are handed back");
+			say_stopping(w);
 		}
 		w->stopping = true;
 		w->heartbeat_at = 0; /* others are told */
@@ -389,7 +408,8 @@ static void on_recovered(struct worker *w, const struct engine_end *end)
 	w->is_recovered = true;
 	w->recovering = false;
 	w->wants_claim = true;
-	w->heartbeat_at = 0; /* which of ours are settled by that */
+	if (!w->options->take)
+		w->heartbeat_at = 0; /* which of ours are settled by that */
 }
 
 static void on_end(struct worker *w, struct engine_end *end)
@@ -403,6 +423,8 @@ static void on_end(struct worker *w, struct engine_end *end)
 	w->wants_claim = true;
 	if (end->outcome != OUTCOME_BUSY)
 		obstacle_forget(w, end->id);
+	if (end->outcome != OUTCOME_SETTLED && end->outcome != OUTCOME_UNSETTLED)
+		w->is_unsettled = true;
 	if (!h)
 		return;
 	switch (end->outcome) {
@@ -416,6 +438,9 @@ static void on_end(struct worker *w, struct engine_end *end)
 		w->counters.lost++;
 		lease_forget(w, h);
 		return;
+	case OUTCOME_LEFT:
+		lease_forget(w, h);
+		return;
 	case OUTCOME_UNSETTLED:
 		w->counters.ended[end->attempt.verdict]++;
 		h->state = HELD_UNSETTLED;
@@ -425,6 +450,7 @@ static void on_end(struct worker *w, struct engine_end *end)
 	case OUTCOME_BUSY:
 	case OUTCOME_HANDED_BACK:
 	case OUTCOME_RECOVERED:
+	case OUTCOME_SAID:
 		break;
 	}
 	h->state = HELD_RELEASE;
@@ -443,6 +469,8 @@ static int on_engine(void *arg, int fd UNUSED, uint32_t events UNUSED, struct er
 	while (engine_reap(w->engine, &end) > 0) {
 		if (end.outcome == OUTCOME_RECOVERED)
 			on_recovered(w, &end);
+		else if (end.outcome == OUTCOME_SAID)
+			worker_say(w, "%s", end.why.message);
 		else
 			on_end(w, &end);
 		engine_end_done(&end);
@@ -476,10 +504,28 @@ static int name_make(struct worker *w, struct error *err)
 	return 0;
 }
 
+/* What an earlier life had handed over: its leases, and those who have taken them. */
+static void on_adopted(void *arg, const char *id, const char *token)
+{
+	lease_adopt(arg, id, token);
+}
+
+static int engine_open_slurm(struct worker *w, struct error *err)
+{
+	const struct worker_options *o = w->options;
+
+	if (engine_slurm_open(&o->hood, o->jobs, o->lease_ns, &w->engine, err) < 0)
+		return -1;
+	snprintf(w->name, sizeof w->name, "%s", w->engine->worker);
+	return engine_adopted(w->engine, on_adopted, w, err);
+}
+
 static int engine_open(struct worker *w, const struct hood_options *o, int jobs, struct error *err)
 {
 	struct hood_options lent = *o;
 
+	if (w->options->engine == ENGINE_SLURM)
+		return engine_open_slurm(w, err);
 	if (jobs > WORKER_JOBS_MAX)
 		jobs = WORKER_JOBS_MAX;
 	if (lending_open(hood_ledger_url(w->hood), jobs < CONNECTIONS_LENT ? jobs : CONNECTIONS_LENT,
@@ -487,7 +533,11 @@ static int engine_open(struct worker *w, const struct hood_options *o, int jobs,
 		return -1;
 	ledger_take_turns(w->ledger, w->lending);
 	lent.lending = w->lending;
-	return engine_local_open(&lent, jobs, &w->engine, err);
+	if (engine_local_open(&lent, jobs, &w->engine, err) < 0)
+		return -1;
+	if (w->node.job[0])
+		engine_local_managed(w->engine, &w->node.manager);
+	return 0;
 }
 
 static int worker_open(struct worker *w, const struct worker_options *o, struct error *err)
@@ -496,20 +546,31 @@ static int worker_open(struct worker *w, const struct worker_options *o, struct 
 	int jobs;
 
 	if (hood_open(&o->hood, &w->hood, err) < 0 ||
+	    (o->engine == ENGINE_SLURM && slurm_check_ledger(hood_ledger_url(w->hood), err) < 0) ||
 	    hood_ledger(w->hood, LEDGER_CREATE, &w->ledger, err) < 0 ||
 	    ledger_store_ready(w->ledger, err) < 0 || name_make(w, err) < 0)
 		return -1;
+	/* It would be told so by every claim, and take that for a ledger that is away. */
+	if (ledger_may_commit(w->ledger, "what is queued", err) < 0)
+		return -1;
 	/* It would take what others can run, and hand it back, for ever. */
-	if (hood_check_walls(w->hood, err) < 0)
+	if (o->engine == ENGINE_LOCAL && hood_check_walls(w->hood, err) < 0)
 		return error_prefix(err, -1, "this worker could run nothing here");
 	c = hood_config(w->hood);
-	w->keeps_house = c->n_retain > 0;
+	w->keeps_house = c->n_retain > 0 && !o->take;
 	w->cap = c->queue_cap;
 	w->lease_ns = o->lease_ns ? o->lease_ns : c->queue_lease_ns;
 	ledger_hurry(w->ledger, w->lease_ns);
-	w->memory_total = host_memory() ? host_memory() : INT64_MAX;
-	w->cpus_total = (uint64_t)host_cpus() * 1000;
-	jobs = o->jobs ? o->jobs : c->queue_jobs ? c->queue_jobs : host_cpus();
+	if (o->engine == ENGINE_LOCAL) {
+		w->memory_total = host_memory() ? host_memory() : INT64_MAX;
+		w->cpus_total = (uint64_t)host_cpus() * 1000;
+	}
+	jobs = o->take ? 1 : o->jobs ? o->jobs : c->queue_jobs ? c->queue_jobs : host_cpus();
+	if (o->take) {
+		slurm_node_init(&w->node);
+		/* What it takes it has a lease on. Most are done before that must be prolonged, and nobody needs to hear of such a worker. */
+		w->heartbeat_at = clock_now() + w->lease_ns / 3;
+	}
 	if ((o->metrics && tally_open(&o->hood, &w->tally, err) < 0) ||
 	    engine_open(w, &o->hood, jobs, err) < 0 || loop_open(&w->loop, err) < 0 ||
 	    loop_add_timer(w->loop, 0, on_tick, w, &w->tick, err) < 0 ||
@@ -542,7 +603,8 @@ static int work(struct worker *w, struct error *err)
 	tick_soon(w);
 	if (loop_run(w->loop, err) < 0)
 		return -1;
-	if (!w->is_away)
+	w->is_unsettled = w->is_unsettled || w->held; /* pending: it waits here for who comes next */
+	if (!w->is_away && w->has_signed)
 		lease_sign_off(w);
 	if (w->options->metrics) {
 		tally_finish(w->tally);
@@ -557,8 +619,9 @@ int worker_run(const struct worker_options *o, struct error *err)
 	int r = work(&w, err);
 
 	worker_close(&w);
-	if (r < 0 || !w.why.message[0])
-		return r;
-	*err = w.why;
-	return -1;
+	if (r == 0 && w.why.message[0]) {
+		*err = w.why;
+		return -1;
+	}
+	return r == 0 && o->take && (w.is_unsettled || !w.has_taken) ? 1 : r;
 }

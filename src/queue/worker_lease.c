@@ -75,6 +75,11 @@ static struct held *lease_note(struct worker *w, const char *id, const char *tok
 	return h;
 }
 
+void lease_adopt(struct worker *w, const char *id, const char *token)
+{
+	(void)lease_note(w, id, token);
+}
+
 /* ---- heartbeat ---- */
 
 static void on_lease(void *arg, const char *id, const char *token, bool cancelling)
@@ -102,6 +107,11 @@ static void on_lease(void *arg, const char *id, const char *token, bool cancelli
 /* Somebody else has it now, or it was committed. What still runs ends, and commits nothing: the fence sees to that. */
 static void lease_lose(struct worker *w, struct held *h)
 {
+	/* Somebody has taken it, who was meant to: what becomes of it the engine learns. */
+	if (h->state == HELD_RUNNING && w->engine->hands_over) {
+		engine_look(w->engine);
+		return;
+	}
 	if (h->state == HELD_RUNNING) {
 		/* It may just be ending: its commit takes the lease away, and we hear of it in a moment. */
 		engine_cancel(w->engine, h->token, ENGINE_HAND_BACK);
@@ -131,7 +141,8 @@ static char *describe_running(struct worker *w)
 	json_auto_t *all = json_object();
 	char *text;
 
-	for (const struct held *h = w->held; h; h = h->next) {
+	/* Of what was handed over the node tells. */
+	for (const struct held *h = w->engine->hands_over ? NULL : w->held; h; h = h->next) {
 		struct pulse p;
 
 		if (h->state == HELD_RUNNING && hood_pulse(w->hood, h->id, &p) == 0)
@@ -161,6 +172,7 @@ int lease_heartbeat(struct worker *w, struct error *err)
 
 	for (struct held *h = w->held; h; h = h->next)
 		h->is_confirmed = false;
+	w->has_signed = true;
 	r = ledger_sign(w->ledger, &sign, on_lease, w, err);
 	if (r < 0)
 		return r;
@@ -204,7 +216,7 @@ int lease_expire(struct worker *w, unsigned *ret_expired, struct error *err)
 	return r;
 }
 
-static int start(struct worker *w, struct job *j, struct error *err)
+int lease_start(struct worker *w, struct job *j, struct error *err)
 {
 	struct held *h = lease_note(w, j->id, j->token);
 
@@ -232,6 +244,7 @@ int lease_claim(struct worker *w, unsigned *ret_claimed, struct error *err)
 		struct claim_order order = {
 			.worker = w->name,
 			.lease_ns = w->lease_ns,
+			.hands_over = w->engine->hands_over,
 			.cap = w->cap,
 			.memory_total = w->memory_total,
 			.cpus_total = w->cpus_total,
@@ -249,7 +262,7 @@ int lease_claim(struct worker *w, unsigned *ret_claimed, struct error *err)
 			return r;
 		for (size_t i = 0; i < n; i++) {
 			if (r == 0)
-				r = start(w, &jobs[i], err);
+				r = lease_start(w, &jobs[i], err);
 			job_done(&jobs[i]);
 		}
 		*ret_claimed += (unsigned)n;

@@ -4,6 +4,7 @@
 
 #include "loop.h"
 #include "queue.h"
+#include "slurm_node.h"
 #include "tally.h"
 #include "worker.h"
 
@@ -65,6 +66,7 @@ struct worker {
 	bool has_rung;	   /* since the last tick */
 	bool wants_claim;  /* something has changed since the last claim that found nothing */
 	bool is_full;	   /* the next one waits for room */
+	bool has_signed;   /* the ledger lists it among its workers, maybe */
 	uint64_t heartbeat_at, looked_at, expire_at, recover_at, metrics_at, house_at; /* clock_now() */
 	struct lease_watch watch;						       /* those of others */
 	int64_t next_due; /* as ledger_expire said; 0: nothing is due any more */
@@ -75,6 +77,10 @@ struct worker {
 	bool is_away;	  /* the ledger cannot be reached */
 	int tries;
 	uint64_t try_at;
+
+	struct slurm_node node; /* options->take: what it runs in */
+	bool has_taken;		/* it takes no more */
+	bool is_unsettled;	/* what it took is another's to run */
 
 	struct worker_counters counters;
 	struct tally *tally; /* NULL: nobody wants to know */
@@ -93,12 +99,17 @@ void lease_sign_off(struct worker *w);			  /* a clean end */
 int lease_look(struct worker *w, struct error *err);	  /* which are to be cancelled */
 int lease_expire(struct worker *w, unsigned *ret_expired, struct error *err);
 int lease_claim(struct worker *w, unsigned *ret_claimed, struct error *err);
-int lease_release(struct worker *w, struct error *err); /* those that are to be */
+int lease_release(struct worker *w, struct error *err);		     /* those that are to be */
+int lease_start(struct worker *w, struct job *j, struct error *err); /* it is ours: the engine gets it */
 struct held *lease_find(struct worker *w, const char *token);
 void lease_forget(struct worker *w, struct held *h);
+void lease_adopt(struct worker *w, const char *id, const char *token);
 /* Something was in its way here, for so many times now: how long it waits, and that it does not any more. */
 uint64_t obstacle_wait(struct worker *w, const char *id);
 void obstacle_forget(struct worker *w, const char *id); /* NULL: all */
+
+/* worker_take.c: the one that was handed over, in the place of lease_claim(). */
+int lease_take(struct worker *w, unsigned *ret_claimed, struct error *err);
 
 /* metrics.c */
 int metrics_write(struct worker *w, struct error *err);

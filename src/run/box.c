@@ -1,5 +1,6 @@
 #include "box.h"
 #include "clock.h"
+#include "hand.h"
 #include "file.h"
 
 #include <errno.h>
@@ -71,6 +72,71 @@ static int name_cgroups(struct record *r, size_t kept, char *const *paths, struc
 	return e;
 }
 
+/* What it says of limits waits until the receipt is as far. */
+struct cgroup_ahead {
+	char name[TOKEN_SIZE];
+	struct limits limits;
+	bool allow_unlimited;
+	const struct cgroup_host *host;
+	struct hand *hand;
+	struct cgroup *cgroup;
+	struct receipt receipt;
+	struct error error;
+	int result;
+};
+
+static void create_ahead(void *arg)
+{
+	struct cgroup_ahead *a = arg;
+
+	a->result = cgroup_create(a->host, a->name, &a->limits, a->allow_unlimited, &a->receipt, &a->cgroup,
+				  &a->error);
+}
+
+void box_begin_cgroup(struct box *b, const struct plan *plan, const struct cgroup_host *cgroups,
+		      struct hand *hand)
+{
+	if (!hand || !(b->ahead = calloc(1, sizeof *b->ahead)))
+		return;
+	*b->ahead = (struct cgroup_ahead){.limits = plan->limits,
+					  .allow_unlimited = plan->allow_unlimited,
+					  .host = cgroups,
+					  .hand = hand,
+					  .error = ERROR_INIT};
+	memcpy(b->ahead->name, plan->token, sizeof b->ahead->name);
+	hand_do(hand, create_ahead, b->ahead);
+}
+
+/* As cgroup_create. receipt and err NULL: nobody wants to know any more. */
+static int end_cgroup_ahead(struct box *b, struct receipt *receipt, struct error *err)
+{
+	struct cgroup_ahead *a = TAKE_PTR(b->ahead);
+	int r;
+
+	hand_await(a->hand);
+	r = a->result;
+	b->cgroup = a->cgroup;
+	if (receipt)
+		receipt_extend(receipt, &a->receipt);
+	if (err && r < 0) {
+		a->error.stage = err->stage;
+		*err = a->error;
+	}
+	receipt_done(&a->receipt);
+	free(a);
+	return r;
+}
+
+static int create_cgroup(struct box *b, struct error *err)
+{
+	const struct plan *plan = b->order.plan;
+
+	if (b->ahead)
+		return end_cgroup_ahead(b, b->order.receipt, err);
+	return cgroup_create(b->order.cgroups, plan->token, &plan->limits, plan->allow_unlimited,
+			     b->order.receipt, &b->cgroup, err);
+}
+
 /* The record names the cgroups before they are made, perhaps since its beginning; then those that were. */
 static int make_cgroup(struct box *b, struct error *err)
 {
@@ -85,8 +151,7 @@ static int make_cgroup(struct box *b, struct error *err)
 	kept = count_others(&w->record, foreseen);
 	if ((kept + strv_length(foreseen) != strv_length(w->record.cgroups) &&
 	     ((r = name_cgroups(&w->record, kept, foreseen, err)) < 0 || (r = workspace_save(w, err)) < 0)) ||
-	    (r = cgroup_create(b->order.cgroups, plan->token, &plan->limits, plan->allow_unlimited,
-			       b->order.receipt, &b->cgroup, err)) < 0)
+	    (r = create_cgroup(b, err)) < 0)
 		return r;
 	return name_cgroups(&w->record, kept, cgroup_paths(b->cgroup), err);
 }
@@ -230,6 +295,8 @@ int box_start(struct box *b, struct error *err)
 		.slot_fd = place->slot.fd,
 		.listen = b->order.on_notice ? b->order.listen : FILTER_SILENT,
 		.stock = b->order.stock,
+		.begun = b->order.begun,
+		.hold_mounts = b->order.hand && !b->order.plan->own_disk,
 		.facts = b->facts,
 	};
 	int r;
@@ -366,10 +433,28 @@ int box_watch(struct box *b, struct error *err)
 
 /* ---- closed ---- */
 
+static void retire(void *arg)
+{
+	struct box *b = arg;
+
+	b->sandbox->mounts_fd = fd_close(b->sandbox->mounts_fd);
+	if (b->cgroup)
+		cgroup_remove(TAKE_PTR(b->cgroup), NULL);
+}
+
+void box_retire(struct box *b)
+{
+	if (b->order.hand)
+		hand_do(b->order.hand, retire, b);
+}
+
 void box_close(struct box *b)
 {
 	struct error ignored = ERROR_INIT;
 
+	if (b->ahead)
+		(void)end_cgroup_ahead(b, NULL, NULL);
+	hand_await(b->order.hand);
 	(void)box_leave_disk(b, false, &ignored);
 	sandbox_free(TAKE_PTR(b->sandbox));
 	if (b->cgroup)

@@ -29,6 +29,8 @@ struct box_order {
 	struct place *place;
 	const struct cgroup_host *cgroups;
 	struct stock *stock;	 /* what is made ahead; NULL: nothing is */
+	struct hand *hand;	 /* for what need not be waited for; or NULL */
+	struct spare **begun;	 /* its init, if that was begun already; taken as it starts */
 	struct receipt *receipt; /* gets a line for each wall and limit */
 	const char *log_prefix;	 /* its logs' names in the folder of runs begin with it */
 	int cancel_fd, stop_fd;	 /* either ends it; -1: none */
@@ -69,6 +71,7 @@ struct box {
 	int in[2];	    /* the caller's stdin is poured through this pipe, or into the terminal */
 	struct pty_job pty; /* the command's terminal; master -1: it has none */
 	struct cgroup *cgroup;
+	struct cgroup_ahead *ahead; /* is being made by the other hand; or NULL */
 	struct affinity affinity;
 	struct mount_fact *facts; /* one for each mount of the plan */
 	char loop_path[32];
@@ -83,6 +86,10 @@ struct box {
 };
 
 void box_init(struct box *b);
+/* Before box_open, if there is another hand: its cgroup is made meanwhile. The place's record names it already; token and limits
+ * of the plan, and cgroups, are those of the order to come. */
+void box_begin_cgroup(struct box *b, const struct plan *plan, const struct cgroup_host *cgroups,
+		      struct hand *hand);
 int box_open(struct box *b, const struct box_order *order, struct error *err);
 /* 0 also when the command could not be executed: that is evidence. Negative: a wall could not be raised, nothing is alive. */
 int box_start(struct box *b, struct error *err);
@@ -91,6 +98,8 @@ void box_kill(struct box *b); /* while it is watched */
 /* Where the disk of its own goes, keep: what lies on it is copied to the host's directory first. */
 int box_leave_disk(struct box *b, bool keep, struct error *err);
 void box_close(struct box *b);
+/* Nothing of it is alive, and nothing more will be asked of it: its mounts and its cgroup go, by the other hand. box_close awaits it. */
+void box_retire(struct box *b);
 
 /* Is the workspace somewhere else than where its path says? */
 bool box_is_away(const struct box *b);

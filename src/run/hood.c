@@ -2,6 +2,7 @@
 #include "ability.h"
 #include "cause.h"
 #include "file.h"
+#include "hand.h"
 #include "lending.h"
 #include "stock.h"
 
@@ -106,6 +107,7 @@ int hood_open(const struct hood_options *options, struct hood **ret, struct erro
 	config_init(&h->config);
 	h->lending = options->lending;
 	h->remover.kind = options->remover;
+	h->hand = h->remover.hand = options->hand ? hand_new() : NULL;
 	if ((r = config_load_all(h, options, err)) < 0 || (r = resolve_places(h, options, err)) < 0)
 		return r;
 	*ret = TAKE_PTR(h);
@@ -114,8 +116,14 @@ int hood_open(const struct hood_options *options, struct hood **ret, struct erro
 
 struct hood *hood_close(struct hood *h)
 {
+	struct error ignored = ERROR_INIT;
+
 	if (!h)
 		return NULL;
+	if (h->ahead)
+		(void)hood_end_ledger(h, &ignored);
+	h->hand = hand_free(h->hand);
+	plan_free(h->common);
 	ledger_close(h->ledger);
 	remover_close(&h->remover);
 	if (h->site_is_open)
@@ -162,6 +170,8 @@ int hood_ledger(struct hood *h, unsigned flags, struct ledger **ret, struct erro
 {
 	int r;
 
+	if (h->ahead && (r = hood_end_ledger(h, err)) < 0)
+		return r;
 	if (h->ledger && h->ledger_flags & LEDGER_READ_ONLY && !(flags & LEDGER_READ_ONLY))
 		h->ledger = ledger_close(h->ledger);
 	if (!h->ledger) {

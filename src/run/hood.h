@@ -26,6 +26,7 @@ enum remover_kind { REMOVER_NONE, REMOVER_CHILD, REMOVER_THREAD };
 
 struct hood_options {
 	enum remover_kind remover;
+	bool hand; /* what can wait for nobody is done by a second one (base/hand.h): for who runs a single analysis */
 	const char *config_file; /* --config, or NULL */
 	const char *ledger; /* --db, or NULL: FUMEHOOD_DB, configuration, $XDG_DATA_HOME/fumehood/ledger.db */
 	struct lending *
@@ -75,6 +76,30 @@ struct run_terminal {
 	int room_fd;   /* readable as long as `output` has room: what comes else waits */
 };
 
+/* The batch system that this worker is a job of: it can end an analysis, or limit it, and tells why if it is asked. */
+enum manager_said {
+	MANAGER_SAYS_NOTHING,
+	MANAGER_TIMED_OUT,     /* its time is over: with the command, not with us */
+	MANAGER_CANCELLED,     /* somebody has cancelled it there */
+	MANAGER_OUT_OF_MEMORY, /* it has a limit of its own, below ours */
+	MANAGER_TAKES_BACK,    /* nobody's fault: the analysis is handed back */
+};
+enum { MANAGER_REASON_SIZE = 256 };
+struct manager_question {
+	const struct evidence *evidence;
+	const struct usage *usage;
+	uint64_t memory_limit;	  /* ours; LIMIT_NONE: none */
+	uint64_t memory_around;	  /* the tightest of what we are in ourselves; likewise */
+	int64_t oom_kills_around; /* in our own place there; -1: not known */
+};
+struct run_manager {
+	void *arg;
+	/* Once nothing of it is alive, in the thread of the run: it may take seconds. engine: what is known of it there, to be changed. reason:
+	 * one line for people, unless it says nothing. */
+	enum manager_said (*ask)(void *arg, const struct manager_question *q, json_t *engine,
+				 char reason[MANAGER_REASON_SIZE]);
+};
+
 struct run_hooks {
 	void *arg;
 	void (*output)(void *arg, int stream, const char *data, size_t size);
@@ -92,6 +117,7 @@ struct run_hooks {
 	const struct run_terminal *terminal; /* for request.terminal; NULL: nobody looks at it */
 	const struct job
 		*job; /* claimed from the queue: its number, token and inputs are used; NULL otherwise */
+	const struct run_manager *manager; /* or NULL */
 };
 
 /* Can this host raise the walls that the site asks for? Refused, in the words of a run that could not: for who is about to claim. */

@@ -22,9 +22,17 @@ struct hood {
 	unsigned ledger_flags;
 	struct cgroup_host cgroups;
 	bool cgroups_probed;
-	struct stock *stock; /* hood_use_stock(); borrowed */
+	struct stock *stock;	    /* hood_use_stock(); borrowed */
+	struct plan *common;	    /* scene_begin(); NULL: none */
+	struct hand *hand;	    /* hood_options.hand; or NULL */
+	struct ledger_ahead *ahead; /* hood_begin_ledger(); NULL: nobody is at it */
 	struct remover remover;
 };
+
+/* The ledger that hood_ledger() will be asked for is opened meanwhile, if there is a hand for it, it is there, and nobody else's. */
+void hood_begin_ledger(struct hood *h, unsigned flags);
+/* Awaits it: h->ahead is NULL then, and h->ledger open, or err says why not. */
+int hood_end_ledger(struct hood *h, struct error *err);
 
 /* The state directory, made on first use. */
 int hood_site(struct hood *h, struct site **ret, struct error *err);
@@ -54,7 +62,9 @@ int plan_resolve_post(struct hood *h, const struct post_order *o, struct plan *p
 /* The same for a command in a kept workspace: what the analysis saw, by its request (r, completed here) and its plan. */
 int plan_resolve_shell(struct hood *h, struct request *r, const struct plan *like, struct plan *plan,
 		       struct error *err);
-/* scene.c: the array of mounts. */
+/* scene.c: the array of mounts. Of full strength what every analysis on this host has may be looked up before: it is the next
+ * plan's, h->common until then. */
+int scene_begin(struct hood *h, struct error *err);
 int plan_add_scene(struct hood *h, const struct request *r, const struct rights *rights, struct plan *plan,
 		   struct error *err);
 /* One text, split into words without a shell; ERROR_USAGE if there is none. */

@@ -110,7 +110,7 @@ json_t *pulse_to_json(const struct pulse *p)
 #define KNOWN(n) ((n) < 0 ? json_null() : json_integer(n))
 	const struct json_entry entries[] = {
 		{"stage", json_string(p->stage)},
-		{"at", json_instant(p->at)},
+		{"at", json_instant(p->at > 0 ? p->at : 0)},
 		{"elapsed_ms", KNOWN(p->elapsed_ms)},
 		{"cpu_ms", KNOWN(p->cpu_ms)},
 		{"cpu_percent", p->cpu_permille < 0 ? json_null() : json_real((double)p->cpu_permille / 10)},

@@ -70,6 +70,7 @@ int lost_describe(const struct workspace *w, struct attempt *a, struct error *er
 	a->ended = clock_utc();
 	a->queued = json_is_true(json_object_get(extra, "queued"));
 	a->plan = json_incref(json_object_get(extra, "plan"));
+	a->engine = json_incref(json_object_get(extra, "engine"));
 	a->workspace = strdup(r->path);
 	a->host = host_name();
 	for (int i = 0; i < STREAM_COUNT; i++) {

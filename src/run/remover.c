@@ -1,4 +1,6 @@
 #include "remover.h"
+#include "ended.h"
+#include "hand.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -108,6 +110,33 @@ static bool start_thread(struct remover *r, struct workspace *w)
 	return true;
 }
 
+/* ---- two hands ---- */
+
+/* What nobody asks for any more; the record stays until there is nothing that it names. */
+static void sweep_folder(void *arg)
+{
+	static const char *const names[] = {ENDED_NAME, "stdout", "stderr", "pulse.json", "stop"};
+	struct remover *r = arg;
+
+	for (size_t i = 0; i < ARRAY_SIZE(names); i++)
+		(void)unlinkat(r->folder_fd, names[i], 0);
+	r->folder_fd = fd_close(r->folder_fd);
+}
+
+/* One removes the workspace, the other most of its folder. Whoever looks for it by its id finds all of it or nothing, so it is taken out
+ * of the way first. */
+static int remove_small(struct remover *r, struct workspace *w, struct error *err)
+{
+	int result;
+
+	if (!r->hand || !workspace_retire(w) || (r->folder_fd = fcntl(w->run_fd, F_DUPFD_CLOEXEC, 3)) < 0)
+		return workspace_remove(w, err);
+	hand_do(r->hand, sweep_folder, r);
+	result = workspace_remove(w, err);
+	hand_await(r->hand);
+	return result;
+}
+
 /* ---- either ---- */
 
 static const struct tree_size small = {.files = SMALL_FILES, .bytes = SMALL_BYTES};
@@ -129,7 +158,9 @@ int remover_remove(struct remover *r, struct workspace *w, const struct tree_siz
 	struct tree_size seen = size ? *size : look(w);
 	bool is_small = seen.files <= small.files && seen.bytes <= small.bytes;
 
-	if (is_small || r->kind == REMOVER_NONE || workspace_count_retired(w->site) >= RETIRED_MAX ||
+	if (is_small)
+		return remove_small(r, w, err);
+	if (r->kind == REMOVER_NONE || workspace_count_retired(w->site) >= RETIRED_MAX ||
 	    !workspace_retire(w))
 		return workspace_remove(w, err);
 	if (r->kind == REMOVER_CHILD ? start_child(w) : start_thread(r, w))

@@ -15,6 +15,8 @@
 
 struct remover {
 	enum remover_kind kind;
+	struct hand *hand; /* the command's second; or NULL */
+	int folder_fd;	   /* the hand's */
 	bool has_thread;
 	pthread_t thread;
 	struct workspace *workspace; /* the thread's; NULL: it has done its work */

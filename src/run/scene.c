@@ -3,12 +3,14 @@
  * exist. The order is the order in which init puts them up.
  */
 #include "private.h"
+#include "ability.h"
 #include "file.h"
 #include "scene.h"
 #include "post_scene.h"
 #include "program.h"
 #include "rights.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <limits.h>
 #include <stdio.h>
@@ -243,21 +245,67 @@ static int add_bare(const struct request *r, const struct rights *rights, struct
 	return e < 0 ? e : plan_check(l->plan, err);
 }
 
-int plan_add_scene(UNUSED struct hood *h, const struct request *r, const struct rights *rights,
-		   struct plan *p, struct error *err)
+/* What every analysis on this host has; what follows is this one's. */
+static int add_common(struct layers *l, struct error *err)
 {
-	_cleanup_layers_ struct layers layers;
-	int e;
+	struct plan *p = l->plan;
+	int e = scene_add_system(l, err);
 
-	if ((e = layers_init(&layers, p, err)) < 0 || (e = scene_add_system(&layers, err)) < 0)
+	if (e < 0 || p->strength == STRENGTH_LANDLOCK)
 		return e;
-	if (p->strength == STRENGTH_LANDLOCK)
-		return add_bare(r, rights, &layers, err);
 	add_identity_files(p);
 	add_devices(p);
 	plan_add_mount(p, MOUNT_PROC, NULL, "/proc");
-	add_sys(&layers);
-	p->n_common = p->n_mounts; /* what follows is this analysis's */
+	add_sys(l);
+	p->n_common = p->n_mounts;
+	return 0;
+}
+
+int scene_begin(struct hood *h, struct error *err)
+{
+	_cleanup_layers_ struct layers layers = {0};
+	struct plan *p = plan_new();
+	int e;
+
+	if (!p)
+		return error_memory(err);
+	p->strength = STRENGTH_FULL;
+	p->use_userns_first = !ability_is_root();
+	if ((e = layers_init(&layers, p, err)) < 0 || (e = add_common(&layers, err)) < 0 ||
+	    (e = plan_check(p, err)) < 0) {
+		plan_free(p);
+		return e;
+	}
+	h->common = p;
+	return 0;
+}
+
+/* Made a moment ago, for this one. */
+static bool take_common(struct hood *h, struct plan *p)
+{
+	struct plan *common = h->common;
+
+	if (!common || p->strength != STRENGTH_FULL || p->use_userns_first != common->use_userns_first)
+		return false;
+	assert(p->n_mounts == 0 && !p->devices);
+	p->mounts = TAKE_PTR(common->mounts);
+	p->n_mounts = p->n_common = common->n_common;
+	p->devices = TAKE_PTR(common->devices);
+	common->n_mounts = common->n_common = 0;
+	plan_free(TAKE_PTR(h->common));
+	return true;
+}
+
+int plan_add_scene(struct hood *h, const struct request *r, const struct rights *rights, struct plan *p,
+		   struct error *err)
+{
+	_cleanup_layers_ struct layers layers;
+	int e = layers_init(&layers, p, err);
+
+	if (e < 0 || (!take_common(h, p) && (e = add_common(&layers, err)) < 0))
+		return e;
+	if (p->strength == STRENGTH_LANDLOCK)
+		return add_bare(r, rights, &layers, err);
 	add_passwd(p);
 	if (p->terminal)
 		add_terminal(p);

@@ -13,6 +13,7 @@
 #include "story.h"
 #include "cause.h"
 #include "clock.h"
+#include "spare.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -92,6 +93,7 @@ static int clean_up(struct story *s, enum ending ending, struct error *err)
 	int r;
 
 	story_tell(s, "cleaning up");
+	s->begun = spare_free(s->begun); /* it was for one that did not start */
 	r = box_leave_disk(&s->box, keep, err);
 	box_close(&s->box);
 	/* Its own and the post-process's, made or half made: what could not be removed then is tried once more. */
@@ -144,6 +146,8 @@ int story_check_handed_back(const struct story *s, struct error *err)
 {
 	if (s->evidence.cancel_signal != CANCEL_HAND_BACK)
 		return 0;
+	if (s->evidence.by_manager && s->attempt->reason)
+		return error_set(err, ERROR_LEASE, "%s", s->attempt->reason);
 	return error_set(err, ERROR_LEASE, "'%s' was handed back to the queue", s->plan->id);
 }
 
@@ -173,7 +177,8 @@ static int to_the_end(struct story *s, struct error *err)
 	int r;
 
 	err->stage = "supervise";
-	if ((r = story_watch(s, err)) < 0 || (r = story_check_handed_back(s, err)) < 0)
+	if ((r = story_watch(s, err)) < 0 || (r = story_ask_manager(s, err)) < 0 ||
+	    (r = story_check_handed_back(s, err)) < 0)
 		return r;
 	(void)story_note_end(s, &ignored); /* tried again if it is needed */
 	return 0;

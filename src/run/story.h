@@ -29,7 +29,8 @@ struct story {
 	struct workspace workspace;
 	bool has_workspace;
 	struct place place;
-	uid_t owner; /* whose files are outputs: the place's, or who had it when it ran */
+	uid_t owner;	     /* whose files are outputs: the place's, or who had it when it ran */
+	struct spare *begun; /* its init, on the way while the workspace is made; NULL: none, or taken */
 	struct box box;
 	int stop_fd; /* stopper.h; -1: none */
 	struct pulse_writer pulse;
@@ -77,6 +78,8 @@ int story_box(struct story *s, struct error *err);
 struct pty_job pty_of(const struct run_terminal *t); /* NULL: of nobody */
 
 /* story_watch.c: the walls up, the command started and watched until nothing of it is alive. */
+/* What every analysis has, before anything of this one is known. */
+void story_begin_walls(struct story *s);
 int story_start(struct story *s, struct error *err);
 int story_watch(struct story *s, struct error *err);
 void story_on_output(void *arg, int stream, const char *data, size_t size); /* arg is the story */
@@ -84,6 +87,9 @@ void story_on_output(void *arg, int stream, const char *data, size_t size); /* a
 enum { PULSE_INTERVAL_MS = 1000 };
 bool story_tells_progress(const struct story *s);
 void story_on_progress(void *arg, const struct sample *now, int64_t files);
+
+/* story_manager.c: who is around us may have ended it, and is asked. */
+int story_ask_manager(struct story *s, struct error *err);
 
 /* story_end.c: what came out; what the post-process makes of it. */
 int story_post(struct story *s, struct error *err);

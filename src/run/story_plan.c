@@ -156,12 +156,17 @@ static int begin_attempt(struct story *s, struct error *err)
 		if (s->hooks->warned)
 			s->hooks->warned(s->hooks->arg, plan->notes[i]);
 	}
+	if (s->hooks->job && s->hooks->job->engine) {
+		a->engine = json_deep_copy(s->hooks->job->engine);
+		if (!a->engine)
+			return error_memory(err);
+	}
 	a->request = request_to_json(s->request);
 	a->workspace = strdup(plan->workspace);
 	return a->request && a->workspace ? 0 : error_memory(err);
 }
 
-int story_plan(struct story *s, struct error *err)
+static int plan(struct story *s, struct error *err)
 {
 	const struct job *job = s->hooks->job;
 	const char *id = s->request->id;
@@ -176,4 +181,20 @@ int story_plan(struct story *s, struct error *err)
 	    (r = queries_check(s->hood, s->request, err)) < 0)
 		return r;
 	return begin_attempt(s, err);
+}
+
+/* For who runs one after the other the ledger is open, and what every analysis has is ready made (stock.h). Everybody else has the
+ * time that this takes: a second CPU does it. */
+int story_plan(struct story *s, struct error *err)
+{
+	struct hood *h = s->hood;
+	int r;
+
+	if (!h->stock) {
+		hood_begin_ledger(h, LEDGER_CREATE);
+		story_begin_walls(s);
+	}
+	r = plan(s, err);
+	plan_free(TAKE_PTR(h->common)); /* what nobody has taken is out of date */
+	return r;
 }

@@ -95,6 +95,10 @@ void story_reason(const struct story *s, struct buffer *b)
 		.maximum = &s->hood->config.maximum,
 	};
 
+	if (s->evidence.by_manager) {
+		buffer_puts(b, s->attempt->reason ? s->attempt->reason : "");
+		return;
+	}
 	switch (s->attempt->verdict) {
 	case VERDICT_OUTPUT_MISSING:
 		reason_missing(s, b);

@@ -2,9 +2,20 @@
  * The story while the command runs: the walls are raised, it is started, and watched to its end.
  */
 #include "clock.h"
+#include "spare.h"
 #include "story.h"
 
 #include <string.h>
+
+void story_begin_walls(struct story *s)
+{
+	struct hood *h = s->hood;
+	struct error ignored = ERROR_INIT; /* if it cannot be, the plan or the start says why */
+
+	if (s->request->strength != STRENGTH_LANDLOCK && h->config.defaults.strength != STRENGTH_LANDLOCK &&
+	    scene_begin(h, &ignored) == 0)
+		(void)spare_begin(h->common, &s->begun, &ignored);
+}
 
 int story_start(struct story *s, struct error *err)
 {
@@ -182,5 +193,6 @@ int story_watch(struct story *s, struct error *err)
 		note_watched_limits(s);
 	/* It has run: nothing of it is given up for a line in its receipt. */
 	attempt_forgive(a);
+	box_retire(&s->box);
 	return r;
 }

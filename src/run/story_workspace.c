@@ -27,8 +27,10 @@ static int note_extra(struct story *s, struct error *err)
 				  s->attempt->request, "plan", s->attempt->plan, "step", (json_int_t)s->step,
 				  RECORD_ENDS_ITSELF, s->plan->strength == STRENGTH_LANDLOCK);
 
-	if (!extra)
+	if (!extra || (s->attempt->engine && json_object_set(extra, "engine", s->attempt->engine) < 0)) {
+		json_decref(extra);
 		return error_memory(err);
+	}
 	json_decref(s->workspace.record.extra);
 	s->workspace.record.extra = extra;
 	return 0;
@@ -256,6 +258,8 @@ int story_workspace(struct story *s, struct error *err)
 	if (r < 0)
 		return ground_explain(site, s->hood->state_dir, r, err);
 	s->has_workspace = true;
+	if (!workspace_is_adopted(&s->workspace))
+		box_begin_cgroup(&s->box, s->plan, host, s->hood->hand);
 	if (workspace_is_adopted(&s->workspace) && s->rights.is_bound) /* held since we have looked */
 		return error_set(err, ERROR_BUSY, "somebody holds the workspace of '%s'", s->plan->id);
 	/* A run there is a step, which is not committed by itself; of the queue's each is. */
@@ -341,6 +345,8 @@ int story_box(struct story *s, struct error *err)
 		.plan = s->plan,
 		.place = &s->place,
 		.stock = s->hood->stock,
+		.begun = &s->begun,
+		.hand = s->hood->hand,
 		.receipt = &s->attempt->receipt,
 		.log_prefix = step_prefix(s->step, s->log_prefix),
 		.cancel_fd = hooks->cancel_fd,

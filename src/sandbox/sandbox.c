@@ -13,6 +13,7 @@
 
 #include <assert.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <linux/landlock.h>
 #include <poll.h>
 #include <signal.h>
@@ -267,7 +268,7 @@ struct sandbox *sandbox_new(bool bare)
 
 	if (!s)
 		return NULL;
-	s->pidfd = s->report_fd = s->control_fd = s->listener_fd = -1;
+	s->pidfd = s->report_fd = s->control_fd = s->listener_fd = s->mounts_fd = -1;
 	s->bare = bare;
 	s->wall = bare ? &filters_bare[FILTER_SILENT] : &filters[FILTER_SILENT];
 	s->names = filter_names;
@@ -312,11 +313,24 @@ static int begin_warm(struct sandbox *spare, const struct sandbox_hooks *hooks,
 static struct sandbox *take_spare(const struct plan *plan, const struct sandbox_options *o,
 				  struct likeness *ret_like)
 {
+	_cleanup_(spare_freep) struct spare *begun = o->begun ? TAKE_PTR(*o->begun) : NULL;
 	struct error ignored = ERROR_INIT;
+	struct sandbox *s = NULL;
 
-	if (!o->stock || likeness_take(plan, ret_like, &ignored) < 0)
+	if ((!o->stock && !begun) || likeness_take(plan, ret_like, &ignored) < 0)
 		return NULL;
-	return stock_take(o->stock, ret_like);
+	if (begun)
+		s = spare_await(begun, ret_like);
+	return s || !o->stock ? s : stock_take(o->stock, ret_like);
+}
+
+/* If it cannot be, nobody has lost anything but time. */
+static void hold_mounts(struct sandbox *s)
+{
+	char path[64];
+
+	snprintf(path, sizeof path, "/proc/%d/ns/mnt", (int)s->init.pid);
+	s->mounts_fd = open(path, O_RDONLY | O_CLOEXEC);
 }
 
 static int start(const struct plan *plan, const struct sandbox_options *o, const struct sandbox_hooks *hooks,
@@ -349,7 +363,9 @@ static int start(const struct plan *plan, const struct sandbox_options *o, const
 	r = raise_walls(s, plan, o, hooks, receipt, err);
 	if (r < 0)
 		return r;
-	if (like.around)
+	if (o->hold_mounts && !s->bare)
+		hold_mounts(s);
+	if (o->stock && like.around)
 		stock_order(o->stock, &like);
 	*ret = TAKE_PTR(s);
 	return 0;
@@ -408,6 +424,7 @@ void sandbox_free(struct sandbox *s)
 	fd_close(s->report_fd);
 	fd_close(s->control_fd);
 	fd_close(s->listener_fd);
+	fd_close(s->mounts_fd);
 	free(s);
 }
 

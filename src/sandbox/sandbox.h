@@ -41,6 +41,8 @@ struct sandbox_options {
 	size_t n_cpus;
 	enum filter_kind listen; /* to what it is refused, or asks as well; not at all where that cannot be */
 	struct stock *stock;	 /* what is made ahead, NULL: nothing is */
+	struct spare **begun;	 /* one that was begun for this plan: it is taken; NULL: none */
+	bool hold_mounts;	 /* sandbox.mounts_fd */
 	const struct mount_fact
 		*facts; /* one for each mount of the plan, zeros where nothing was learned; or NULL */
 };
@@ -50,7 +52,10 @@ struct sandbox {
 	int pidfd;
 	int report_fd;
 	int control_fd;
-	int listener_fd;	   /* readable: sandbox_hear(); -1: nobody is asked */
+	int listener_fd; /* readable: sandbox_hear(); -1: nobody is asked */
+	/* The mount namespace: it is taken down by who closes this, once PID 1 is dead, not by PID 1 while its end is awaited. -1: not
+	 * held */
+	int mounts_fd;
 	const struct filter *wall; /* what decides */
 	const char *const *names;  /* of the calls */
 	bool bare;		   /* no namespaces: init is no PID 1, and ends the others itself */

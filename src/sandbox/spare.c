@@ -16,6 +16,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+enum { READY_TIMEOUT_MS = 10000 };
+
 /* The namespaces that a child starts in, or its mounts and rights come from. */
 static const char *const places[] = {
 	"/proc/thread-self/ns/mnt",
@@ -92,7 +94,6 @@ struct spare *spare_free(struct spare *s)
 	free(s);
 	return NULL;
 }
-DEFINE_CLEANUP(struct spare *, spare_free);
 
 /* Every number has something behind it, so that what it gets later is in nobody's way (init/spare.c). */
 static int launch(struct sandbox *s, const struct likeness *like, struct error *err)
@@ -134,17 +135,38 @@ int spare_make(struct buffer *spec, struct spare **ret, struct error *err)
 	return 0;
 }
 
-int spare_hear(struct spare *s)
+static int hear(struct spare *s, int timeout_ms)
 {
 	struct report r;
 	int fd;
-	ssize_t n = message_receive(s->sandbox->report_fd, &r, sizeof r, 0, &fd);
+	ssize_t n = message_receive(s->sandbox->report_fd, &r, sizeof r, timeout_ms, &fd);
 
 	fd_close(fd);
 	if (n == MESSAGE_LATE)
 		return 0;
 	s->is_ready = n == sizeof r && r.kind == REPORT_READY;
 	return s->is_ready ? 1 : -EIO;
+}
+
+int spare_hear(struct spare *s)
+{
+	return hear(s, 0);
+}
+
+int spare_begin(const struct plan *plan, struct spare **ret, struct error *err)
+{
+	_cleanup_likeness_ struct likeness like = {0};
+	int r = likeness_take(plan, &like, err);
+
+	return r < 0 ? r : spare_make(&like.spec, ret, err);
+}
+
+struct sandbox *spare_await(struct spare *s, const struct likeness *like)
+{
+	if (clock_now() - s->born >= SPARE_AGE_MAX_NS || !likeness_is_same(&s->like, like) ||
+	    hear(s, READY_TIMEOUT_MS) <= 0)
+		return NULL;
+	return TAKE_PTR(s->sandbox);
 }
 
 union control {

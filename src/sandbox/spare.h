@@ -30,6 +30,9 @@ bool likeness_is_same(const struct likeness *a, const struct likeness *b);
 void likeness_done(struct likeness *l);
 #define _cleanup_likeness_ _cleanup_(likeness_done)
 
+/* Older ones are not used: so long what the host shows may differ from what was compared. */
+#define SPARE_AGE_MAX_NS NSEC_PER_SEC
+
 struct spare {
 	struct spare *next; /* the stock's */
 	struct likeness like;
@@ -42,6 +45,12 @@ int spare_make(struct buffer *spec, struct spare **ret, struct error *err);
 /* Reads what it has to say, when its report_fd is readable: is it ready now? Negative: it never will be. */
 int spare_hear(struct spare *s);
 struct spare *spare_free(struct spare *s);
+DEFINE_CLEANUP(struct spare *, spare_free);
+
+/* One for an analysis that is on its way: it raises what every analysis has while its workspace is still being made. */
+int spare_begin(const struct plan *plan, struct spare **ret, struct error *err);
+/* Its init, once it is ready; the caller's. NULL: it is not like that, too old, or will never be ready: as if there were none. */
+struct sandbox *spare_await(struct spare *s, const struct likeness *like);
 
 /* It is somebody's from now on. descriptors as init_launch()'s; those that are not the supervisor's own. */
 int spare_hand_over(const struct sandbox *s, const int descriptors[INIT_FD_END], const struct buffer *spec,

@@ -13,7 +13,7 @@
 #include <unistd.h>
 
 enum { SPARES_MAX = 2, STACK_SIZE = 128 * 1024, FDS_MAX = SPARES_MAX + 2 };
-static const uint64_t AGE_MAX_NS = NSEC_PER_SEC;
+static const uint64_t AGE_MAX_NS = SPARE_AGE_MAX_NS;
 
 struct stock {
 	pthread_mutex_t lock;

@@ -79,7 +79,8 @@ enum column_kind {
 	X(attempt, error_stage, error_stage, TEXT)     \
 	X(attempt, error_code, error_code, TEXT)       \
 	X(attempt, error_message, error_message, TEXT) \
-	X(attempt, request, request, JSON)
+	X(attempt, request, request, JSON)             \
+	X(attempt, engine, engine, JSON)
 #define ATTEMPT_OTHER_COLUMNS(X)                                  \
 	X(attempt, plan, plan, JSON)                              \
 	X(attempt, receipt, receipt, RECEIPT)                     \

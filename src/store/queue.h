@@ -64,7 +64,8 @@ struct queued {
 	bool cancelling;
 	int64_t submitted, due;				 /* UTC ns; due 0: none */
 	const char *owner, *submitter, *worker, *reason; /* last until fn returns; NULL: none */
-	const char *live; /* likewise: what it had used by its worker's last heartbeat, JSON */
+	const char *live;   /* likewise: what it had used by its worker's last heartbeat, JSON */
+	const char *handle; /* likewise: handed over (handover.h), what is known of it there */
 };
 typedef int (*queued_fn)(void *arg, const struct queued *q, struct error *err);
 /* state -1: all; prefix NULL: all; limit 0: all. Newest first. */
@@ -115,6 +116,7 @@ struct claim_order {
 	int cap;			   /* running at once per owner, on all workers; 0: no cap */
 	uint64_t memory_total, cpus_total; /* of this host: what needs more is not for it; 0: not counted */
 	uint64_t memory_free, cpus_free;   /* what is left of it now */
+	bool hands_over;		   /* it does not run them itself (handover.h) */
 };
 /* At most max of them into ret (initialized by the callee; *ret_n of them to be job_done()). The owner with the fewest
  * running goes first, then the one who was served longest ago; of the owner's submitters the same; within one the

@@ -128,7 +128,8 @@ static int take(struct ledger *l, struct claim *c, struct line *owner, struct li
 	if (ledger_ask(l, SQL_CLAIM_TAKE, &c->pages, err, value_text(j->id), value_text(c->order->worker),
 		       value_text(j->token), value_integer(j->attempt),
 		       value_time(c->now + (int64_t)c->order->lease_ns),
-		       value_integer((int64_t)(c->order->lease_ns / NSEC_PER_MSEC))) < 0)
+		       value_integer((int64_t)(c->order->lease_ns / NSEC_PER_MSEC)),
+		       value_text(c->order->hands_over ? c->order->worker : NULL)) < 0)
 		return -1;
 	if (c->n == 0)
 		c->pages_look = c->pages - c->pages_before;

@@ -65,34 +65,11 @@ static int look(struct ledger *l, struct next *ret, struct error *err)
 	return r;
 }
 
-struct over {
-	struct job job;
-	char *worker;
-	bool found;
-};
+static const char NOT_TAKEN[] = "its dispatcher was not heard of for the time of its lease";
 
-static void over_done(struct over *o)
+static void describe(struct attempt *a, const struct handed_row *o, int64_t now)
 {
-	job_done(&o->job);
-	free(o->worker);
-}
-
-static int take_over(void *arg, const struct value *row, struct error *err)
-{
-	struct over *o = arg;
-
-	o->found = true;
-	if (queue_job_load(&o->job, row, err) < 0)
-		return -1;
-	return value_to_text(&row[QUEUE_WORKER], &o->worker, err);
-}
-
-/* All that can be said of an attempt whose worker is not heard of any more. */
-static void describe(struct attempt *a, const struct over *o, int64_t now)
-{
-	attempt_identify(a, o->job.id, o->job.token, o->job.attempt, o->job.request);
-	a->created = a->ended = now;
-	a->queued = true;
+	handed_row_describe(o, a, now);
 	attempt_conclude(a, VERDICT_LOST, "its worker %s was not heard of for the time of its lease",
 			 o->worker ? o->worker : "?");
 	attempt_event(a, "lost", "recorded when its lease was over");
@@ -109,7 +86,7 @@ static int expire_one(struct ledger *l, void *arg, struct error *err)
 {
 	struct expiring *e = arg;
 	_cleanup_attempt_ struct attempt a;
-	_cleanup_(over_done) struct over o = {0};
+	_cleanup_(handed_row_done) struct handed_row o = {0};
 	struct value params[] = {value_text(e->lease->id), value_text(e->lease->token),
 				 value_time(e->lease->until)};
 	int64_t now = 0;
@@ -121,12 +98,14 @@ static int expire_one(struct ledger *l, void *arg, struct error *err)
 		return -1;
 	if (l->backend->connection != e->connection)
 		return 1;
-	if (ledger_run(l, SQL_LEASE_OVER, params, ARRAY_SIZE(params), take_over, &o, err) < 0)
+	if (ledger_run(l, SQL_LEASE_OVER, params, ARRAY_SIZE(params), handed_row_take, &o, err) < 0)
 		return -1;
 	if (!o.found)
 		return 1;
 	describe(&a, &o, now);
-	if (commit_within(l, &a, &number, err) < 0)
+	/* What nobody has taken did not run, and has lost nothing. */
+	if (handed_row_is_taken(&o) ? commit_within(l, &a, &number, err) < 0
+				    : queue_put_back(l, o.job.id, o.cancelling, 0, NOT_TAKEN, err) < 0)
 		return -1;
 	e->done = true;
 	return 0;

@@ -101,6 +101,23 @@ int queue_settle(struct ledger *l, const struct queue_row *row, const struct att
 /* Its token is in the ledger already: 0 if we have put it there, ERROR_LEASE if it was given up as lost. */
 int queue_committed(struct ledger *l, const struct attempt *a, struct error *err);
 
+/* What was claimed and did not run: as if it had not been claimed, from due on (0: at once); cancelling: it is cancelled instead. Its row is locked. */
+int queue_put_back(struct ledger *l, const char *id, bool cancelling, int64_t due, const char *reason,
+		   struct error *err);
+
+/* handover.c: a row whose lease somebody has; zero at first. handed_row_take() is a row_fn. */
+struct handed_row {
+	struct job job;
+	char *worker, *dispatcher; /* dispatcher NULL: it was not to be handed over */
+	json_t *handle;
+	bool found, cancelling;
+};
+void handed_row_done(struct handed_row *r);
+int handed_row_take(void *arg, const struct value *row, struct error *err);
+bool handed_row_is_taken(const struct handed_row *r); /* somebody runs it */
+/* All that can be said from here of an attempt. */
+void handed_row_describe(const struct handed_row *r, struct attempt *a, int64_t now);
+
 /* Cancels whoever waits for one of ids, and who waits for those. */
 int queue_cancel_after(struct ledger *l, char *const *ids, size_t n, const char *reason, struct error *err);
 

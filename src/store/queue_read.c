@@ -33,6 +33,7 @@ static int listing_row(void *arg, const struct value *row, struct error *err)
 		.reason = text_or_null(&row[11]),
 		.owner = text_or_null(&row[12]),
 		.live = text_or_null(&row[13]),
+		.handle = text_or_null(&row[14]),
 	};
 
 	value_to_fixed(&row[0], q.id, sizeof q.id);

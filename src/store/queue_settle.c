@@ -229,6 +229,18 @@ int ledger_cancel(struct ledger *l, const char *id, enum job_state *ret_state, s
 	return 0;
 }
 
+int queue_put_back(struct ledger *l, const char *id, bool cancelling, int64_t due, const char *reason,
+		   struct error *err)
+{
+	claim_memory_forget(l);
+	if (ledger_do(l, SQL_QUEUE_RELEASE, err, value_text(id),
+		      value_text(job_state_name(due ? JOB_WAITING : JOB_QUEUED)), value_time(due),
+		      value_text(reason)) < 0 ||
+	    (cancelling && cancel_now(l, id, err) < 0))
+		return -1;
+	return queue_ring(l, err);
+}
+
 static int release(struct ledger *l, void *arg, struct error *err)
 {
 	const struct change *c = arg;
@@ -240,13 +252,10 @@ static int release(struct ledger *l, void *arg, struct error *err)
 		return -1;
 	if (!is_ours(&row, c->token))
 		return 1;
-	if (queue_now(l, &now, err) < 0 ||
-	    ledger_do(l, SQL_QUEUE_RELEASE, err, value_text(c->id),
-		      value_text(job_state_name(c->delay_ns ? JOB_WAITING : JOB_QUEUED)),
-		      value_time(c->delay_ns ? now + (int64_t)c->delay_ns : 0), value_text(c->reason)) < 0 ||
-	    (row.cancelling && cancel_now(l, c->id, err) < 0))
+	if (queue_now(l, &now, err) < 0)
 		return -1;
-	return queue_ring(l, err);
+	return queue_put_back(l, c->id, row.cancelling, c->delay_ns ? now + (int64_t)c->delay_ns : 0,
+			      c->reason, err);
 }
 
 int ledger_release_for(struct ledger *l, const char *id, const char *token, uint64_t delay_ns,

@@ -298,7 +298,7 @@ GRANT UPDATE (met), DELETE ON fumehood.queue_after TO fumehood_worker;
 GRANT UPDATE (served_at) ON fumehood.queue_submitter TO fumehood_worker;
 GRANT DELETE ON fumehood.posted_chunk TO fumehood_worker;
 GRANT INSERT, UPDATE, DELETE ON fumehood.worker TO fumehood_worker;
-GRANT UPDATE (live) ON fumehood.queue TO fumehood_worker;
+GRANT UPDATE (live, dispatcher, batch, batch_index, handle) ON fumehood.queue TO fumehood_worker;
 GRANT UPDATE (store_id, joined_at, host, path) ON fumehood.store TO fumehood_worker;
 
 -- A view has its owner's rights, unless it is told otherwise, which it can be from PostgreSQL 15 on. Rows that the database

@@ -1,5 +1,5 @@
 /*
- * The tables, as a list of migrations (the later ones in schema_queue.c, schema_owner.c, schema_store.c, schema_week.c and schema_why.c). A released migration is never changed: the next one is added.
+ * The tables, as a list of migrations (the later ones in schema_queue.c, schema_owner.c, schema_store.c, schema_week.c, schema_why.c and schema_handover.c). A released migration is never changed: the next one is added.
  *
  * Paths are bytes. Time is UTC: nanoseconds since 1970 in SQLite, timestamptz in PostgreSQL. Outputs and the like
  * have their position as the key and not their path, since an index row of PostgreSQL ends at 2700 bytes and a
@@ -340,7 +340,7 @@ const struct sql_migration sql_migrations[] = {
 	{{version_1_sqlite, version_1_postgres}},	  {{version_2_sqlite, version_2_postgres}},
 	{{sql_version_3_sqlite, sql_version_3_postgres}}, {{sql_version_4_sqlite, sql_version_4_postgres}},
 	{{sql_version_5_sqlite, sql_version_5_postgres}}, {{sql_version_6_sqlite, sql_version_6_postgres}},
-	{{sql_version_7_sqlite, sql_version_7_postgres}},
+	{{sql_version_7_sqlite, sql_version_7_postgres}}, {{sql_version_8_sqlite, sql_version_8_postgres}},
 };
 
 const int sql_version_wanted = ARRAY_SIZE(sql_migrations);

@@ -21,10 +21,11 @@ _Static_assert(sizeof(ATTEMPT_LISTED_COLUMNS(LETTER)) == ATTEMPT_LISTED + 1 &&
 #define QUEUE_ASKED                                                                                     \
 	"q.id, q.submitter, q.priority, q.retries, q.retry_on, q.again, q.tries, q.request, q.inputs, " \
 	"q.memory_bytes, q.cpus_milli, q.submitted_at"
-#define QUEUE_ALL QUEUE_ASKED ", q.attempt, q.token, q.worker, !"
+#define QUEUE_ALL    QUEUE_ASKED ", q.attempt, q.token, q.worker, !"
+#define QUEUE_HANDED QUEUE_ALL ", q.dispatcher, q.handle, q.cancelling"
 #define QUEUE_SHOWN                                                                                            \
 	"id, state, verdict, status, attempt, priority, cancelling, submitted_at, due_at, submitter, worker, " \
-	"reason, !, live"
+	"reason, !, live, handle"
 /* Laid out as SQL: the formatter does not know where a statement breaks. */
 /* clang-format off */
 #define WINDOW "6" /* LINE_WINDOW */
@@ -94,15 +95,37 @@ _Static_assert(sizeof(ATTEMPT_LISTED_COLUMNS(LETTER)) == ATTEMPT_LISTED + 1 &&
 	"AND q.cpus_milli = $5 AND q.seq >= $6 ORDER BY q.seq LIMIT 1"
 #define CLAIM_TAKE \
 	"UPDATE @queue SET state = 'running', worker = $2, token = $3, attempt = $4, lease_until = $5, " \
-	"lease_ms = $6, reason = NULL WHERE id = $1"
+	"lease_ms = $6, dispatcher = $7, reason = NULL WHERE id = $1"
 /* What looking has cost so far, in pages; it counts on over several transactions. */
 #define BLOCKS_OF(name) "pg_stat_get_xact_blocks_fetched('fumehood." name "'::regclass)"
 #define CLAIM_BLOCKS \
 	BLOCKS_OF("queue") " + " BLOCKS_OF("queue_ready") " + " BLOCKS_OF("queue_running") " + " \
 	BLOCKS_OF("queue_submitter") " + " BLOCKS_OF("queue_submitter_owner")
+#define HANDED_TOKEN \
+	"SELECT " QUEUE_HANDED " FROM @queue q WHERE q.id = $1 AND q.state = 'running' AND q.token = $2"
 #define LEASE_OVER \
-	"SELECT " QUEUE_ALL " FROM @queue q WHERE q.id = $1 AND q.state = 'running' AND q.token = $2 " \
-	"AND q.lease_until = $3"
+	HANDED_TOKEN " AND q.lease_until = $3"
+#define NOT_HANDED "dispatcher = NULL, batch = NULL, batch_index = NULL, handle = NULL"
+/* What is locked is its owner's whim: nobody waits for it. */
+#define HAND_OVER_SQLITE \
+	"UPDATE @queue SET batch = $3, dispatcher = $2, handle = NULL, " \
+	"batch_index = (SELECT j.key FROM json_each($1) AS j WHERE j.value = @queue.token) " \
+	"WHERE state = 'running' AND worker = $2 AND token #"
+#define HAND_OVER_POSTGRES \
+	"UPDATE @queue q SET batch = $3, dispatcher = $2, handle = NULL, batch_index = f.n - 1 FROM (" \
+	"SELECT o.id, j.n FROM json_array_elements_text($1::json) WITH ORDINALITY AS j(token, n) " \
+	"JOIN @queue o ON o.token = j.token WHERE o.state = 'running' AND o.worker = $2 " \
+	"FOR UPDATE OF o SKIP LOCKED) f WHERE q.id = f.id"
+#define HANDLES_SET_SQLITE \
+	"UPDATE @queue SET handle = (SELECT json_extract(j.value, '$$[2]') FROM json_each($1) AS j " \
+	"WHERE json_extract(j.value, '$$[0]') = @queue.batch AND json_extract(j.value, '$$[1]') = @queue.batch_index) " \
+	"WHERE seq IN (SELECT q.seq FROM json_each($1) AS j JOIN @queue q ON q.batch = json_extract(j.value, '$$[0]') " \
+	"AND q.batch_index = json_extract(j.value, '$$[1]') WHERE q.state = 'running' AND q.batch IS NOT NULL)"
+#define HANDLES_SET_POSTGRES \
+	"UPDATE @queue q SET handle = f.handle FROM (SELECT o.id, j.value -> 2 AS handle " \
+	"FROM jsonb_array_elements($1::jsonb) AS j(value) JOIN @queue o ON o.batch = j.value ->> 0 " \
+	"AND o.batch_index = (j.value ->> 1)::integer WHERE o.state = 'running' AND o.batch IS NOT NULL " \
+	"AND o.handle IS DISTINCT FROM j.value -> 2 FOR UPDATE OF o SKIP LOCKED) f WHERE q.id = f.id"
 /* A clock that stands still, or is held back a little, moves it nevertheless: who watches it sees that its holder lives. */
 #define PROLONG(second, step, live) \
 	"UPDATE @queue SET lease_until = CASE WHEN lease_until >= $2 AND lease_until < $2 + " second " " \
@@ -374,6 +397,20 @@ static const struct {
 	[SQL_LEASES_OVER] = {LEASES_OVER("$1 + 2 * coalesce(lease_ms, $2) * 1000000"),
 			     LEASES_OVER("$1 + 2 * coalesce(lease_ms, $2) * interval '1 millisecond'")},
 	[SQL_LEASE_OVER] = {LEASE_OVER, LEASE_OVER " FOR UPDATE SKIP LOCKED"},
+	[SQL_HAND_OVER] = {HAND_OVER_SQLITE, HAND_OVER_POSTGRES},
+	[SQL_BATCH] = {"SELECT batch_index, token FROM @queue WHERE batch = $1"},
+	[SQL_HANDLES_SET] = {HANDLES_SET_SQLITE, HANDLES_SET_POSTGRES},
+	[SQL_HANDED] =
+		{"SELECT id, token, batch, batch_index, handle, worker, worker <> dispatcher, cancelling, "
+		 "tries, retries FROM @queue WHERE state = 'running' AND dispatcher = $1 ORDER BY seq"},
+	[SQL_HANDED_ROW] = {"SELECT " QUEUE_HANDED " FROM @queue q WHERE q.batch = $1 AND q.batch_index = $2 "
+			    "AND q.state = 'running'^"},
+	[SQL_HANDED_TOKEN] = {HANDED_TOKEN "^"},
+	[SQL_HANDED_FENCE] = {"UPDATE @queue SET token = $2 WHERE id = $1"},
+	[SQL_TAKE] =
+		{"UPDATE @queue SET state = 'running', worker = $2, token = $3, attempt = $4, lease_until = $5, "
+		 "lease_ms = $6, dispatcher = $7, batch = $8, batch_index = $9, handle = $10, due_at = NULL, "
+		 "verdict = NULL, status = NULL, reason = NULL, live = NULL WHERE id = $1"},
 	[SQL_QUEUE_DUE] =
 		{"UPDATE @queue SET state = 'queued', due_at = NULL "
 		 "WHERE state = 'waiting' AND due_at IS NOT NULL AND due_at <= $1",
@@ -391,12 +428,14 @@ static const struct {
 			    "SELECT clock_timestamp(), " FIRST_LEASE ", " FIRST_DUE},
 	[SQL_QUEUE_ROW] = {"SELECT q.state, q.token, q.retries, q.retry_on, q.tries, q.cancelling, q.verdict "
 			   "FROM @queue q WHERE q.id = $1^"},
-	[SQL_QUEUE_SETTLE] = {"UPDATE @queue SET state = $2, tries = $3, due_at = $4, verdict = $5, "
-			      "status = $6, reason = $7, attempt = $8, lease_until = NULL, live = NULL "
-			      "WHERE id = $1"},
-	[SQL_QUEUE_RELEASE] = {"UPDATE @queue SET state = $2, due_at = $3, attempt = attempt - 1, "
-			       "worker = NULL, token = NULL, lease_until = NULL, reason = $4, live = NULL "
-			       "WHERE id = $1"},
+	[SQL_QUEUE_SETTLE] =
+		{"UPDATE @queue SET state = $2, tries = $3, due_at = $4, verdict = $5, "
+		 "status = $6, reason = $7, attempt = $8, lease_until = NULL, live = NULL, " NOT_HANDED
+		 " WHERE id = $1"},
+	[SQL_QUEUE_RELEASE] =
+		{"UPDATE @queue SET state = $2, due_at = $3, attempt = attempt - 1, "
+		 "worker = NULL, token = NULL, lease_until = NULL, reason = $4, live = NULL, " NOT_HANDED
+		 " WHERE id = $1"},
 	[SQL_QUEUE_CANCEL] = {"UPDATE @queue SET state = 'cancelled', due_at = NULL, reason = $2 WHERE id #",
 			      NULL, "SELECT @queue_cancel($1::jsonb, $2)"},
 	[SQL_QUEUE_CANCELLING] = {"UPDATE @queue SET cancelling = true WHERE id = $1", NULL,

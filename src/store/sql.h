@@ -97,13 +97,22 @@ enum sql {
 	SQL_CLAIM_SUBMITTERS, /* owner, submitter after whom, or null → submitter, running, served_at: a window of them */
 	SQL_CLAIM_GROUPS, /* owner, submitter, memory_bytes, cpus_milli at most → priority, memory_bytes, cpus_milli, seq of the first */
 	SQL_CLAIM_HEAD, /* owner, submitter, priority, memory_bytes, cpus_milli, seq at least → queue's columns, seq; locks it, passes by what is locked */
-	SQL_CLAIM_TAKE, /* id, worker, token, attempt, lease_until, lease_ms → what was read so far (PostgreSQL) */
+	SQL_CLAIM_TAKE, /* id, worker, token, attempt, lease_until, lease_ms, dispatcher → what was read so far (PostgreSQL) */
 	SQL_CLAIM_SERVED,  /* owner, submitter, at */
 	SQL_CLAIMED,	   /* tokens → queue's columns */
 	SQL_LEASE_PROLONG, /* worker, until, lease_ms, live */
 	SQL_LEASES,	   /* worker → id, token, cancelling */
 	SQL_LEASES_OVER, /* now, lease_ms of who has not said, worker → id, token, lease_until, lease_ms: of others */
-	SQL_LEASE_OVER,	      /* now → queue's columns; locks it, passes by what is locked */
+	SQL_LEASE_OVER, /* id, token, lease_until → the same as SQL_HANDED_ROW; locks it, passes by what is locked */
+	/* What is handed over (handover.c). A row's columns are the queue's, and dispatcher, handle, cancelling. */
+	SQL_HAND_OVER,	 /* tokens as JSON, worker, batch: each has its place there as its index */
+	SQL_BATCH,	 /* batch → index, token */
+	SQL_HANDLES_SET, /* [[batch, index, handle], …] as JSON */
+	SQL_HANDED, /* dispatcher → id, token, batch, index, handle, worker, is it taken?, cancelling, tries, retries */
+	SQL_HANDED_ROW,	  /* batch, index → the row; locks it */
+	SQL_HANDED_TOKEN, /* id, token → the row; locks it */
+	SQL_HANDED_FENCE, /* id, token: it has this one now */
+	SQL_TAKE, /* id, worker, token, attempt, lease_until, lease_ms, dispatcher, batch, index, handle */
 	SQL_QUEUE_DUE,	      /* now: those whose time has come are queued */
 	SQL_DUES,	      /* after when → id, due_at, tries, worker */
 	SQL_QUEUE_WAKE,	      /* id, due_at: it is queued, if that is still so */
@@ -202,7 +211,7 @@ extern const struct sql_table_info sql_tables[TABLE_COUNT];
 
 /* Of the columns of an attempt (columns.h), and the time of the commit after them: how many a list has, how many there are. A
  * statement that reads them has the owner first; one that reads a list of the attempt's has the position first. */
-enum { ATTEMPT_NUMBER = 1, ATTEMPT_LISTED = 19, ATTEMPT_COMMITTED = 28, ATTEMPT_COLUMNS = 29 };
+enum { ATTEMPT_NUMBER = 1, ATTEMPT_LISTED = 20, ATTEMPT_COMMITTED = 29, ATTEMPT_COLUMNS = 30 };
 enum { ROW_MAX = ATTEMPT_COLUMNS + 1 }; /* no statement has more columns */
 
 /* The columns of a queued analysis, in the order of every statement that reads one. */
@@ -224,6 +233,10 @@ enum queue_column {
 	QUEUE_WORKER,
 	QUEUE_OWNER,
 	QUEUE_SEQ, /* of SQL_CLAIM_HEAD alone */
+	/* Of a row that may be handed over. */
+	QUEUE_DISPATCHER = QUEUE_SEQ,
+	QUEUE_HANDLE,
+	QUEUE_CANCELLING,
 };
 
 /* The statement for this dialect; newly allocated, NULL if memory is out. */
@@ -266,6 +279,7 @@ extern const char sql_version_4_sqlite[], sql_version_4_postgres[];
 extern const char sql_version_5_sqlite[], sql_version_5_postgres[];
 extern const char sql_version_6_sqlite[], sql_version_6_postgres[];
 extern const char sql_version_7_sqlite[], sql_version_7_postgres[];
+extern const char sql_version_8_sqlite[], sql_version_8_postgres[];
 
 /* PostgreSQL: the roles and their rights (roles.sql). What a connection is to be, as a number of enum sql_part. */
 enum sql_part { PART_DIRECT, PART_WORKER, PART_SUBMITTER };

@@ -68,6 +68,10 @@ void cgroup_empty(const struct cgroup *c);
 /* Removes the directories; kills and awaits what is still in them. Frees c in every case. */
 int cgroup_remove(struct cgroup *c, struct error *err);
 
+/* Of this process itself: the tightest limit of memory around it (LIMIT_NONE), and how many the kernel has killed for it in its own place (-1: not
+ * known). */
+void cgroup_memory_around(uint64_t *ret_limit, int64_t *ret_oom_kills);
+
 /* For recovery: kills, awaits and removes one directory that a dead supervisor left; missing is fine. Refuses what is
  * not named like ours. */
 int cgroup_remove_path(const char *path, struct error *err);

@@ -145,6 +145,39 @@ static uint64_t limit_around(const struct cgroup *c, enum limit which, enum cont
 	return v2 < least ? v2 : least;
 }
 
+/* "oom_kill 3", in v1's memory.oom_control and in v2's memory.events. */
+static int64_t oom_kills_here(const char *dir, const char *file)
+{
+	char path[CGROUP_PATH_ROOM + 32], text[1024];
+	const char *at;
+
+	snprintf(path, sizeof path, "%s/%s", dir, file);
+	if (file_read_small(AT_FDCWD, path, text, sizeof text) <= 0)
+		return -1;
+	at = strstr(text, "oom_kill ");
+	return at ? strtoll(at + strlen("oom_kill "), NULL, 10) : -1;
+}
+
+void cgroup_memory_around(uint64_t *ret_limit, int64_t *ret_oom_kills)
+{
+	struct cgroup_places places;
+	const struct cgroup_place *v1 = &places.v1[CONTROLLER_MEMORY], *v2 = &places.v2;
+	uint64_t least;
+
+	*ret_limit = LIMIT_NONE;
+	*ret_oom_kills = -1;
+	if (cgroup_places_read(&places, NULL) < 0)
+		return;
+	*ret_limit = cgroup_enclosing(v1, false, LIMIT_MEMORY);
+	least = cgroup_enclosing(v2, true, LIMIT_MEMORY);
+	if (least < *ret_limit)
+		*ret_limit = least;
+	if (v1->known)
+		*ret_oom_kills = oom_kills_here(v1->dir, "memory.oom_control");
+	else if (v2->known)
+		*ret_oom_kills = oom_kills_here(v2->dir, "memory.events");
+}
+
 /* --- the policy --- */
 
 /* Is it held? Then the receipt says by what. */

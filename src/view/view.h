@@ -61,6 +61,7 @@ struct queue_view {
 	enum job_state state;
 	int64_t submitted, due;
 	char *worker, *reason;
+	json_t *engine; /* handed over: what is known of it there; or NULL */
 	bool has_pulse; /* it runs, and its worker has said what it uses */
 	struct pulse pulse;
 	struct job job;
@@ -68,6 +69,14 @@ struct queue_view {
 int queue_view_load(struct queue_view *v, struct ledger *l, const char *id, struct error *err);
 void queue_view_done(struct queue_view *v);
 json_t *queue_view_json(const struct queue_view *v); /* of one that was found */
+
+/* What an analysis runs in beside its worker's host, and as what: "job 123_4 on node1: PENDING, Priority"; "": nothing is known of that. Newly
+ * allocated; NULL: memory is out. And what that is called, escaped in out: "slurm". */
+char *view_engine(const json_t *engine);
+void view_engine_line(FILE *to, const json_t *engine); /* for a page */
+const char *view_engine_name(const json_t *engine, char out[32]);
+/* What a row of the queue says of it; NULL: nothing. */
+json_t *view_engine_of(const struct queued *q);
 
 /* ---- view_workers.c: who runs what is queued ---- */
 
@@ -95,6 +104,7 @@ struct top_row {
 	bool is_here, is_queued;
 	bool has_pulse;
 	struct pulse pulse;
+	json_t *engine; /* handed over: what is known of it there; or NULL */
 };
 struct top_view {
 	int64_t at;

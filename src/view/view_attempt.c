@@ -15,6 +15,14 @@ static void heading(FILE *to, const struct look *look, const char *text)
 		print_style(look->colour, STYLE_RESET));
 }
 
+void view_engine_line(FILE *to, const json_t *engine)
+{
+	_cleanup_free_ char *text = view_engine(engine);
+	char name[32];
+
+	fprintf(to, "%-12s%s\n", view_engine_name(engine, name), text ? text : "?");
+}
+
 static void put_verdict(FILE *to, const struct look *look, const struct attempt *a)
 {
 	_cleanup_free_ char *reason = a->reason ? text_safe(a->reason) : NULL;
@@ -29,6 +37,8 @@ static void put_verdict(FILE *to, const struct look *look, const struct attempt 
 		fprintf(to, "%-12s%d\n", "exit status", a->exit_code);
 	if (a->signal)
 		fprintf(to, "%-12s%d (%s)\n", "signal", a->signal, strsignal(a->signal));
+	if (a->engine)
+		view_engine_line(to, a->engine);
 	if (a->kept && a->workspace) {
 		_cleanup_free_ char *path = print_escape(a->workspace);
 

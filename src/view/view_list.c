@@ -218,6 +218,7 @@ static int on_queued(void *arg, const struct queued *q, struct error *err)
 	struct attempt a = live_attempt(q->id, q->attempt, q->submitted);
 	const char *state = job_state_name(q->state);
 	struct view_listing *l = arg;
+	json_auto_t *engine = view_engine_of(q);
 	int r = 0;
 
 	if (json_object_get(l->live, q->id))
@@ -225,6 +226,7 @@ static int on_queued(void *arg, const struct queued *q, struct error *err)
 	if (json_object_set_new(l->live, q->id, json_true()) < 0)
 		return error_memory(err);
 	a.owner = (char *)q->owner;
+	a.engine = engine;
 	if (wants(l, state, q->state == JOB_CANCELLED ? VERDICT_CANCELLED : VERDICT_NONE, q->id,
 		  q->submitted) &&
 	    is_anybodys(l->filter, q->owner, q->submitter))
@@ -371,6 +373,7 @@ static int sort_row(void *arg, const struct view_row *row)
 	to->attempt.started = from->started;
 	to->attempt.usage = from->usage;
 	to->attempt.request = json_incref(from->request);
+	to->attempt.engine = json_incref(from->engine);
 	if (from->owner && !(to->attempt.owner = strdup(from->owner)))
 		return -1;
 	if (s->filter->limit > 0 && s->n / 2 >= (size_t)s->filter->limit) {
@@ -457,6 +460,7 @@ static json_t *row_json(const struct view_row *row)
 		{"created", json_instant(a->created)},
 		{"started", json_instant(a->started)},
 		{"usage", usage_to_json(&a->usage)},
+		{"engine", a->engine ? json_incref(a->engine) : json_null()},
 	};
 
 	return json_from_entries(entries, ARRAY_SIZE(entries));

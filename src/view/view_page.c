@@ -93,6 +93,8 @@ static void put_queued(FILE *to, const struct look *look, const char *id, const 
 	if (v->state == JOB_RUNNING)
 		fprintf(to, "%-12s%s%s\n", "worker", worker,
 			v->cancelling ? ", which is told to end it" : "");
+	if (v->engine)
+		view_engine_line(to, v->engine);
 	if (v->has_pulse)
 		put_pulse(to, &v->pulse);
 	if (reason)

@@ -5,9 +5,49 @@
 #include "member.h"
 #include "text.h"
 
+static const char *word(const json_t *engine, const char *key)
+{
+	const char *text = json_string_value(json_object_get(engine, key));
+
+	return text && *text ? text : NULL;
+}
+
+const char *view_engine_name(const json_t *engine, char out[32])
+{
+	const char *name = word(engine, "engine");
+
+	text_escape_into(out, 32, name ? name : "engine", strlen(name ? name : "engine"));
+	return out;
+}
+
+char *view_engine(const json_t *engine)
+{
+	static const struct {
+		const char *key, *before, *else_before; /* the latter where none of its kind came before it */
+	} parts[] = {
+		{"job", "job ", "job "}, {"node", " on ", "on "}, {"state", ": ", ""}, {"reason", ", ", ""}};
+	_cleanup_buffer_ struct buffer b = {0};
+
+	for (size_t i = 0; i < ARRAY_SIZE(parts); i++) {
+		const char *text = word(engine, parts[i].key);
+
+		if (text)
+			buffer_printf(&b, "%s%s", b.size ? parts[i].before : parts[i].else_before, text);
+	}
+	if (buffer_check(&b, NULL) < 0)
+		return NULL;
+	return text_escape(b.size ? b.data : "", b.size);
+}
+
+json_t *view_engine_of(const struct queued *q)
+{
+	return q->handle ? json_loads(q->handle, JSON_REJECT_DUPLICATES, NULL) : NULL;
+}
+
 json_t *view_queued_json(const struct queued *q)
 {
 	bool ended = q->state == JOB_FINISHED || q->state == JOB_CANCELLED;
+	json_auto_t *engine = view_engine_of(q);
 	const struct json_entry entries[] = {
 		{"id", json_string(q->id)},
 		{"state", json_string(job_state_name(q->state))},
@@ -22,6 +62,7 @@ json_t *view_queued_json(const struct queued *q)
 		{"cancelling", json_boolean(q->cancelling)},
 		{"submitted", json_instant(q->submitted)},
 		{"due", json_instant(q->due)},
+		{"engine", engine ? json_incref(engine) : json_null()},
 	};
 
 	return json_from_entries(entries, ARRAY_SIZE(entries));
@@ -63,6 +104,7 @@ void queue_view_done(struct queue_view *v)
 		job_done(&v->job);
 	free(v->worker);
 	free(v->reason);
+	json_decref(v->engine);
 }
 
 static int take(void *arg, const struct queued *q, struct error *err)
@@ -76,6 +118,7 @@ static int take(void *arg, const struct queued *q, struct error *err)
 	v->cancelling = q->cancelling;
 	v->submitted = q->submitted;
 	v->due = q->due;
+	v->engine = view_engine_of(q);
 	v->has_pulse = live && q->state == JOB_RUNNING && pulse_from_json(&v->pulse, live) == 0;
 	r = text_set(&v->worker, q->worker, err);
 	return r < 0 ? r : text_set(&v->reason, q->reason, err);
@@ -109,6 +152,7 @@ json_t *queue_view_json(const struct queue_view *v)
 		{"worker", json_shown(v->worker)},
 		{"reason", json_shown(v->reason)},
 		{"cancelling", json_boolean(v->cancelling)},
+		{"engine", v->engine ? json_incref(v->engine) : json_null()},
 	};
 
 	return json_from_entries(entries, ARRAY_SIZE(entries));

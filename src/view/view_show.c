@@ -34,6 +34,7 @@ static int subject_complete(struct subject *s, const char *id)
 	if (s->queue.found) {
 		a->created = s->queue.submitted;
 		a->request = json_incref(s->queue.job.request);
+		a->engine = json_incref(s->queue.engine);
 	}
 	if (!s->is_live)
 		return 0;

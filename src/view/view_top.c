@@ -19,6 +19,8 @@ enum { COUNT_MOST = 100000 };
 
 void top_view_done(struct top_view *v)
 {
+	for (size_t i = 0; i < v->n_rows; i++)
+		json_decref(v->rows[i].engine);
 	free(v->rows);
 	*v = (struct top_view){0};
 }
@@ -66,7 +68,7 @@ static int add_queued(void *arg, const struct queued *q, struct error *err)
 	row = ARRAY_ADD(v->rows, v->n_rows);
 	if (!row)
 		return error_memory(err);
-	*row = (struct top_row){.attempt = q->attempt, .is_queued = true};
+	*row = (struct top_row){.attempt = q->attempt, .is_queued = true, .engine = view_engine_of(q)};
 	snprintf(row->id, sizeof row->id, "%s", q->id);
 	snprintf(row->host, sizeof row->host, "%.*s", (int)strcspn(worker, " "), worker);
 	row->has_pulse = live && pulse_from_json(&row->pulse, live) == 0;
@@ -131,6 +133,7 @@ static json_t *row_json(const struct top_view *v, const struct top_row *row)
 		{"queued", json_boolean(row->is_queued)},
 		{"age_ms", age < 0 ? json_null() : json_integer(age)},
 		{"live", json_incref(pulse)},
+		{"engine", row->engine ? json_incref(row->engine) : json_null()},
 	};
 
 	return json_from_entries(entries, ARRAY_SIZE(entries));
@@ -211,12 +214,22 @@ static void put_head(FILE *to, const struct top_view *v)
 		(unsigned long long)v->recent.in_minute);
 }
 
+/* "slurm job 123_4 on node1: PENDING, Priority" */
+static char *where(const json_t *engine)
+{
+	_cleanup_free_ char *text = view_engine(engine);
+	char name[32], *all = NULL;
+
+	view_engine_name(engine, name);
+	return text && asprintf(&all, "%s%s%s", name, *text ? " " : "", text) >= 0 ? all : NULL;
+}
+
 static void add_cells(struct table *t, const struct top_view *v, const struct top_row *row)
 {
 	static const struct pulse none = {
 		.stage = "-", .cpu_permille = -1, .memory_bytes = -1, .pids = -1, .wall_limit_ms = -1};
 	const struct pulse *p = row->has_pulse ? &row->pulse : &none;
-	_cleanup_free_ char *host = print_escape(row->host);
+	_cleanup_free_ char *host = row->engine ? where(row->engine) : print_escape(row->host);
 	char id[ID_ROOM + 32], cpu[PRINT_ROOM], memory[PRINT_ROOM], pids[PRINT_ROOM] = "-", age[PRINT_ROOM],
 								    limit[PRINT_ROOM];
 

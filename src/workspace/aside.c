@@ -38,7 +38,7 @@ bool folder_name_is_one(const char *name)
 
 bool folder_is_on_its_way(const struct workspace *w)
 {
-	return w->record.aside[0] && !strchr(w->folder, '@');
+	return w->record.aside[0] && !strchr(w->folder, '@') && !folder_is_gone(w);
 }
 
 static int attempt_of(const struct record *r)

@@ -10,10 +10,13 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/file.h>
+#include <sys/stat.h>
+#include <sys/uio.h>
 
 enum {
 	RECORD_MAX = 16 * 1024 * 1024,
 	RECORD_GROWS = 128 * 1024,
+	APPEND_MAX = 256 * 1024,
 	ASIDE_TRIES = 1000,
 	LOCK_TRIES = 2000,
 	PATIENT_TRIES = 1000,
@@ -212,27 +215,73 @@ int folder_load(struct workspace *w, struct error *err)
 	return r < 0 ? error_prefix(err, r, "analysis '%s'", w->record.id) : 1;
 }
 
-/* Only what outlives its maker is forced to the disk. Of a run the first record may be lost with the power, the second
- * replaces it before the workspace gets its name, and a replacing rename is ordered on the usual file systems. */
-int folder_save(struct workspace *w, bool sync, struct error *err)
+/* As a line of its own, without a name for its end: who adds one ends the one before. */
+static char *record_text(const struct workspace *w, size_t *ret_size, struct error *err)
 {
 	json_t *json = record_to_json(&w->record);
 	_cleanup_free_ char *text = json ? json_dumps(json, JSON_COMPACT) : NULL;
 
 	json_decref(json);
-	if (!text)
-		return error_set(err, ERROR_SYSTEM,
-				 "cannot write the record of analysis '%s': out of memory, or a path "
-				 "in it is not UTF-8",
-				 w->record.id);
+	if (!text) {
+		error_set(err, ERROR_SYSTEM,
+			  "cannot write the record of analysis '%s': out of memory, or a path "
+			  "in it is not UTF-8",
+			  w->record.id);
+		return NULL;
+	}
+	*ret_size = strlen(text);
 	/* What could not be read back is not written. The first one leaves room for what the later ones add. */
-	if (strlen(text) > RECORD_MAX - (w->record.inode ? 0 : RECORD_GROWS))
-		return error_set(
+	if (*ret_size > RECORD_MAX - (w->record.inode ? 0 : RECORD_GROWS)) {
+		error_set(
 			err, ERROR_REFUSED,
 			"the record of analysis '%s' would be larger than %d MiB: its request is too long, or "
 			"too many files are to be staged; show their directory with --ro instead",
 			w->record.id, RECORD_MAX >> 20);
-	return file_replace(w->run_fd, RECORD_NAME, text, strlen(text), 0600, sync, err);
+		return NULL;
+	}
+	return TAKE_PTR(text);
+}
+
+/* Only what outlives its maker is forced to the disk. Of a run the first record may be lost with the power, the second
+ * replaces it before the workspace gets its name, and a replacing rename is ordered on the usual file systems. */
+int folder_save(struct workspace *w, bool sync, struct error *err)
+{
+	size_t size;
+	_cleanup_free_ char *text = record_text(w, &size, err);
+
+	return text ? file_replace(w->run_fd, RECORD_NAME, text, size, 0600, sync, err) : -1;
+}
+
+/* A line more: 0, 1 if there is no room for it in the file, and it is as it was. */
+static int append_line(int fd, char *text, size_t size)
+{
+	struct iovec parts[] = {{(char[]){'\n'}, 1}, {text, size}, {(char[]){'\n'}, 1}};
+	struct stat st;
+
+	if (fd < 0 || fstat(fd, &st) < 0 || !S_ISREG(st.st_mode) || st.st_nlink != 1 ||
+	    st.st_size + (off_t)size > APPEND_MAX)
+		return 1;
+	if (writev(fd, parts, ARRAY_SIZE(parts)) == (ssize_t)size + 2)
+		return 0;
+	(void)!ftruncate(fd, st.st_size);
+	return 1;
+}
+
+/* What is only known while it runs is of no use after a reboot: it is added to what is there, which costs neither an inode nor
+ * the disk's attention. Who reads it takes the last line that is whole. */
+int folder_note(struct workspace *w, struct error *err)
+{
+	size_t size;
+	_cleanup_free_ char *text = record_text(w, &size, err);
+	_cleanup_close_ int fd = text ? openat(w->run_fd, RECORD_NAME,
+					       O_WRONLY | O_APPEND | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC)
+				      : -1;
+
+	if (!text)
+		return -1;
+	return append_line(fd, text, size) == 0
+		       ? 0
+		       : file_replace(w->run_fd, RECORD_NAME, text, size, 0600, false, err);
 }
 
 int folder_let_go(struct workspace *w, struct error *err)

@@ -43,6 +43,8 @@ int folder_lock(struct workspace *w, const char *id, bool make, struct error *er
 /* Reads w's record. 1, or 0 if there is none: nothing was made then. Negative: err is marked if it is damaged. */
 int folder_load(struct workspace *w, struct error *err);
 int folder_save(struct workspace *w, bool sync, struct error *err);
+/* The same for what is only known while it runs: a line more in its file. */
+int folder_note(struct workspace *w, struct error *err);
 /* Removes the locked folder; the lock is held until workspace_close(). */
 int folder_remove(struct workspace *w, struct error *err);
 /* What recovery begins with when it has the lock. 1: the record is read; 0: there was none, and the folder is removed. One

@@ -239,6 +239,24 @@ static int take_fields(struct record *r, json_t *json, struct error *err)
 	return text_set(&r->ledger, ledger, err);
 }
 
+void record_last_line(const char **text, size_t *size)
+{
+	const char *from = *text, *end;
+
+	*size = strnlen(from, *size);
+	end = memrchr(from, '\n', *size);
+	if (!end)
+		return;
+	while (end > from && end[-1] == '\n')
+		end--;
+	*size = (size_t)(end - from);
+	end = memrchr(from, '\n', *size);
+	if (end) {
+		*text = end + 1;
+		*size -= (size_t)(*text - from);
+	}
+}
+
 int record_parse(struct record *r, const char *text, size_t size, struct error *err)
 {
 	struct record fresh;
@@ -246,6 +264,7 @@ int record_parse(struct record *r, const char *text, size_t size, struct error *
 	json_t *json;
 	int result;
 
+	record_last_line(&text, &size);
 	json = json_loadb(text, size, JSON_REJECT_DUPLICATES, &why);
 	if (!json) {
 		char shown[200];

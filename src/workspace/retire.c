@@ -1,5 +1,5 @@
 /*
- * A workspace that is too large to be removed while somebody waits gives its names back at once:
+ * A workspace that is too large to be removed while somebody waits, or is removed by two hands at once, gives its names back first:
  *
  *   workspace     renamed to ".{prefix}{id}.MARK.gone", never over anything; the record tells that name, since MARK comes from its token
  *   runs/{id}     renamed to ".gone-…", with its record and its lock: from here on the id is free

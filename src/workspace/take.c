@@ -96,7 +96,7 @@ static int settle_one(const struct site *site, const char *id, workspace_recover
 	return settle_dead(&w, fn, arg, ret, err);
 }
 
-/* A large one that its supervisor did not come to remove, or that somebody removes just now. Its analysis is settled. */
+/* One that its supervisor did not come to remove, or that somebody removes just now. Its analysis is settled. */
 static int settle_gone(const struct site *site, const char *name, enum settled *ret, struct error *err)
 {
 	_cleanup_workspace_ struct workspace w;

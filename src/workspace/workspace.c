@@ -395,7 +395,7 @@ int workspace_hold(const struct site *site, const char *id, const struct process
 
 int workspace_save(struct workspace *w, struct error *err)
 {
-	return folder_save(w, false, err);
+	return folder_note(w, err);
 }
 
 /* Under one of its names, if that is still its. */

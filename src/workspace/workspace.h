@@ -3,7 +3,7 @@
  *
  * The state directory has one folder per id that has a workspace now: runs/{id}/ with
  *   lock           flock()ed by whoever acts on it: the supervisor for the whole run
- *   record.json    who owns it: see struct record
+ *   record.json    who owns it: see struct record; what is learned while it runs is added as a line
  *   stdout stderr  what was captured (written by supervise)
  *   finished.json  the attempt, once its verdict is known (written by run)
  * and the workspace root has
@@ -12,8 +12,8 @@
  *   .scidex-analysis-{id}.MARK    scratch, 0700 and ours: its tmp is the private /tmp of the run. And, for a moment
  *                                 while it is being made, .scidex-analysis-{id}.MARK.new: the workspace before its
  *                                 atomic rename. MARK comes from the attempt's token by a hash: the analysis can
- *                                 read its mount table, and the token is not for its eyes. And, while a large one is
- *                                 being removed, .scidex-analysis-{id}.MARK.gone: the workspace, whose folder is
+ *                                 read its mount table, and the token is not for its eyes. And, while it is being
+ *                                 removed, .scidex-analysis-{id}.MARK.gone: the workspace, whose folder is
  *                                 runs/.gone-… then.
  * The record is written before the thing that it names is made, so that whatever a crash leaves is named.
  *
@@ -81,7 +81,10 @@ struct record {
 void record_init(struct record *r);
 void record_done(struct record *r);
 json_t *record_to_json(const struct record *r);
-/* Strict: bytes from outside. err is marked if they are damaged, and not only newer than this program. */
+/* Of a record's file: each line is a record by itself, and the last that is whole counts; the first, which may be the only one, has
+ * no end of its own. Where the power failed there may be zeros. */
+void record_last_line(const char **text, size_t *size);
+/* Of a whole file. Strict: bytes from outside. err is marked if they are damaged, and not only newer than this program. */
 int record_parse(struct record *r, const char *text, size_t size, struct error *err);
 
 /* Where everything lies. state is an open descriptor of the state directory, root_fd of the workspace root. Both are

@@ -205,10 +205,14 @@ ACT(change_stream_attribute)
 	return result(fsetxattr((int)a->number, "user.planted", "1", 1, 0));
 }
 
+/* Whoever watches holds it for a moment, too. */
 ACT(lock_stream)
 {
-	if (flock((int)a->number, LOCK_EX | LOCK_NB))
-		return -errno;
+	for (int tries = 0; flock((int)a->number, LOCK_EX | LOCK_NB); tries++) {
+		if (errno != EWOULDBLOCK || tries == 250)
+			return -errno;
+		linger(1);
+	}
 	linger(250);
 	return 0;
 }

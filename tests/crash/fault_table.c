@@ -168,8 +168,7 @@ bool fault_applies(const struct fault *f, const struct tracee *t, bool *ret_make
 	}
 }
 
-/* A string in its memory, as far as it is one; else "". */
-static const char *string_at(pid_t pid, uint64_t at, char out[256])
+const char *string_at(pid_t pid, uint64_t at, char out[256])
 {
 	struct iovec here = {out, 255}, there = {(void *)(uintptr_t)at, 255};
 	ssize_t n;

@@ -17,7 +17,7 @@ enum stage {
 	STAGE_PLAN,	 /* there is nothing yet */
 	STAGE_WORKSPACE, /* its record is there */
 	STAGE_LIMITS,	 /* its cgroups are there */
-	STAGE_SANDBOX,	 /* PID 1 has been started */
+	STAGE_SANDBOX,	 /* PID 1 is on record */
 	STAGE_RUNNING,	 /* the command has been executed */
 	STAGE_COLLECT,	 /* PID 1 is dead; how it ended is on disk in a moment */
 	STAGE_COMMIT,	 /* the verdict is on disk */
@@ -34,8 +34,8 @@ struct sight {
 	bool finished;	 /* the verdict is on disk, or was */
 	bool own_disk; /* its outputs lie on a file system of its own, which dies with it: neither counts before the commit */
 };
-/* started: PID 1 has been started by it. */
-void sight_take(const struct ground *g, const char *id, bool started, struct sight *ret);
+/* gone: it has given up its folder. */
+void sight_take(const struct ground *g, const char *id, bool gone, struct sight *ret);
 
 /* A file of the run's folder is there, and not empty. */
 bool run_has(const struct ground *g, const char *id, const char *name);

@@ -64,7 +64,7 @@ static bool is_there(const struct ground *g, const char *id, const struct tracee
 
 	if (at.k)
 		return n == at.k;
-	sight_take(g, id, t->started, &sight);
+	sight_take(g, id, t->gone, &sight);
 	return sight.stage == at.stage;
 }
 
@@ -86,7 +86,7 @@ static bool kill_step(struct ground *g, const struct options *o, struct instant 
 	tracee_start(&t, g, argv);
 	while (!there && tracee_next(&t))
 		there = is_there(g, id, &t, ++n, at);
-	sight_take(g, id, t.started, &sight);
+	sight_take(g, id, t.gone, &sight);
 	call_describe(&t, call, sizeof call);
 	if (!there) {
 		totals->calls = n;

@@ -44,7 +44,7 @@ static enum expected step_expects(const struct ground *g, const char *id, const 
 {
 	struct sight sight;
 
-	sight_take(g, id, t->started, &sight);
+	sight_take(g, id, t->gone, &sight);
 	/* On a disk of its own, which dies with it, its end alone is worth nothing. */
 	if (sight.ended && !sight.own_disk)
 		return EXPECT_SUCCEEDED;

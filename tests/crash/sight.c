@@ -23,10 +23,15 @@ static int run_folder(const struct ground *g, const char *id)
 static json_t *record_read(int folder)
 {
 	_cleanup_buffer_ struct buffer b = {0};
+	const char *line;
 
-	if (folder < 0 || file_load(folder, "record.json", 1 << 24, &b, NULL) < 0)
+	if (folder < 0 || file_load(folder, "record.json", 1 << 24, &b, NULL) < 0 || b.size == 0)
 		return NULL;
-	return json_loadb(b.data, b.size, 0, NULL);
+	/* Each is a record by itself, and the last counts. */
+	b.size -= b.data[b.size - 1] == '\n';
+	line = memrchr(b.data, '\n', b.size);
+	line = line ? line + 1 : b.data;
+	return json_loadb(line, b.size - (size_t)(line - b.data), 0, NULL);
 }
 
 static int children_of(const char *dir)
@@ -50,22 +55,6 @@ static bool cgroups_made(const struct ground *g)
 	return false;
 }
 
-/* None is there of all that the record names, which may be more than were ever made. Those of a post-process come and go
- * before there is a verdict. */
-static bool cgroups_are_gone(const struct ground *g, const json_t *record)
-{
-	const json_t *list = json_object_get(record, "cgroups"), *cgroup;
-	size_t i;
-
-	if (g->post)
-		return false;
-	json_array_foreach ((json_t *)list, i, cgroup) {
-		if (access(json_string_value(cgroup), F_OK) == 0)
-			return false;
-	}
-	return json_array_size(list) > 0;
-}
-
 static bool is_empty(int folder, const char *name)
 {
 	struct stat st;
@@ -78,6 +67,23 @@ bool run_has(const struct ground *g, const char *id, const char *name)
 	_cleanup_close_ int folder = run_folder(g, id);
 
 	return !is_empty(folder, name);
+}
+
+/* Taken out of the way, and not removed yet. */
+static bool is_retired(const struct ground *g)
+{
+	char path[512];
+	DIR *d;
+	const struct dirent *e;
+	bool found = false;
+
+	snprintf(path, sizeof path, "%s/state/fumehood/runs", g->dir);
+	d = opendir(path);
+	while (d && (e = readdir(d)))
+		found |= strncmp(e->d_name, ".gone-", 6) == 0;
+	if (d)
+		closedir(d);
+	return found;
 }
 
 /* A zombie is dead: only its parent has not asked yet. */
@@ -108,28 +114,31 @@ static bool has_executed(pid_t init)
 	       strncmp(name.data, "fumehood", 8) != 0;
 }
 
-static enum stage stage_tell(const struct ground *g, int folder, const json_t *record, bool started)
+static enum stage stage_tell(const struct ground *g, int folder, const json_t *record, bool gone)
 {
 	pid_t init = (pid_t)json_integer_value(json_object_get(json_object_get(record, "init"), "pid"));
 	const char *scratch = json_string_value(json_object_get(record, "scratch"));
+	bool cleans_up = !scratch || access(scratch, F_OK) < 0; /* it is the first to go */
+
+	if (!record && gone)
+		return is_retired(g) ? STAGE_CLEAN_UP : STAGE_END;
 	if (!record)
-		return started ? STAGE_END : STAGE_PLAN;
+		return STAGE_PLAN;
 	if (!is_empty(folder, "finished.json"))
-		return !cgroups_are_gone(g, record) && scratch && access(scratch, F_OK) == 0 ? STAGE_COMMIT
-											     : STAGE_CLEAN_UP;
-	if (!started)
+		return cleans_up ? STAGE_CLEAN_UP : STAGE_COMMIT;
+	if (init == 0)
 		return cgroups_made(g) ? STAGE_LIMITS : STAGE_WORKSPACE;
 	if (init > 0 && !is_alive(init))
-		return cgroups_are_gone(g, record) ? STAGE_CLEAN_UP : STAGE_COLLECT;
+		return cleans_up ? STAGE_CLEAN_UP : STAGE_COLLECT;
 	return has_executed(init) || !is_empty(folder, "stdout") ? STAGE_RUNNING : STAGE_SANDBOX;
 }
 
-void sight_take(const struct ground *g, const char *id, bool started, struct sight *ret)
+void sight_take(const struct ground *g, const char *id, bool gone, struct sight *ret)
 {
 	_cleanup_close_ int folder = run_folder(g, id);
 	json_t *record = record_read(folder);
 
-	ret->stage = stage_tell(g, folder, record, started);
+	ret->stage = stage_tell(g, folder, record, gone);
 	ret->init_noted = json_integer_value(json_object_get(json_object_get(record, "init"), "pid")) > 0;
 	ret->ended = !is_empty(folder, "ended");
 	ret->finished = ret->stage >= STAGE_COMMIT;

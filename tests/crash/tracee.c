@@ -246,13 +246,13 @@ static bool call_look(struct tracee *t, pid_t thread)
 	return true;
 }
 
-static bool makes_init(const struct call *c)
+static bool gives_up_folder(const struct tracee *t)
 {
-	const uint64_t bare = CLONE_VFORK | CLONE_PIDFD, others = CLONE_NEWUSER | CLONE_NEWNS;
+	const struct call *c = &t->call;
+	char name[256];
 
-	/* Without namespaces (--strength landlock) it is the child that is watched by a pidfd. */
-	return c->number == SYS_clone &&
-	       (c->args[0] & CLONE_NEWPID || (c->args[0] & (bare | others)) == bare);
+	return (c->number == SYS_renameat || c->number == SYS_renameat2) &&
+	       strncmp(string_at(t->pid, c->args[3], name), ".gone-", 6) == 0;
 }
 
 bool tracee_next(struct tracee *t)
@@ -260,7 +260,7 @@ bool tracee_next(struct tracee *t)
 	if (t->ended)
 		return false;
 	if (t->stopped) {
-		t->started |= t->call.thread == t->stopped && makes_init(&t->call) && !t->failing;
+		t->gone |= t->call.thread == t->stopped && !t->failing && gives_up_folder(t);
 		resume(t, t->stopped, PTRACE_SYSCALL, 0);
 	}
 	for (;;) {

@@ -31,7 +31,7 @@ struct tracee {
 	pid_t failing; /* the thread whose call must return error */
 	int error;
 	int out, err; /* memory files */
-	bool started; /* it has started PID 1 of the analysis */
+	bool gone;    /* it has given up its folder: nothing is on record any more */
 	bool hung;    /* it did not go on, and was killed */
 	int status;   /* of waitpid, once it has ended */
 	bool ended;
@@ -48,6 +48,9 @@ void tracee_kill(struct tracee *t);
 /* Runs on to the end without stopping at calls. */
 void tracee_finish(struct tracee *t);
 void tracee_done(struct tracee *t);
+
+/* A string in its memory, as far as it is one; else "". */
+const char *string_at(pid_t pid, uint64_t at, char out[256]);
 
 /* The address of main in the file, relative to where it is loaded; *ret_entry that of its entry. 0: no symbols. */
 uint64_t program_main(const char *path, uint64_t *ret_entry);

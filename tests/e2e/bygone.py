@@ -6,6 +6,8 @@ import shutil
 import subprocess
 from pathlib import Path
 
+import records
+
 FIXTURES = Path(__file__).resolve().parents[1] / 'fixtures'
 VERSIONS = sorted(path.name for path in FIXTURES.glob('v*'))
 
@@ -75,7 +77,7 @@ class Bygone:
             self.adopt(path)
 
     def adopt(self, path):
-        record = json.loads(path.read_text())
+        record = records.read(path)
         seen = Path(record['path']).stat()
         record.update(boot='0' * 8 + '-0000-0000-0000-' + '0' * 12, machine=Path('/etc/machine-id').read_text().strip(), uid=seen.st_uid, device=seen.st_dev,
                       inode=seen.st_ino)

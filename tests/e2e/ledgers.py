@@ -40,7 +40,7 @@ class Sqlite:
 
     def sql(self, text):
         """Rows of the last statement, as text separated by '|'; as the caller, who owns the file."""
-        out = subprocess.run(['sqlite3', '-bail', str(self.path), text], check=True, stdout=subprocess.PIPE, text=True,
+        out = subprocess.run(['sqlite3', '-bail', '-cmd', '.timeout 20000', str(self.path), text], check=True, stdout=subprocess.PIPE, text=True,
                              **self.who.popen_arguments())
         return out.stdout.splitlines()
 

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+import records
 from until import until
 
 FOREVER = 'echo started; exec sleep 1000'
@@ -67,7 +68,7 @@ def test_a_dead_supervisor_is_not_taken_for_another_process(hood):
     process.kill()
     process.wait(60)
     bystander = subprocess.Popen(['sleep', '1000'])
-    record = json.loads((folder(hood, id) / 'record.json').read_text())
+    record = records.read(folder(hood, id) / 'record.json')
     record['process']['pid'] = bystander.pid  # the pid was used again, and by us
     hood.write(folder(hood, id) / 'record.json', json.dumps(record), 0o600)
     said = hood.cli('cancel', id)

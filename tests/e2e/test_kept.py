@@ -4,6 +4,8 @@ import stat
 
 import pytest
 
+from until import until
+
 
 def configure(hood, text):
     hood.write(hood.home / 'config/fumehood/config.yaml', text)
@@ -80,3 +82,10 @@ def test_one_that_lies_aside_is_opened_while_the_next_runs(hood):
     assert 'in use' in hood.cli('shell', id, '--', 'true').err
     process.communicate('go\n', timeout=60)
     hood.succeed('workspace', 'cleanup', id)
+
+
+def test_a_large_one_that_lies_aside_is_cleaned_up(hood):
+    id = keep(hood, 'for i in $(seq 400); do echo >f$i; done')
+    hood.run('true', '--again', '--keep', 'always', id=id)
+    hood.succeed('workspace', 'cleanup', id)
+    until(lambda: os.listdir(hood.home / 'state/fumehood/runs') == [])

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+import records
 from until import until
 
 TOP = Path(__file__).resolve().parents[2]
@@ -434,7 +435,7 @@ def test_the_clock_runs_while_the_supervisor_is_stopped(hood):
 @pytest.mark.only('root')  # who has cgroups
 def test_if_init_is_killed_the_cgroup_finds_the_rest(caged):
     process, id = caged.start('echo up;' + strays(caged) + 'sleep 1000', *BARE)
-    record = json.loads((caged.home / f'state/fumehood/runs/{id}/record.json').read_text())
+    record = records.read(caged.home / f'state/fumehood/runs/{id}/record.json')
     os.kill(record['init']['pid'], signal.SIGKILL)
     process.wait(60)
     assert processes_of(caged.tag) == []

@@ -495,6 +495,14 @@ REFUSALS = [
     (['worker', '--lease', '0.1s'], '1s to 1h'),
     (['worker', '--jobs', '0'], '--jobs'),
     (['submit', '-f', 'a.yaml', '--lines', 'b'], 'choose one'),
+    (['submit', '--slurm', 'wrap=true', '--', 'true'], 'partition, account'),
+    (['submit', '--slurm', 'partition', '--', 'true'], 'KEY=VALUE'),
+    (['submit', '--slurm', 'partition=', '--', 'true'], 'KEY=VALUE'),
+    (['submit', '--slurm', 'nodelist=a b', '--', 'true'], 'blanks'),
+    (['worker', '--engine', 'pbs'], 'local or slurm'),
+    (['worker', '--engine', 'slurm', '--db', 'sqlite:here.db'], 'one host'),
+    (['worker', '--engine', 'slurm', '--db', 'postgresql://me:secret@127.0.0.1/x'], 'PGPASSFILE'),
+    (['worker', '--engine', 'slurm', '--db', 'postgresql://127.0.0.1/x?password=secret'], 'PGPASSFILE'),
 ]
 
 

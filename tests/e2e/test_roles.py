@@ -160,6 +160,26 @@ def test_a_worker_runs_and_submits_under_its_own_name(site):
     assert site.ids('ada') == []
 
 
+def test_a_worker_hands_over_and_takes_what_a_submitter_cannot(site):
+    batch = 'ab' * 16
+    site.do('ada', 'submit', 'far', '--', 'true')
+    handed = site.sql('wanda', "SET ROLE fumehood_worker; UPDATE fumehood.queue SET state = 'running', worker = 'd', dispatcher = 'd', attempt = 1, "
+                      f"token = 't', lease_ms = 30000, lease_until = now() + interval '1 minute', batch = '{batch}', batch_index = 0, "
+                      "handle = '{\"engine\": \"slurm\", \"job\": \"7_0\"}' RETURNING id")
+    assert handed == (True, ['far'])
+    for column, value in (('batch', "'x'"), ('batch_index', '1'), ('dispatcher', "'ada'"), ('handle', "'{}'"), ('worker', "'ada'")):
+        done, said = site.sql('ada', f'UPDATE fumehood.queue SET {column} = {value}')
+        assert not done and 'permission denied' in said, said
+    assert site.do('ada', 'show', 'far', '--json').json['engine']['job'] == '7_0'
+    assert site.sql('bob', 'SELECT handle FROM fumehood.queue') == (True, [])
+    for who, words in (('ada', ['--take', batch]), ('ada', ['--drain']), ('rita', ['--drain'])):
+        refused = site.cli(who, 'worker', *words)
+        assert refused.status == 125 and 'may submit or read, and not commit' in refused.err, (who, refused)
+    site.do('wanda', 'worker', '--take', batch)
+    shown = site.do('ada', 'show', 'far', '--json').json
+    assert shown['verdict'] == 'succeeded' and shown['owner'] == site.name('ada')
+
+
 def test_a_cap_holds_with_roles(site):
     config = site.hood.write('capped.yaml', 'queue: {cap: 1}\n')
     site.do('ada', 'submit', 'c', '--array', '1-3', '--', 'sleep', '0.2')

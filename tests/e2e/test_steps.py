@@ -7,6 +7,7 @@ import subprocess
 
 import pytest
 
+import records
 from until import until
 
 pytestmark = pytest.mark.asan
@@ -181,8 +182,7 @@ def test_a_second_workspace_commits_what_the_first_holder_left(hood):
     hood.succeed('workspace', 'create', id, '--for', '1s')
     step(hood, id, 'echo 1 > a')
     path = hood.home / f'state/fumehood/runs/{id}/record.json'
-    record = json.loads(path.read_text())
-    path.write_text(json.dumps({**record, 'until': 1}))
+    path.write_text(json.dumps({**records.read(path), 'until': 1}))
     hood.succeed('workspace', 'create', id, '--for', '1h')
     assert os.listdir(hood.workspace(id)) == [] and outputs(hood, id) == ['a']
     hood.succeed('workspace', 'cleanup', id)

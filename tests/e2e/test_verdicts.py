@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+import records
 from until import until
 
 LONG = ['--wall', '10m']
@@ -107,7 +108,7 @@ def test_a_cancelled_analysis_says_by_what(hood, number, status, words):
 
 def test_an_analysis_whose_supervisor_died_is_lost_and_its_cgroup_is_gone(box):
     process, id = box.start('echo ready; exec sleep 1000', *LIMITS)
-    record = json.loads((box.home / 'state/fumehood/runs' / id / 'record.json').read_text())
+    record = records.read(box.home / 'state/fumehood/runs' / id / 'record.json')
     assert record['cgroups'], record
     process.kill()
     process.communicate()
@@ -122,7 +123,7 @@ def test_an_analysis_whose_supervisor_died_is_lost_and_its_cgroup_is_gone(box):
 def test_the_cgroup_is_gone_however_it_ended(box, command):
     process, id = box.start(f'echo ready; read line; {command}', '--input', 'bomb', '-i', *LIMITS, '--wall', '1s',
                             '--grace', '0s', stdin=subprocess.PIPE)
-    record = json.loads((box.home / 'state/fumehood/runs' / id / 'record.json').read_text())
+    record = records.read(box.home / 'state/fumehood/runs' / id / 'record.json')
     process.communicate('go\n', timeout=300)
     assert record['cgroups'] and not any(Path(path).exists() for path in record['cgroups']), record
 

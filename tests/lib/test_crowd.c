@@ -10,7 +10,7 @@ enum { THREADS = 16, WARM_UP = SANITIZED ? 32 : 64, CROWD = SANITIZED ? 64 : 500
 
 struct measure {
 	unsigned descriptors, threads, zombies;
-	long pss_kib, heap_kib;
+	long anon_kib, heap_kib;
 };
 
 static struct {
@@ -78,7 +78,7 @@ static struct measure measure(struct site *s)
 		.descriptors = count_entries("/proc/self/fd", ""),
 		.threads = count_threads(),
 		.zombies = count_zombies(),
-		.pss_kib = read_number("/proc/self/smaps_rollup", "Pss:"),
+		.anon_kib = read_number("/proc/self/smaps_rollup", "Anonymous:"),
 		.heap_kib = (long)(mallinfo2().uordblks / 1024),
 	};
 }
@@ -156,15 +156,15 @@ static void test_500_analyses_from_16_threads_leave_nothing(void **state)
 	begun = now_ms() - begun;
 	after = measure(s);
 	print_message(
-		"%d analyses in %lld ms; descriptors %u, %u; threads %u, %u; zombies %u; heap in use %ld, %ld KiB; PSS %ld, %ld KiB\n",
+		"%d analyses in %lld ms; descriptors %u, %u; threads %u, %u; zombies %u; heap in use %ld, %ld KiB; anonymous %ld, %ld KiB\n",
 		CROWD, (long long)begun, before.descriptors, after.descriptors, before.threads, after.threads,
-		after.zombies, before.heap_kib, after.heap_kib, before.pss_kib, after.pss_kib);
+		after.zombies, before.heap_kib, after.heap_kib, before.anon_kib, after.anon_kib);
 	assert_true(after.descriptors <= before.descriptors);
 	assert_true(after.threads <= before.threads);
 	assert_int_equal(after.zombies, 0);
 	if (!SANITIZED) { /* sanitizers keep what was freed for a while */
 		assert_true(after.heap_kib < before.heap_kib + 64);
-		assert_true(after.pss_kib < before.pss_kib + 1024);
+		assert_true(after.anon_kib < before.anon_kib + 1024);
 	}
 	assert_nothing_left(s);
 }

@@ -177,6 +177,10 @@ static void test_a_draining_worker_ends_by_itself(void **state)
 	fh_result_free(result);
 	assert_int_equal(fh_worker_run(s->hood, -1, NULL, 1, -1, &err), -FH_USAGE);
 	assert_int_equal(fh_worker_run(s->hood, 1, "soon", 1, -1, &err), -FH_USAGE);
+	assert_int_equal(fh_worker_run_engine(s->hood, "pbs", 1, NULL, 1, -1, &err), -FH_USAGE);
+	/* Its ledger is a file. */
+	assert_int_equal(fh_worker_run_engine(s->hood, "slurm", 1, NULL, 1, -1, &err), -FH_REFUSED);
+	assert_non_null(strstr(err.message, "one host"));
 	fh_request_free(request);
 }
 

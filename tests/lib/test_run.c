@@ -480,6 +480,7 @@ static void test_rows_and_result_are_committed_with_the_outputs(void **state)
 	result = result_of(run);
 	assert_int_equal(fh_result_committed(result), 1);
 	assert_int_equal(fh_result_rows(result), 2);
+	assert_null(fh_result_engine(result, "job")); /* it ran here */
 	fh_result_free(result);
 	assert_int_equal(fh_run_commit(run, NULL, 0, NULL, &err), -FH_USAGE);
 	fh_run_free(run);

@@ -722,6 +722,25 @@ say(fumehood.show(ID(1))["reason"])
     assert said[:2] == ['succeeded', 'refused'] and 'is not allowed' in said[2], said
 
 
+def test_what_is_meant_for_slurm_is_said_by_names(program):
+    said = program('''
+fumehood.submit(["true"], id=ID(1), slurm={"partition": "long", "gres": "gpu:1"})
+say(fumehood.show(ID(1))["request"]["slurm"])
+for bad in ({"wrap": "true"}, {"partition": ""}, {"nodelist": "a b"}):
+    try:
+        fumehood.submit(["true"], slurm=bad)
+    except fumehood.UsageError as problem:
+        say("slurm" in str(problem))
+for engine, kind in (("pbs", fumehood.UsageError), ("slurm", fumehood.Refused)):
+    try:
+        with fumehood.Worker(1, drain=True, engine=engine):
+            pass
+    except kind as problem:
+        say("slurm" in str(problem).lower())
+''')
+    assert said == [['partition=long', 'gres=gpu:1'], True, True, True, True, True], said
+
+
 def test_a_post_process_goes_along_with_what_is_submitted(program, hood):
     program.site('post_process: {tables: {scores: [text]}}\n')
     hood.write('post.sh', 'echo \'{"table": "scores", "row": {"text": "stored"}}\'\n')

@@ -66,9 +66,18 @@ def test_results_are_frozen():
     assert result == pickle.loads(pickle.dumps(result)) and hash(result.usage) == hash(fumehood.Usage())
 
 
+def test_what_it_ran_in_is_told_as_far_as_it_is_known():
+    listed = {'id': 'a', 'state': 'running', 'verdict': None, 'attempt': 1, 'created': None, 'started': None, 'usage': None, 'owner': None}
+    engine = {'engine': 'slurm', 'job': '13_0', 'state': 'PENDING', 'of_a_newer_version': True}
+    assert fumehood.Listed.of({**listed, 'engine': engine}).engine == fumehood.Engine('slurm', job='13_0', state='PENDING')
+    assert fumehood.Listed.of(listed).engine is None
+    job = fumehood.Job.of({'id': 'a', 'state': 'running', 'engine': engine})
+    assert job.engine is not None and job.engine.node is None
+
+
 def test_every_way_to_run_has_the_same_options():
     """What Request knows, each of them takes; the queue's own only submit()."""
-    queue = {'priority', 'retries', 'retry_on', 'after', 'submitter'}
+    queue = {'priority', 'retries', 'retry_on', 'after', 'submitter', 'slurm'}
     options = set(inspect.signature(fumehood.Request).parameters) - {'id', 'command'}
     for function, aside in ((fumehood.Analysis, queue), (fumehood.start, queue), (fumehood.run_async, queue),
                             (fumehood.run, queue | {'directory'}), (fumehood.Popen, queue | {'directory'}),
@@ -81,7 +90,7 @@ def test_a_request_has_every_key_of_the_format():
     schema = json.loads((TOP / 'docs/schema/request.schema.json').read_text())
     names = {'output': 'outputs', 'optional_output': 'optional_outputs', 'input': 'inputs', 'no_stage': 'stage', 'from': 'from_'}
     known = set(inspect.signature(fumehood.Request).parameters)
-    assert {names.get(key, key) for key in schema['properties']} - known - {'stdin', 'slurm'} == set()
+    assert {names.get(key, key) for key in schema['properties']} - known - {'stdin'} == set()
     limits = set(inspect.signature(fumehood.Limits).parameters)
     assert limits == set(schema['$defs']['limits']['properties'])
 
@@ -92,7 +101,7 @@ def test_what_the_library_says_of_options_is_said_in_python():
     schema = json.loads((TOP / 'docs/schema/request.schema.json').read_text())
     for key in [*schema['properties'], *schema['$defs']['limits']['properties'], 'db', 'config']:
         option = '--' + key.replace('_', '-')
-        if key not in ('id', 'command', 'limits', 'stdin', 'slurm', 'submitter', 'directory'):
+        if key not in ('id', 'command', 'limits', 'stdin', 'submitter', 'directory'):
             assert option not in in_python(f'or pass {option}'), option
     assert in_python("'a' has already succeeded: --again makes another attempt, `fumehood show a` shows the last one") == \
         "'a' has already succeeded: again=True makes another attempt, fumehood.show('a') shows the last one"

@@ -29,7 +29,7 @@ from fumehood import Request
 shapes = {f.__name__: inspect.signature(f).parameters for f in (fumehood.run, fumehood.start, fumehood.run_async, fumehood.submit)}
 first = {name: list(shape)[0] for name, shape in shapes.items()}
 options = {f.name for f in __import__("dataclasses").fields(Request)} - {"command"}
-say([first, {name: sorted(options - set(shape) - {"directory", "priority", "after", "retries", "retry_on", "submitter"}) for name, shape in shapes.items()}])
+say([first, {name: sorted(options - set(shape) - {"directory", "priority", "after", "retries", "retry_on", "submitter", "slurm"}) for name, shape in shapes.items()}])
 ''')
     first, missing = said
     assert set(first.values()) <= {'command', 'args'}, first
@@ -51,7 +51,7 @@ def test_what_the_library_says_of_options_is_said_in_pythons_words():
                 seen += 1
                 if '--' in in_python(text):
                     left.append(f'{source.name}: {in_python(text)}')
-    for_shells = ('--delegate', '--apparmor', '--mem', '--array', '--cap-add', '--security-opt', '--map-current-user')  # root's, Slurm's, the command's, containers'
+    for_shells = ('--delegate', '--apparmor', '--mem', '--time', '--array', '--take', '--lease %llums', '--cap-add', '--security-opt', '--map-current-user')  # root's, Slurm's, the command's, containers'
     assert seen > 20 and [text for text in left if not any(word in text for word in for_shells)] == []
 
 

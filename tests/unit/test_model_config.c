@@ -54,7 +54,7 @@ static void test_every_key_of_a_configuration_is_read(void **state)
 		"    hypotheses: [title, score]\n"
 		"    scores: {columns: [gene, value], fill: {analysis_id: '{id}'}, key: [gene, analysis_id], on_conflict: update}\n"
 		"query: {role: reader, passfile: /etc/fumehood/pgpass, timeout: 30s, max_bytes: 100M}\n"
-		"slurm: {partition: short, nodes: 3, extra: [a, 1.5, true, null]}\n",
+		"slurm: {partition: short, jobs: 3, poll: 500ms, options: [--comment=lab, --hint=nomultithread], submit_as_user: true}\n",
 		false);
 	assert_string_equal(c.ledger, "sqlite:/var/lib/fumehood/ledger.db");
 	assert_string_equal(c.state_dir, "/var/lib/fumehood/state");
@@ -70,8 +70,9 @@ static void test_every_key_of_a_configuration_is_read(void **state)
 			    "python3 post_process.py");
 	assert_int_equal(
 		json_array_size(json_object_get(json_object_get(c.post_process, "tables"), "hypotheses")), 2);
-	assert_int_equal(json_integer_value(json_object_get(c.slurm, "nodes")), 3);
-	assert_true(json_is_null(json_array_get(json_object_get(c.slurm, "extra"), 3)));
+	assert_int_equal(json_integer_value(json_object_get(c.slurm, "jobs")), 3);
+	assert_string_equal(json_string_value(json_array_get(json_object_get(c.slurm, "options"), 1)),
+			    "--hint=nomultithread");
 }
 
 static void test_what_is_unset_gets_its_built_in_value(void **state)
@@ -188,6 +189,14 @@ static void test_errors_point_at_line_and_column(void **state)
 	assert_fails("query: {passfile: 1}\n", "1:19", "text");
 	assert_fails("query: {timeout: x}\n", "1:18", "30s");
 	assert_fails("slurm: short\n", "1:8", "map");
+	assert_fails("slurm: {partitions: a}\n", "1:9", "unknown key");
+	assert_fails("slurm: {partition: [a]}\n", "1:20", "text");
+	assert_fails("slurm: {options: --a}\n", "1:18", "list");
+	assert_fails("slurm: {options: [a]}\n", "1:19", "--NAME=VALUE");
+	assert_fails("slurm: {jobs: 0}\n", "1:15", "4096");
+	assert_fails("slurm: {bin: usr}\n", "1:14", "absolute");
+	assert_fails("slurm: {poll: 1ms}\n", "1:15", "100ms");
+	assert_fails("slurm: {submit_as_user: maybe}\n", "1:25", "true");
 }
 
 static void test_a_file_with_an_error_changes_nothing(void **state)

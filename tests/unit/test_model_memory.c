@@ -44,7 +44,7 @@ static const char config[] = "ledger: sqlite:/x\n"
 			     "maximum: {pids: 5}\n"
 			     "post_process: {command: x, tables: {a: [b], c: {columns: [d], fill: {e: f}}}}\n"
 			     "query: {role: r, timeout: 5}\n"
-			     "slurm: {a: [1, 2.5, true, ~]}\n";
+			     "slurm: {partition: p, jobs: 2, options: [--a=b], submit_as_user: true}\n";
 
 static int tell_config(struct error *err)
 {

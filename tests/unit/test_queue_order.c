@@ -162,7 +162,7 @@ static void test_whose_it_is_the_database_says(void **state)
 		p,
 		"INSERT INTO fumehood_queue SELECT NULL, 'forged', 'queued', submitter, priority, retries, retry_on, again, "
 		"tries, request, inputs, memory_bytes, cpus_milli, submitted_at, due_at, 0, NULL, NULL, NULL, "
-		"cancelling, NULL, NULL, NULL, 'root', NULL, NULL FROM fumehood_queue",
+		"cancelling, NULL, NULL, NULL, 'root', NULL, NULL, NULL, NULL, NULL, NULL FROM fumehood_queue",
 		"INSERT INTO fumehood.queue(id, state, submitter, priority, retries, retry_on, again, tries, request, "
 		"inputs, memory_bytes, cpus_milli, submitted_at, attempt, cancelling, owner) SELECT 'forged', 'queued', "
 		"submitter, priority, retries, retry_on, again, tries, request, inputs, memory_bytes, cpus_milli, "

@@ -1,5 +1,6 @@
 #include "place.h"
 
+#include "buffer.h"
 #include "text.h"
 #include "workspace.h"
 
@@ -54,6 +55,55 @@ static void test_a_record_comes_back_as_it_was(void **state)
 	free(after);
 	record_done(&r);
 	record_done(&back);
+}
+
+/* What a record's file says, which has these bytes: the pid of its init; -1: it is damaged. */
+static int init_in(const char *bytes, size_t size)
+{
+	struct error err = ERROR_INIT;
+	struct record r;
+	int pid;
+
+	record_init(&r);
+	if (record_parse(&r, bytes, size, &err) < 0)
+		return -1;
+	pid = r.init.pid;
+	record_done(&r);
+	return pid;
+}
+
+static void test_the_last_line_that_is_whole_counts(void **state)
+{
+	_cleanup_buffer_ struct buffer file = {0};
+	struct record r;
+	size_t first, whole;
+	char *text;
+
+	(void)state;
+	fill(&r);
+	r.init.pid = 1;
+	text = text_of(&r);
+	buffer_puts(&file, text);
+	free(text);
+	first = file.size;
+	r.init.pid = 2;
+	text = text_of(&r);
+	buffer_printf(&file, "\n%s\n", text);
+	free(text);
+	whole = file.size;
+	/* However much of it reached the disk. */
+	for (size_t size = first; size < whole; size++)
+		assert_int_equal(init_in(file.data, size), 1);
+	assert_int_equal(init_in(file.data, whole), 2);
+	buffer_puts(&file, "\n{\"version\": 1, \"id\"");
+	for (size_t size = whole; size <= file.size; size++)
+		assert_int_equal(init_in(file.data, size), 2);
+	/* Where there was room, and nothing had been written into it yet. */
+	memset(file.data + first, 0, file.size - first);
+	assert_int_equal(init_in(file.data, file.size), 1);
+	assert_int_equal(init_in("\n\n", 2), -1);
+	assert_int_equal(init_in("\0\0", 2), -1);
+	record_done(&r);
 }
 
 static void test_a_bare_record_comes_back_as_well(void **state)
@@ -233,6 +283,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_a_record_comes_back_as_it_was),
 		cmocka_unit_test(test_a_bare_record_comes_back_as_well),
+		cmocka_unit_test(test_the_last_line_that_is_whole_counts),
 		cmocka_unit_test(test_one_wrong_value_refuses_the_record),
 		cmocka_unit_test(test_a_missing_or_doubled_key_refuses_the_record),
 		cmocka_unit_test(test_every_cut_of_a_record_is_refused),

@@ -24,7 +24,7 @@ from ._errors import (AlreadySucceeded, AnalysisFailed, Busy, Cancelled, DiskLim
 from ._held import cleanup_analysis_temp_dir, create_analysis_temp_dir, post_process, shell
 from ._hood import Hood, configure, plan
 from ._ledger import backup, db, doctor, follow, gc, get, lineage, load, logs, ls, outputs, prune, remove, restore, show
-from ._model import (Denial, DoctorItem, Failure, GcReport, Health, Job, Layer, Limits, Listed, LogLine, Output, Progress,
+from ._model import (Denial, DoctorItem, Engine, Failure, GcReport, Health, Job, Layer, Limits, Listed, LogLine, Output, Progress,
                      Receipt, RejectedOutput, Removed, Result, Running, Step, Top, Usage, WorkerSeen)
 from ._native import version
 from ._outputs import OutputFile, Outputs
@@ -37,7 +37,7 @@ from .subprocess import CompletedProcess, Popen, run
 __version__ = "0.1.0"
 
 __all__ = [
-    "AlreadySucceeded", "Analysis", "AnalysisFailed", "Busy", "Cancelled", "CompletedProcess", "Denial", "DiskLimitExceeded", "DoctorItem", "Failure",
+    "AlreadySucceeded", "Analysis", "AnalysisFailed", "Busy", "Cancelled", "CompletedProcess", "Denial", "DiskLimitExceeded", "DoctorItem", "Engine", "Failure",
     "FumehoodError", "GcReport", "Health", "Hood", "Job", "Layer", "LeaseLost", "LedgerError", "LibraryNotFound",
     "LimitExceeded", "Limits", "Listed", "LogLine", "LogLines", "Lost", "MemoryLimitExceeded", "NotFound", "Output",
     "OutputFile", "OutputMissing", "Outputs", "Popen", "PostProcessFailed", "ProcessLimitExceeded", "Progress", "Receipt",

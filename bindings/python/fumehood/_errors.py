@@ -177,7 +177,7 @@ _OPTIONS = {
     "terminal": "terminal=True", "db": "ledger=", "config": "config=", "post-process": "post_process=", "from": "from_=",
     **{f.name.replace("_", "-"): f"limits.{f.name}" for f in fields(Limits)},
 }
-_NAMES = ("data", "docs", "ro", "env", "strength", "keep", "into", "query", "priority", "retries", "retry-on", "after")
+_NAMES = ("data", "docs", "ro", "env", "strength", "keep", "into", "query", "priority", "retries", "retry-on", "after", "slurm")
 _SAID: List[Tuple[Pattern[str], Union[str, Callable[[Match[str]], str]]]] = [
     (re.compile(r"`fumehood run (\S+) --again -t -- …`"), r"run(…, id='\1', again=True, terminal=True)"),
     (re.compile(r"'fumehood submit (\S+) --again'"), r"submit(…, id='\1', again=True)"),

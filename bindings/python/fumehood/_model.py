@@ -169,6 +169,22 @@ class Failure:
 
 
 @dataclass(frozen=True)
+class Engine:
+    """What an analysis runs in beside the host of its worker, in the words of that engine. None is "not known"."""
+
+    engine: str  # "slurm"
+    job: Optional[str] = None
+    state: Optional[str] = None
+    reason: Optional[str] = None
+    node: Optional[str] = None
+    cluster: Optional[str] = None
+
+    @staticmethod
+    def of(json: Optional[Mapping[str, Any]]) -> Optional[Engine]:
+        return None if json is None else _known(Engine, json)
+
+
+@dataclass(frozen=True)
 class Step:
     """One of several commands that ran in a held workspace, one after the other."""
 
@@ -228,6 +244,7 @@ class Result:
     denials_more: Optional[int] = None  # how many more were only counted
     pending: bool = False  # its command has ended, and we could not commit it yet: gc() does; error says why
     explanation: str = field(default="", repr=False)  # see explain()
+    engine: Optional[Engine] = None  # None: it ran on the host of its worker, or here
 
     @property
     def ok(self) -> bool:
@@ -270,7 +287,7 @@ class Result:
             denials=None if json.get("denials") is None else tuple(
                 Denial(d["layer"], d["operation"], d["target"], d["errno"], d["count"], d["hint"] and in_python(d["hint"]))
                 for d in json["denials"]),
-            denials_more=json.get("denials_more"),
+            denials_more=json.get("denials_more"), engine=Engine.of(json.get("engine")),
             receipt=Receipt(
                 tuple(Layer(_text(r["name"]), r["held"], _text(r["detail"])) for r in receipt.get("layers", ())),
                 tuple(in_python(_text(w)) for w in receipt.get("warnings", ()))),
@@ -317,13 +334,15 @@ class Listed:
     command: Optional[Tuple[str, ...]] = None
     exit_code: Optional[int] = None
     signal: Optional[int] = None
+    engine: Optional[Engine] = None  # None: nothing but the host of its worker, or this one
 
     @staticmethod
     def of(json: Mapping[str, Any]) -> Listed:
         command = json.get("command")
         return Listed(json["id"], json["state"], json["verdict"], json["attempt"], instant(json["created"]),
                       instant(json["started"]), _known(Usage, json["usage"] or {}), json["owner"],
-                      None if command is None else tuple(command), json.get("exit_code"), json.get("signal"))
+                      None if command is None else tuple(command), json.get("exit_code"), json.get("signal"),
+                      Engine.of(json.get("engine")))
 
 
 @dataclass(frozen=True)
@@ -343,6 +362,7 @@ class Job:
     submitted: Optional[datetime] = None
     due: Optional[datetime] = None
     owner: Optional[str] = None
+    engine: Optional[Engine] = None
 
     @property
     def ended(self) -> bool:
@@ -351,7 +371,8 @@ class Job:
     @staticmethod
     def of(json: Mapping[str, Any]) -> Job:
         job = _known(Job, json)
-        return dataclasses.replace(job, submitted=instant(json.get("submitted")), due=instant(json.get("due")))
+        return dataclasses.replace(job, submitted=instant(json.get("submitted")), due=instant(json.get("due")),
+                                   engine=Engine.of(json.get("engine")))
 
 
 @dataclass(frozen=True)
@@ -375,12 +396,13 @@ class Running:
     pids: Optional[int] = None
     wall_limit_ms: Optional[int] = None
     memory_limit_bytes: Optional[int] = None
+    engine: Optional[Engine] = None
 
     @staticmethod
     def of(json: Mapping[str, Any]) -> Running:
         live = json.get("live") or {}
         running = _known(Running, {**json, **live})
-        return dataclasses.replace(running, at=instant(live.get("at")))
+        return dataclasses.replace(running, at=instant(live.get("at")), engine=Engine.of(json.get("engine")))
 
 
 @dataclass(frozen=True)

@@ -99,6 +99,7 @@ _FALLIBLE: Dict[str, List[Any]] = {
     "fh_workers": [c_void_p, _OUT],
     "fh_retry": [c_void_p, c_char_p],
     "fh_worker_run": [c_void_p, c_int, c_char_p, c_int, c_int],
+    "fh_worker_run_engine": [c_void_p, c_char_p, c_int, c_char_p, c_int, c_int],
 }
 _PLAIN: Dict[str, Tuple[Any, List[Any]]] = {
     "fh_version": (c_char_p, []),

@@ -10,7 +10,7 @@ import threading
 import time
 from contextlib import ExitStack
 from dataclasses import replace
-from typing import Any, Dict, List, Mapping, Optional, Sequence, Tuple
+from typing import Any, Dict, List, Literal, Mapping, Optional, Sequence, Tuple
 
 from . import _native
 from ._errors import Busy, LedgerError, NotFound, UsageError, WaitTimeout
@@ -20,11 +20,13 @@ from ._request import (Command, Globs, Keep, NativeRequest, Request, Shown, Sour
                        wrong)
 from ._run import seconds
 
+Engine = Literal["local", "slurm"]
 SLICE_MS = 500
 
 
 def submit(command: Command, *, id: Optional[str] = None, priority: Optional[int] = None, retries: Optional[int] = None,
            retry_on: Verdicts = (), after: Globs = (), submitter: Optional[str] = None, if_absent: bool = False,
+           slurm: Optional[Mapping[str, str]] = None,
            # scripts/texts: options
            data: Optional[StrPath] = None, docs: Optional[StrPath] = None, ro: Sequence[Shown] = (),
            inputs: Sequence[Shown] = (), from_: Sources = (), stage: bool = True, outputs: Globs = (),
@@ -37,6 +39,7 @@ def submit(command: Command, *, id: Optional[str] = None, priority: Optional[int
     """Puts an analysis into the queue, with the files that it needs, and returns its id.
 
     after: ids that must have succeeded first. if_absent: an id that is known is the same analysis, and no failure.
+    slurm: options of sbatch, where Slurm runs it.
     """
     request = Request(
         id, command,
@@ -46,7 +49,8 @@ def submit(command: Command, *, id: Optional[str] = None, priority: Optional[int
         strength=strength, keep=keep, into=into, force=force, again=again, post_process=post_process, query=query,
         explain=explain,
         # scripts/texts: end
-        directory=directory, priority=priority, retries=retries, retry_on=retry_on, after=after, submitter=submitter)
+        directory=directory, priority=priority, retries=retries, retry_on=retry_on, after=after, submitter=submitter,
+        slurm=slurm)
     return submit_many([request], if_absent=if_absent, hood=hood)[0]
 
 
@@ -161,20 +165,22 @@ class Worker:
     """A worker in this process, for one `with`: claims and runs what is queued.
 
     jobs: at once; 0 is one for each CPU. lease: how long it may be silent, such as "30s". Leaving hands back what runs, for
-    others to start again; with drain it waits until nothing can be claimed any more.
+    others to start again; with drain it waits until nothing can be claimed any more. engine: "slurm" gives it to the nodes of a
+    cluster, where it goes on when this one is left.
     """
 
-    def __init__(self, jobs: int = 0, *, lease: Optional[str] = None, drain: bool = False,
+    def __init__(self, jobs: int = 0, *, lease: Optional[str] = None, drain: bool = False, engine: Engine = "local",
                  hood: Optional[Hood] = None) -> None:
         self._hood = hood_or_default(hood)
         self._problem: Optional[BaseException] = None
         self._drain = drain
-        self._arguments: Tuple[Any, ...] = (number(jobs, "jobs"), None if lease is None else encode(lease, "lease"), int(drain))
+        self._arguments: Tuple[Any, ...] = (encode(engine, "engine"), number(jobs, "jobs"),
+                                            None if lease is None else encode(lease, "lease"), int(drain))
         self._thread: Optional[threading.Thread] = None
 
     def _work(self, stop: int) -> None:
         try:
-            _native.call("fh_worker_run", self._hood.handle, *self._arguments, stop)
+            _native.call("fh_worker_run_engine", self._hood.handle, *self._arguments, stop)
         except BaseException as problem:
             self._problem = problem
 

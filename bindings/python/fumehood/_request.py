@@ -133,6 +133,7 @@ class Request:
     query: {file name: SQL}: asked before the start with the site's role, put into the workspace as CSV.
     directory: where relative paths start; else the current directory.
     priority, retries, retry_on, after, submitter: for the queue.
+    slurm: {option of sbatch: value}, where Slurm runs it: partition, account, qos, constraint, gres, …
     """
 
     id: Optional[str] = None
@@ -163,6 +164,7 @@ class Request:
     retry_on: Verdicts = ()
     after: Globs = ()
     submitter: Optional[str] = None
+    slurm: Optional[Mapping[str, str]] = None
 
     def settings(self) -> Iterator[Tuple[str, str]]:
         """As fh_request_set() takes them, the command aside. What is of another type than it says is a TypeError."""
@@ -192,6 +194,8 @@ class Request:
             yield "env", variable if value is None else f"{variable}={path_of(value, f'env[{variable!r}]')}"
         for file, sql in _items(self.query, "query"):
             yield "query", f"{text_of(file, 'a name in query')}={text_of(sql, f'query[{file!r}]')}"
+        for option, value in _items(self.slurm, "slurm"):
+            yield "slurm", f"{text_of(option, 'an option in slurm')}={text_of(value, f'slurm[{option!r}]')}"
         limits = Limits() if self.limits is None else self.limits
         if not isinstance(limits, Limits):
             raise wrong("limits", "fumehood.Limits(…)", limits)
