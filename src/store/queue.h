@@ -71,6 +71,10 @@ typedef int (*queued_fn)(void *arg, const struct queued *q, struct error *err);
 /* state -1: all; prefix NULL: all; limit 0: all. Newest first. */
 int ledger_queue_list(struct ledger *l, int state, const char *prefix, int limit, queued_fn fn, void *arg,
 		      struct error *err);
+/* Those that have no verdict of an attempt: running, queued, waiting, cancelled, each newest first, limit of each (0: all). In one look,
+ * so that one who goes from one state to another meanwhile is seen once. */
+int ledger_queue_list_open(struct ledger *l, const char *prefix, int limit, queued_fn fn, void *arg,
+			   struct error *err);
 /* Those of the ids that are known, in no order. For many ids at once. */
 int ledger_queue_look(struct ledger *l, char *const *ids, queued_fn fn, void *arg, struct error *err);
 /* Those of the ids that have an attempt in the ledger, as if the queue had finished them with it: for what it does not

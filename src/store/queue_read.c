@@ -67,6 +67,16 @@ int ledger_queue_list(struct ledger *l, int state, const char *prefix, int limit
 	return ledger_run(l, open[state], params + 1, ARRAY_SIZE(params) - 1, listing_row, &listing, err);
 }
 
+int ledger_queue_list_open(struct ledger *l, const char *prefix, int limit, queued_fn fn, void *arg,
+			   struct error *err)
+{
+	struct listing listing = {fn, arg};
+
+	return ledger_run(l, SQL_QUEUE_LIST_OPEN,
+			  LEDGER_VALUES(value_text(prefix), value_integer(limit > 0 ? limit : INT64_MAX)),
+			  listing_row, &listing, err);
+}
+
 static int look(struct ledger *l, enum sql which, row_fn row, char *const *ids, queued_fn fn, void *arg,
 		struct error *err)
 {

@@ -182,9 +182,15 @@ _Static_assert(sizeof(ATTEMPT_LISTED_COLUMNS(LETTER)) == ATTEMPT_LISTED + 1 &&
 	"WHERE n.task IS NOT NULL LIMIT 1"
 /* A partial index is used only where its own words stand and the state is no parameter: what has ended costs nothing then. */
 #define OPEN(name) "state <> 'finished' AND state = '" name "'"
-#define QUEUE_LIST(which, prefix, limit) \
-	"SELECT " QUEUE_SHOWN " FROM @queue WHERE " which " AND (CAST(" prefix " AS TEXT) IS NULL OR " \
+#define QUEUE_LIST(which, prefix, limit) QUEUE_LISTED(QUEUE_SHOWN, which, prefix, limit)
+#define QUEUE_LISTED(what, which, prefix, limit) \
+	"SELECT " what " FROM @queue WHERE " which " AND (CAST(" prefix " AS TEXT) IS NULL OR " \
 	"substr(id, 1, length(CAST(" prefix " AS TEXT))) = CAST(" prefix " AS TEXT)) ORDER BY seq DESC LIMIT " limit
+#define QUEUE_OPEN(turn, name) \
+	"SELECT * FROM (" QUEUE_LISTED(QUEUE_SHOWN ", " turn " AS turn, seq", OPEN(name), "$1", "$2") ") AS " name
+#define QUEUE_OPENS \
+	QUEUE_OPEN("1", "running") " UNION ALL " QUEUE_OPEN("2", "queued") " UNION ALL " QUEUE_OPEN("3", "waiting") \
+	" UNION ALL " QUEUE_OPEN("4", "cancelled")
 #define COUNT_OPEN(name) "(SELECT count(*) FROM (SELECT 1 FROM @queue WHERE " OPEN(name) " LIMIT $1) AS c)"
 #define OUTPUTS \
 	"SELECT b.content IS NULL" OUTPUT_COLUMNS(NAME_OF_O) " FROM @output o LEFT JOIN @blob b ON b.sha256 = o.sha256 " \
@@ -478,6 +484,8 @@ static const struct {
 	[SQL_QUEUE_LIST_QUEUED] = {QUEUE_LIST(OPEN("queued"), "$1", "$2")},
 	[SQL_QUEUE_LIST_RUNNING] = {QUEUE_LIST(OPEN("running"), "$1", "$2")},
 	[SQL_QUEUE_LIST_CANCELLED] = {QUEUE_LIST(OPEN("cancelled"), "$1", "$2")},
+	/* SQLite takes one part after the other; PostgreSQL may read them side by side. */
+	[SQL_QUEUE_LIST_OPEN] = {QUEUE_OPENS, QUEUE_OPENS " ORDER BY turn, seq DESC"},
 	[SQL_QUEUE_OPEN_COUNTS] = {"SELECT " COUNT_OPEN("waiting") ", " COUNT_OPEN("queued") ", " COUNT_OPEN(
 		"running") ", " COUNT_OPEN("cancelled")},
 	[SQL_RECENT] = {"SELECT r.verdict, r.ended_at FROM @attempt r WHERE r.created_at >= $1 "

@@ -139,6 +139,7 @@ enum sql {
 	SQL_QUEUE_LIST_QUEUED,
 	SQL_QUEUE_LIST_RUNNING,
 	SQL_QUEUE_LIST_CANCELLED,
+	SQL_QUEUE_LIST_OPEN, /* prefix, limit of each → those four in one look: running, queued, waiting, cancelled */
 	SQL_QUEUE_OPEN_COUNTS, /* at most → how many wait, are queued, run, were cancelled */
 	SQL_RECENT,	       /* since when, at most → verdict, ended_at: of the newest attempts */
 	SQL_QUEUE_LOOK,	       /* ids → the same */

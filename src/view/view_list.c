@@ -246,17 +246,6 @@ static int on_ledger_row(void *arg, const struct attempt *a, struct error *err)
 	return give(l, a, "finished", verdict_name(a->verdict)) < 0 ? error_memory(err) : 0;
 }
 
-static int list_queue(struct view_listing *l, struct ledger *ledger, struct error *err)
-{
-	static const enum job_state shown[] = {JOB_RUNNING, JOB_QUEUED, JOB_WAITING, JOB_CANCELLED};
-	const struct view_filter *f = l->filter;
-	int r = 0;
-
-	for (size_t i = 0; r == 0 && i < ARRAY_SIZE(shown); i++)
-		r = ledger_queue_list(ledger, (int)shown[i], prefix_of(f), l->queue_limit, on_queued, l, err);
-	return r;
-}
-
 /* The last ones: held, and neither running nor in the ledger. */
 static int list_held(struct view_listing *l, struct error *err)
 {
@@ -302,7 +291,8 @@ static int list(struct view_listing *l, struct hood *h, struct error *err)
 
 	if (r < 0)
 		return err->kind == ERROR_NONE ? error_memory(err) : r;
-	if (hood_ledger(h, LEDGER_CREATE, &ledger, err) < 0 || list_queue(l, ledger, err) < 0)
+	if (hood_ledger(h, LEDGER_CREATE, &ledger, err) < 0 ||
+	    ledger_queue_list_open(ledger, prefix_of(f), l->queue_limit, on_queued, l, err) < 0)
 		return -EINVAL;
 	r = ledger_filter_of(f, &filter) ? ledger_list(ledger, &filter, on_ledger_row, l, err) : 0;
 	return r < 0 ? r : list_held(l, err);

@@ -190,6 +190,44 @@ static void test_a_list_is_newest_first_and_can_be_narrowed(void **state)
 	ledger_close(l);
 }
 
+struct onlooker {
+	char **seen;
+	struct ledger *other;
+};
+
+/* At the first sight of anything another one takes what is queued. */
+static int take_id_while_another_claims(void *arg, const struct queued *q, struct error *e)
+{
+	struct onlooker *o = arg;
+	_cleanup_job_ struct job j;
+
+	if (!o->seen)
+		assert_true(claim_by(o->other, "w2", LEASE_NS, &j));
+	else
+		job_init(&j);
+	return strv_append(&o->seen, q->id, e);
+}
+
+static void test_who_is_claimed_while_one_looks_is_seen_once(void **state)
+{
+	struct ledger *l = place_open(*state);
+	struct onlooker o = {.other = place_open(*state)};
+	_cleanup_job_ struct job first;
+
+	submit(l, "first", NULL);
+	assert_true(claim_by(l, "w1", LEASE_NS, &first));
+	submit(l, "second", NULL);
+	submit(l, "third", "second");
+	OK(ledger_queue_list_open(l, NULL, 0, take_id_while_another_claims, &o, &err));
+	assert_int_equal(strv_length(o.seen), 3);
+	assert_string_equal(o.seen[0], "first");
+	assert_string_equal(o.seen[1], "second");
+	assert_string_equal(o.seen[2], "third");
+	strv_free(o.seen);
+	ledger_close(o.other);
+	ledger_close(l);
+}
+
 static bool rings(struct ledger *l)
 {
 	struct pollfd fd = {.events = POLLIN};
@@ -402,6 +440,7 @@ int main(void)
 		ROW(a_submission_is_stored_whole_or_not_at_all),
 		ROW(a_known_id_is_refused_unless_again_or_if_absent),
 		ROW(a_list_is_newest_first_and_can_be_narrowed),
+		ROW(who_is_claimed_while_one_looks_is_seen_once),
 		ROW(what_is_known_of_an_id_before_it_runs),
 		ROW(the_bell_rings_when_something_is_submitted),
 		ROW(a_crowd_of_workers_ends_each_exactly_once),
