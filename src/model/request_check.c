@@ -151,6 +151,8 @@ static const char *const slurm_keys[] = {"partition",	"account", "qos",      "co
 					 "reservation", "gres",	   "licenses", "nodelist",
 					 "exclude",	"nice",	   "exclusive"};
 
+enum { SLURM_VALUE_MAX = 4096 };
+
 static bool is_slurm_key(const char *text, size_t size)
 {
 	for (size_t i = 0; i < ARRAY_SIZE(slurm_keys); i++)
@@ -172,23 +174,45 @@ static int refuse_slurm_key(const char *word, struct error *err)
 			 SHOWN(128, word), known.data);
 }
 
+static bool is_one_of(const char *key, size_t size, const char *a, const char *b)
+{
+	return (strlen(a) == size && memcmp(a, key, size) == 0) ||
+	       (b && strlen(b) == size && memcmp(b, key, size) == 0);
+}
+
+/* What sbatch takes for something else than a value: it would be done as who submits to Slurm, or nothing would be submitted. */
+static const char *slurm_value_fault(const char *key, size_t size, const char *value)
+{
+	for (const char *c = value; *c; c++)
+		if ((unsigned char)*c <= ' ' || *c == 127)
+			return "a value has no blanks";
+	if (strlen(value) > SLURM_VALUE_MAX)
+		return "a value has at most 4096 bytes";
+	if (is_one_of(key, size, "nodelist", "exclude") && strchr(value, '/'))
+		return "write the nodes, not a file that sbatch would read";
+	if (is_one_of(key, size, "gres", NULL) &&
+	    (strcasecmp(value, "help") == 0 || strcasecmp(value, "list") == 0))
+		return "sbatch would print a list, and submit nothing";
+	/* A dispatcher that is root, or an operator of Slurm's, would be given it. */
+	if (is_one_of(key, size, "nice", NULL) && strspn(value, "0123456789") != strlen(value))
+		return "write a number that is not negative";
+	return NULL;
+}
+
 static int check_slurm(char *const *words, struct error *err)
 {
 	for (size_t i = 0; words && words[i]; i++) {
-		const char *word = words[i], *value = strchr(word, '=');
-		int k = 0;
+		const char *word = words[i], *value = strchr(word, '='), *fault;
+		size_t size = strcspn(word, "=");
 
-		if (!is_slurm_key(word, strcspn(word, "=")))
+		if (!is_slurm_key(word, size))
 			return refuse_slurm_key(word, err);
 		if (value ? !value[1] : strcmp(word, "exclusive") != 0)
 			return error_set(err, ERROR_USAGE, "slurm '%s' has no value: write KEY=VALUE", word);
-		for (const char *c = word; k == 0 && *c; c++)
-			if ((unsigned char)*c <= ' ' || *c == 127)
-				k = error_set(err, ERROR_USAGE,
-					      "slurm '%s' makes no sense: a value has no blanks",
-					      SHOWN(128, word));
-		if (k < 0)
-			return k;
+		fault = value ? slurm_value_fault(word, size, value + 1) : NULL;
+		if (fault)
+			return error_set(err, ERROR_USAGE, "slurm '%s' makes no sense: %s", SHOWN(128, word),
+					 fault);
 	}
 	return 0;
 }
