@@ -68,6 +68,27 @@ static int field_take(const char **at, const char *end, char *out, size_t room)
 	return 0;
 }
 
+/* The same for what people read, which Slurm, its plugins and the names of nodes make as long as they like: cut, and without what is no
+ * plain letter. A line that is ours must not be overlooked for it. */
+static int field_take_words(const char **at, const char *end, char *out, size_t room)
+{
+	const char *bar = memchr(*at, '|', (size_t)(end - *at));
+	size_t size = bar ? (size_t)(bar - *at) : 0;
+
+	if (!bar)
+		return -EINVAL;
+	if (size >= room)
+		size = room - 1;
+	for (size_t i = 0; i < size; i++) {
+		unsigned char c = (unsigned char)(*at)[i];
+
+		out[i] = c < ' ' || c >= 127 ? '?' : (char)c;
+	}
+	out[size] = 0;
+	*at = bar + 1;
+	return 0;
+}
+
 static void forget_none(char *text)
 {
 	if (strcmp(text, "None") == 0 || strcmp(text, "(null)") == 0 || strcmp(text, "N/A") == 0)
@@ -88,8 +109,8 @@ int slurm_seen_parse(const char *line, size_t size, struct slurm_seen *ret)
 
 	if (field_take(&at, end, s.job, sizeof s.job) < 0 || job_split(s.job, &s.index) < 0 ||
 	    field_take(&at, end, s.state, sizeof s.state) < 0 || !*s.state ||
-	    field_take(&at, end, s.reason, sizeof s.reason) < 0 ||
-	    field_take(&at, end, s.node, sizeof s.node) < 0 ||
+	    field_take_words(&at, end, s.reason, sizeof s.reason) < 0 ||
+	    field_take_words(&at, end, s.node, sizeof s.node) < 0 ||
 	    field_take(&at, end, status, sizeof status) < 0 || number(status, strlen(status), &code) < 0 ||
 	    field_take(&at, end, s.name, sizeof s.name) < 0 || at != end)
 		return -EINVAL;

@@ -21,7 +21,7 @@ enum slurm_phase {
 	SLURM_LOST,	 /* a node failed, or somebody more important came */
 };
 
-/* A line of squeue's, asked for SLURM_FIELDS. Fixed room: what is longer makes no line. */
+/* A line of squeue's, asked for SLURM_FIELDS. Fixed room: what is longer makes no line; only what people read is cut. */
 #define SLURM_FIELDS "JobArrayID:|,State:|,Reason:|,NodeList:|,exit_code:|,Name:|"
 struct slurm_seen {
 	char job[SLURM_JOB_ROOM]; /* "123_4", or "123" */

@@ -121,6 +121,25 @@ static void test_a_setting(void **state)
 	assert_int_equal(slurm_setting_parse(text, "MaxArraySize", out, 3), -EINVAL);
 }
 
+static void test_what_people_read_is_cut_and_its_line_counts(void **state)
+{
+	char line[1024], reason[600];
+	struct slurm_seen seen;
+	int n;
+
+	(void)state;
+	memset(reason, 'x', sizeof reason);
+	memcpy(reason, "n\303\266de\033", 6);
+	n = snprintf(line, sizeof line, "7_3|PENDING|%.*s|%.*s|0|fumehood-b|", (int)sizeof reason, reason,
+		     200, reason + 10);
+	assert_int_equal(slurm_seen_parse(line, (size_t)n, &seen), 0);
+	assert_string_equal(seen.job, "7_3");
+	assert_string_equal(seen.name, "fumehood-b");
+	assert_memory_equal(seen.reason, "n??de?xxx", 9);
+	assert_int_equal(strlen(seen.reason), SLURM_WORD_ROOM - 1);
+	assert_int_equal(strlen(seen.node), SLURM_WORD_ROOM - 1);
+}
+
 static void test_whose_matter_a_failure_is(void **state)
 {
 	static const struct {
@@ -167,6 +186,7 @@ int main(void)
 		cmocka_unit_test(test_what_is_no_line_is_refused),
 		cmocka_unit_test(test_the_id_that_sbatch_prints),
 		cmocka_unit_test(test_a_setting),
+		cmocka_unit_test(test_what_people_read_is_cut_and_its_line_counts),
 		cmocka_unit_test(test_whose_matter_a_failure_is),
 	};
 
