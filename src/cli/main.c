@@ -164,6 +164,8 @@ int main(int argc, char **argv)
 	cli.json = wants_json(argc, argv);
 	status = keep_standard_descriptors(&err);
 	signal(SIGPIPE, SIG_IGN);
+	/* A limit on the size of files (ulimit -f) is an error of the write, and said. */
+	signal(SIGXFSZ, SIG_IGN);
 	terminal_probe(&cli.out, STDOUT_FILENO);
 	terminal_probe(&cli.err, STDERR_FILENO);
 	if (status == 0)

@@ -4,6 +4,7 @@ import json
 import os
 import random
 import re
+import resource
 import shutil
 import signal
 import subprocess
@@ -589,3 +590,18 @@ def test_what_is_pending_here_is_not_submitted_beside_itself(hood, disks):
     hood.succeed('gc')
     is_whole(hood, id)
     assert 'of this name already' in hood.cli('submit', id, '--', 'true').err
+
+
+@pytest.mark.parametrize('size', [0, 4096, 64 << 10, 100 << 10, 128 << 10, 1 << 20])
+def test_a_limit_on_the_size_of_files_is_said_and_loses_nothing(hood, size):
+    """The caller's own, `ulimit -f`: the signal that goes with it would end us without a word."""
+    hood.succeed('run', hood.id(), '--', 'true')  # a ledger, and all else that is made once
+    id = hood.id()
+    result = hood.cli('run', id, '--', 'sh', '-c', 'echo 1 >out', preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (size, size)))
+    said = [line for line in result.err.splitlines() if 'warning: ' not in line]
+    assert result.status in (0, 125) and len(said) == 1, result
+    pending = 'is pending' in result.err
+    assert result.status == 0 or 'File too large' in result.err or pending, result
+    hood.succeed('gc')
+    if result.status == 0 or pending:
+        assert hood.verdict(id) == 'succeeded'
