@@ -195,14 +195,19 @@ void dispatch_say(struct dispatch *d, const char *format, ...)
 	d->tell(d->arg, &end);
 }
 
+void dispatch_complain(struct dispatch *d, struct trouble *t, const struct error *why)
+{
+	if (strncmp(t->said, why->message, sizeof t->said - 1) == 0)
+		return;
+	snprintf(t->said, sizeof t->said, "%s", why->message);
+	dispatch_say(d, "Slurm does not do what it is asked, trying again: %s", why->message);
+}
+
 uint64_t dispatch_fail(struct dispatch *d, struct trouble *t, const struct error *why)
 {
 	uint64_t wait = job_back_off(t->tries++);
 
-	if (strncmp(t->said, why->message, sizeof t->said - 1) != 0) {
-		snprintf(t->said, sizeof t->said, "%s", why->message);
-		dispatch_say(d, "Slurm does not do what it is asked, trying again: %s", why->message);
-	}
+	dispatch_complain(d, t, why);
 	return clock_now() + (wait < slurm_again_max_ns ? wait : slurm_again_max_ns);
 }
 

@@ -33,6 +33,7 @@ struct entry {
 	bool was_seen; /* by the look that is going on: in Slurm, in the ledger */
 	bool is_listed;
 	uint64_t known_at;	/* clock_now(): when Slurm last had it */
+	int puzzles;		/* how often Slurm did not take it, in words that we do not know */
 	int missing;		/* looks that did not find it in Slurm, one after the other */
 	int retries;		/* as submitted */
 	uint64_t try_at;	/* clock_now(): not before that */
@@ -66,7 +67,8 @@ struct dispatch {
 	char **arrays;		  /* the names of those that Slurm knows something of, during a look */
 	size_t n_arrays;
 	bool is_poked; /* something has changed there */
-	struct trouble asking, submitting;
+	struct trouble asking, submitting, puzzling;
+	size_t batch_max; /* so many at once, since Slurm had no room for more; 0: any number */
 	void (*tell)(void *arg, struct engine_end *end); /* takes what it has over */
 	void *arg;
 };
@@ -106,6 +108,8 @@ int entry_load(struct dispatch *d, struct entry *e, struct error *err);
 void dispatch_say(struct dispatch *d, const char *format, ...) PRINTF_LIKE(2, 3);
 /* Slurm did not do what it was asked. When to try again, clock_now(). */
 uint64_t dispatch_fail(struct dispatch *d, struct trouble *t, const struct error *why);
+/* The words of it, unless they were the last. */
+void dispatch_complain(struct dispatch *d, struct trouble *t, const struct error *why);
 void dispatch_answered(struct dispatch *d, struct trouble *t);
 /* Those whose words have changed, in one statement. */
 int dispatch_note(struct dispatch *d, struct ledger *l, struct error *err);

@@ -92,6 +92,8 @@ static int batch_gather(struct dispatch *d, uint64_t now, struct batch *b, struc
 {
 	size_t most = (size_t)d->slurm->array_max;
 
+	if (d->batch_max && d->batch_max < most)
+		most = d->batch_max;
 	b->entries = calloc(d->n + 1, sizeof(struct entry *));
 	b->list = calloc(d->n + 1, sizeof *b->list);
 	b->kept = calloc(d->n + 1, sizeof *b->kept);
@@ -145,18 +147,36 @@ static void note_pending(const struct dispatch *d, const struct batch *b, const 
 }
 
 /* They wait for Slurm, and who looks at them reads why. */
+static void entry_put_off(struct entry *e, uint64_t at, const char *why)
+{
+	entry_again(e, at);
+	snprintf(e->seen.state, sizeof e->seen.state, "UNSENT");
+	text_escape_into(e->seen.reason, sizeof e->seen.reason, why, strlen(why));
+	e->is_noted = false;
+}
+
 static void put_off(const struct batch *b, uint64_t at, const char *why)
 {
-	for (size_t i = 0; i < b->n; i++) {
-		struct entry *e = b->entries[i];
+	for (size_t i = 0; i < b->n; i++)
+		if (b->entries[i])
+			entry_put_off(b->entries[i], at, why);
+}
 
-		if (!e)
-			continue;
-		entry_again(e, at);
-		snprintf(e->seen.state, sizeof e->seen.state, "UNSENT");
-		snprintf(e->seen.reason, sizeof e->seen.reason, "%.*s", SLURM_WORD_ROOM - 1, why);
-		e->is_noted = false;
-	}
+/* It may be their own options that Slurm does not like: nobody else waits for that. */
+static void put_off_alone(struct dispatch *d, const struct batch *b, const struct error *why)
+{
+	for (size_t i = 0; i < b->n; i++)
+		if (b->entries[i])
+			entry_put_off(b->entries[i], clock_now() + job_back_off(b->entries[i]->puzzles++),
+				      why->message);
+	dispatch_complain(d, &d->puzzling, why);
+}
+
+/* An array counts as all its tasks: fewer may find room. */
+static void put_off_half(struct dispatch *d, const struct batch *b, const char *why)
+{
+	d->batch_max = b->n / 2;
+	put_off(b, 0, why);
 }
 
 static int refuse(struct dispatch *d, const struct batch *b, const char *why, struct error *err)
@@ -184,11 +204,16 @@ static int batch_send(struct dispatch *d, struct batch *b, struct error *err)
 		options = b->entries[i] ? b->entries[i]->options : NULL;
 	if (slurm_submit(d->slurm, b->name, b->n, options, job, &failure, &why) == 0) {
 		dispatch_answered(d, &d->submitting);
+		d->batch_max *= 2;
 		note_pending(d, b, job);
 		return 0;
 	}
 	if (failure == SLURM_REFUSED)
 		return refuse(d, b, why.message, err);
+	if (failure == SLURM_FULL && b->n > 1)
+		return put_off_half(d, b, why.message), 0;
+	if (failure == SLURM_STRANGE || failure == SLURM_MISUSED)
+		return put_off_alone(d, b, &why), 0;
 	put_off(b, dispatch_fail(d, &d->submitting, &why), why.message);
 	return 1;
 }

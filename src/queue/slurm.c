@@ -11,7 +11,7 @@
 #include "text.h"
 
 static const uint64_t deadline_ns = 30 * NSEC_PER_SEC;
-enum { OUTPUT_MAX = 256 << 20, CANCEL_MAX = 1000 };
+enum { OUTPUT_MAX = 256 << 20, LIST_MAX = 1000 };
 
 struct slurm *slurm_close(struct slurm *s)
 {
@@ -49,6 +49,7 @@ static int call(const struct slurm *s, const char *const *argv, char *const *env
 		.timeout_ns = deadline_ns,
 		.output_max = OUTPUT_MAX,
 	};
+	enum slurm_failure failure;
 	char why[512];
 
 	*ret_failure = SLURM_PASSING;
@@ -56,15 +57,20 @@ static int call(const struct slurm *s, const char *const *argv, char *const *env
 	if (text_print(&path, err, "%s/%s", s->bin, argv[0]) < 0)
 		return -1;
 	o.path = path;
+	*ret_failure = SLURM_STRANGE;
 	if (child_run(&o, ret, err) < 0)
 		return -1;
-	if (ret->is_late)
+	failure = slurm_failure_parse(ret->err.data ? ret->err.data : "", why, sizeof why);
+	if (ret->is_late) {
+		/* Where there are too many jobs sbatch says so, and goes on trying by itself. */
+		*ret_failure = failure == SLURM_FULL ? SLURM_FULL : SLURM_PASSING;
 		return late(argv[0], err);
+	}
 	if (ret->status == 0)
 		return ret->is_cut ? error_set(err, ERROR_BUSY, "%s said too much", argv[0]) : 0;
-	*ret_failure = slurm_failure_parse(ret->err.data ? ret->err.data : "", why, sizeof why);
+	*ret_failure = failure;
 	if (*why)
-		return error_set(err, *ret_failure == SLURM_REFUSED ? ERROR_REFUSED : ERROR_BUSY, "%s", why);
+		return error_set(err, failure == SLURM_REFUSED ? ERROR_REFUSED : ERROR_BUSY, "%s", why);
 	return error_set(err, ERROR_BUSY, "%s ended with status %d, and did not say why", argv[0],
 			 ret->status);
 }
@@ -144,25 +150,34 @@ int slurm_submit(const struct slurm *s, const char *batch, size_t count, char *c
 	    slurm_script(s, batch, &script, err) < 0 ||
 	    call(s, (const char *const *)words, env, script, &end, ret_failure, err) < 0)
 		return -1;
-	if (slurm_job_parse(end.out.data ? end.out.data : "", job) < 0)
-		return error_set(err, ERROR_BUSY, "sbatch did not say which job it made, but '%s'",
-				 SHOWN(128, end.out.data ? end.out.data : ""));
-	return 0;
+	if (slurm_job_parse(end.out.data ? end.out.data : "", job) == 0)
+		return 0;
+	*ret_failure = SLURM_STRANGE;
+	return error_set(err, ERROR_BUSY, "sbatch did not say which job it made, but '%s'",
+			 SHOWN(128, end.out.data ? end.out.data : ""));
 }
 
 /* ---- look, cancel ---- */
 
-int slurm_look(const struct slurm *s, slurm_seen_fn fn, void *arg, struct error *err)
+/* jobs: "1_2,1_3", or NULL for all. */
+static int look(const struct slurm *s, const char *jobs, slurm_seen_fn fn, void *arg,
+		enum slurm_failure *ret_failure, struct error *err)
 {
 	char user[32];
-	const char *const mine[] = {"squeue", "-a",	    "-h", "-r", "-t", "all",
-				    "-O",     SLURM_FIELDS, "-u", user, NULL};
-	const char *const everybodys[] = {"squeue", "-a", "-h", "-r", "-t", "all", "-O", SLURM_FIELDS, NULL};
+	const char *words[16] = {"squeue", "-a", "-h", "-r", "-t", "all", "-O", SLURM_FIELDS};
 	_cleanup_child_ struct child_end end = {0};
-	enum slurm_failure failure;
+	size_t n = 8;
 
 	snprintf(user, sizeof user, "%u", geteuid());
-	if (call(s, s->users ? everybodys : mine, NULL, NULL, &end, &failure, err) < 0)
+	if (!s->users) {
+		words[n++] = "-u";
+		words[n++] = user;
+	}
+	if (jobs) {
+		words[n++] = "-j";
+		words[n++] = jobs;
+	}
+	if (call(s, words, NULL, NULL, &end, ret_failure, err) < 0)
 		return -1;
 	for (const char *at = end.out.data; at && *at;) {
 		size_t size = strcspn(at, "\n");
@@ -172,6 +187,35 @@ int slurm_look(const struct slurm *s, slurm_seen_fn fn, void *arg, struct error 
 		if (slurm_seen_parse(at, size, &seen) == 0 && fn(arg, &seen, err) < 0)
 			return -1;
 		at += size + (at[size] == '\n');
+	}
+	return 0;
+}
+
+int slurm_look(const struct slurm *s, slurm_seen_fn fn, void *arg, struct error *err)
+{
+	enum slurm_failure failure;
+
+	return look(s, NULL, fn, arg, &failure, err);
+}
+
+int slurm_look_for(const struct slurm *s, char *const *jobs, slurm_seen_fn fn, void *arg, struct error *err)
+{
+	size_t n = strv_length(jobs);
+
+	for (size_t i = 0; i < n; i += LIST_MAX) {
+		_cleanup_buffer_ struct buffer list = {0};
+		enum slurm_failure failure;
+
+		for (size_t k = i; k < n && k < i + LIST_MAX; k++)
+			buffer_printf(&list, "%s%s", k > i ? "," : "", jobs[k]);
+		if (buffer_check(&list, err) < 0)
+			return -1;
+		if (look(s, list.data, fn, arg, &failure, err) == 0)
+			continue;
+		/* "Invalid job id specified": the only one that was asked for is not there. */
+		if (failure != SLURM_REFUSED)
+			return -1;
+		*err = (struct error)ERROR_INIT;
 	}
 	return 0;
 }
@@ -200,8 +244,8 @@ int slurm_cancel(const struct slurm *s, char *const *jobs, struct error *err)
 {
 	size_t n = strv_length(jobs);
 
-	for (size_t i = 0; i < n; i += CANCEL_MAX)
-		if (cancel_some(s, jobs + i, n - i < CANCEL_MAX ? n - i : CANCEL_MAX, err) < 0)
+	for (size_t i = 0; i < n; i += LIST_MAX)
+		if (cancel_some(s, jobs + i, n - i < LIST_MAX ? n - i : LIST_MAX, err) < 0)
 			return -1;
 	return 0;
 }

@@ -163,13 +163,12 @@ int slurm_setting_parse(const char *text, const char *key, char *out, size_t roo
 	return -ENOENT;
 }
 
-/* Slurm has numbers for these, and its commands print only the words (slurm_errno.c). What stands in neither list is taken as passing: it
- * is tried again, and shown meanwhile; an analysis must not come to its end by a word that we do not know. */
+/* Slurm has numbers for these, and its commands print only the words (slurm_errno.c). What stands in neither list is
+ * tried again, and shown meanwhile; an analysis must not come to its end by a word that we do not know, nor must others wait for it. */
 static const char *const passing[] = {
 	"Unable to contact slurm controller",
 	"Required partition not available",
 	"Requested partition configuration not available now",
-	"Slurm temporarily unable",
 	"Invalid authentication credential",
 	"Invalid job credential",
 	"Invalid user id",
@@ -186,6 +185,7 @@ static const char *const refused[] = {
 	"Use of the resource is not permitted",
 	"User's group not permitted",
 	"Job has invalid",
+	"Pathname of a file, directory or other parameter too long",
 	"Job violates accounting/QOS policy",
 	"More processors requested than permitted",
 	"Unspecified or invalid account",
@@ -263,8 +263,10 @@ enum slurm_failure slurm_failure_parse(const char *text, char *out, size_t room)
 	if (strstr(text, "unrecognized option") || strstr(text, "option requires an argument") ||
 	    strstr(text, "unrecognized argument"))
 		return SLURM_MISUSED;
-	/* "AssocMaxSubmitJobLimit": there is room again when others have ended. */
-	if (strstr(text, "SubmitJob") || starts_with_one(last, passing, ARRAY_SIZE(passing)))
+	/* "AssocMaxSubmitJobLimit": there is room again when others have ended, and perhaps there is for fewer now. */
+	if (strstr(text, "SubmitJob") || strstr(text, "Slurm temporarily unable to accept job"))
+		return SLURM_FULL;
+	if (starts_with_one(last, passing, ARRAY_SIZE(passing)))
 		return SLURM_PASSING;
-	return starts_with_one(last, refused, ARRAY_SIZE(refused)) ? SLURM_REFUSED : SLURM_PASSING;
+	return starts_with_one(last, refused, ARRAY_SIZE(refused)) ? SLURM_REFUSED : SLURM_STRANGE;
 }

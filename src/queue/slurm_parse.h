@@ -45,6 +45,8 @@ int slurm_setting_parse(const char *text, const char *key, char *out, size_t roo
 /* Why a command failed, from what it said on stderr, as a line for people; and whose matter that is. */
 enum slurm_failure {
 	SLURM_PASSING, /* nobody answered, or not now */
+	SLURM_FULL,    /* it would be too many at once, of all that this array has */
+	SLURM_STRANGE, /* in words that we do not know: of this one, as far as we can tell */
 	SLURM_REFUSED, /* Slurm understood, and will not have it */
 	SLURM_MISUSED, /* our options: the site's configuration, or another Slurm than we know */
 };

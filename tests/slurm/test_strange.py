@@ -16,6 +16,39 @@ def test_a_word_that_sbatch_takes_for_a_file_or_a_question_is_refused(site):
     assert site.rows() == {}
 
 
+@ONE
+def test_one_that_slurm_does_not_take_in_words_that_nobody_knows_keeps_nobody_waiting(site):
+    said = f'the moon is full {"ö" * 60}'  # longer than there is room for it
+    site.configure(bin=site.wrap('sbatch', before=f'case "$*" in *account=odd*) echo "sbatch: error: {said}" >&2; exit 1;; esac'))
+    odd = [site.submit(f'a{n}', '--slurm', f'account=odd{n}', 'true') for n in range(3)]
+    dispatcher = site.dispatch()
+    for id in odd:
+        assert until(lambda: 'the moon is full' in (site.show(id)['engine'] or {}).get('reason', ''), 60), (site.show(id), site.said())
+    good = [site.submit(f'b{n}', 'true') for n in range(3)]
+    for id in good:
+        assert site.until_verdict(id, 20)['verdict'] == 'succeeded', site.said()
+    assert site.said().count('the moon is full') <= 3 + 1, site.said()
+    site.succeed('cancel', *odd)
+    for id in odd:
+        assert site.until_verdict(id)['verdict'] == 'cancelled'
+    assert site.stop(dispatcher) == 0
+
+
+@ONE
+def test_more_than_the_site_takes_at_once_are_submitted_as_there_is_room(site):
+    """An array counts as all its tasks, and one that is larger than the limit would never be taken."""
+    site.configure(bin=site.wrap('sbatch', before='''
+last=$(echo " $*" | sed -n 's/.* --array=0-\\([0-9]*\\).*/\\1/p')
+if [ "${last:-0}" -gt 4 ]; then
+    echo "sbatch: error: AssocMaxSubmitJobLimit" >&2
+    echo "sbatch: error: Batch job submission failed: Job violates accounting/QOS policy (job submit limit, user's size and/or time limits)" >&2
+    exit 1
+fi'''))
+    ids = site.submit_many([{'id': f'm{n}', 'command': ['true']} for n in range(12)])
+    site.drain()
+    assert {site.show(id)['verdict'] for id in ids} == {'succeeded'}, site.said()
+
+
 def count_looks(site, also=''):
     """The directory of a squeue that is counted, and what waits for so many more of its answers."""
     looks = site.write('looks', '')

@@ -161,12 +161,16 @@ static void test_whose_matter_a_failure_is(void **state)
 		 "accounting/QOS policy (job submit limit, user's size and/or time limits)\n",
 		 "Job violates accounting/QOS policy (job submit limit, user's size and/or time limits) "
 		 "(AssocMaxSubmitJobLimit)",
-		 SLURM_PASSING},
+		 SLURM_FULL},
+		{"sbatch: error: Slurm temporarily unable to accept job, sleeping and retrying\n",
+		 "Slurm temporarily unable to accept job, sleeping and retrying", SLURM_FULL},
+		{"sbatch: error: Batch job submission failed: Pathname of a file, directory or other parameter too long\n",
+		 "Pathname of a file, directory or other parameter too long", SLURM_REFUSED},
 		{"sbatch: error: Batch job submission failed: something new\n", "something new",
-		 SLURM_PASSING},
+		 SLURM_STRANGE},
 		{"sbatch: unrecognized option '--bogus'\nTry \"sbatch --help\" for more information\n",
 		 "unrecognized option '--bogus'", SLURM_MISUSED},
-		{"", "", SLURM_PASSING},
+		{"", "", SLURM_STRANGE},
 	};
 	char out[512];
 
