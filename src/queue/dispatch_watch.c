@@ -110,11 +110,31 @@ static int on_seen(void *arg, const struct slurm_seen *seen, struct error *err)
 	return 0;
 }
 
+/* Those that were to be in the list. */
+static int list_missing(const struct dispatch *d, char ***ret, struct error *err)
+{
+	size_t n = 0;
+
+	for (size_t i = 0; i < d->n; i++) {
+		const struct entry *e = d->entries[i];
+
+		if (e->is_sent && !e->is_taken && !e->was_seen && *e->seen.job &&
+		    strv_push(ret, &n, e->seen.job, err) < 0)
+			return -1;
+	}
+	return 0;
+}
+
 static int ask_slurm(struct dispatch *d, struct error *err)
 {
 	struct index x = {.dispatch = d};
+	_cleanup_strv_ char **missing = NULL;
 	int r = index_make(&x, err) < 0 ? -1 : slurm_look(d->slurm, on_seen, &x, err);
 
+	if (r == 0)
+		r = list_missing(d, &missing, err);
+	if (r == 0 && missing)
+		r = slurm_look_for(d->slurm, missing, on_seen, &x, err);
 	lookup_done(&x.names);
 	return r;
 }

@@ -60,6 +60,26 @@ def count_looks(site, also=''):
 
 
 @ONE
+def test_what_waits_behind_others_that_were_cancelled_is_not_taken_for_cancelled(site):
+    """squeue does not tell of the last of seven tasks or more that wait in equal steps."""
+    bin, more_looks = count_looks(site)
+    site.configure(options=['--hold'], bin=bin)
+    ids = site.submit_many([{'id': f'c{n:02}', 'command': ['true']} for n in range(14)])
+    dispatcher = site.dispatch()
+    jobs = {id: site.until_known(id, state='PENDING', reason='Held')['job'] for id in ids}
+    site.succeed('cancel', *ids[1::2])
+    assert until(lambda: all(site.rows()[id]['verdict'] == 'cancelled' for id in ids[1::2]), 60), site.said()
+    more_looks(6)
+    rows = site.rows()
+    assert {rows[id]['verdict'] for id in ids[::2]} == {None}, [rows[id] for id in ids[::2]]
+    assert all(site.show(id)['engine']['job'] == jobs[id] for id in ids[::2]), 'it was submitted again'
+    site.cluster.ask('scontrol', 'release', jobs[ids[0]].split('_')[0])
+    for id in ids[::2]:
+        assert site.until_verdict(id)['verdict'] == 'succeeded', site.said()
+    assert site.stop(dispatcher) == 0
+
+
+@ONE
 def test_a_reason_of_any_length_in_any_letters_is_no_reason_to_submit_again(site):
     """Slurm's own may list nodes, and a plugin's may be anything."""
     said = "Held, not available: " + "nöde " * 60
