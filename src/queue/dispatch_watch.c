@@ -110,31 +110,67 @@ static int on_seen(void *arg, const struct slurm_seen *seen, struct error *err)
 	return 0;
 }
 
-/* Those that were to be in the list. */
-static int list_missing(const struct dispatch *d, char ***ret, struct error *err)
+static int by_name(const void *a, const void *b)
 {
-	size_t n = 0;
+	return strcmp(*(const char *const *)a, *(const char *const *)b);
+}
+
+static int list_batches(const struct dispatch *d, char ***ret, struct error *err)
+{
+	_cleanup_free_ const char **all = calloc(d->n + 1, sizeof *all);
+	size_t n = 0, count = 0;
+
+	if (!all)
+		return error_memory(err);
+	for (size_t i = 0; i < d->n; i++)
+		if (d->entries[i]->is_sent)
+			all[n++] = d->entries[i]->batch;
+	n = array_sort_distinct(all, n, sizeof *all, by_name);
+	for (size_t i = 0; i < n; i++)
+		if (strv_push(ret, &count, all[i], err) < 0)
+			return -1;
+	return 0;
+}
+
+/* Those that were to be in the list. */
+static int list_missing(const struct dispatch *d, char ***batches, char ***jobs, struct error *err)
+{
+	size_t n = 0, m = 0;
 
 	for (size_t i = 0; i < d->n; i++) {
 		const struct entry *e = d->entries[i];
 
-		if (e->is_sent && !e->is_taken && !e->was_seen && *e->seen.job &&
-		    strv_push(ret, &n, e->seen.job, err) < 0)
+		if (!e->is_sent || e->is_taken || e->was_seen || !*e->seen.job)
+			continue;
+		if (strv_push(batches, &n, e->batch, err) < 0 || strv_push(jobs, &m, e->seen.job, err) < 0)
 			return -1;
 	}
 	return 0;
 }
 
+static int ask_all(struct index *x, struct error *err)
+{
+	_cleanup_strv_ char **batches = NULL;
+
+	return list_batches(x->dispatch, &batches, err) < 0
+		       ? -1
+		       : slurm_look(x->dispatch->slurm, batches, NULL, on_seen, x, err);
+}
+
+static int ask_missing(struct index *x, struct error *err)
+{
+	_cleanup_strv_ char **batches = NULL, **jobs = NULL;
+
+	return list_missing(x->dispatch, &batches, &jobs, err) < 0
+		       ? -1
+		       : slurm_look(x->dispatch->slurm, batches, jobs, on_seen, x, err);
+}
+
 static int ask_slurm(struct dispatch *d, struct error *err)
 {
 	struct index x = {.dispatch = d};
-	_cleanup_strv_ char **missing = NULL;
-	int r = index_make(&x, err) < 0 ? -1 : slurm_look(d->slurm, on_seen, &x, err);
+	int r = index_make(&x, err) < 0 || ask_all(&x, err) < 0 || ask_missing(&x, err) < 0 ? -1 : 0;
 
-	if (r == 0)
-		r = list_missing(d, &missing, err);
-	if (r == 0 && missing)
-		r = slurm_look_for(d->slurm, missing, on_seen, &x, err);
 	lookup_done(&x.names);
 	return r;
 }

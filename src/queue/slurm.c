@@ -159,14 +159,14 @@ int slurm_submit(const struct slurm *s, const char *batch, size_t count, char *c
 
 /* ---- look, cancel ---- */
 
-/* jobs: "1_2,1_3", or NULL for all. */
-static int look(const struct slurm *s, const char *jobs, slurm_seen_fn fn, void *arg,
+/* Only jobs of these names: a name may have line breaks in it, and a line that somebody else has made up would be taken for ours. */
+static int look(const struct slurm *s, const char *names, const char *jobs, slurm_seen_fn fn, void *arg,
 		enum slurm_failure *ret_failure, struct error *err)
 {
 	char user[32];
-	const char *words[16] = {"squeue", "-a", "-h", "-r", "-t", "all", "-O", SLURM_FIELDS};
+	const char *words[16] = {"squeue", "-a", "-h", "-r", "-t", "all", "-O", SLURM_FIELDS, "-n", names};
 	_cleanup_child_ struct child_end end = {0};
-	size_t n = 8;
+	size_t n = 10;
 
 	snprintf(user, sizeof user, "%u", geteuid());
 	if (!s->users) {
@@ -183,7 +183,6 @@ static int look(const struct slurm *s, const char *jobs, slurm_seen_fn fn, void 
 		size_t size = strcspn(at, "\n");
 		struct slurm_seen seen;
 
-		/* Somebody else's name may be anything. */
 		if (slurm_seen_parse(at, size, &seen) == 0 && fn(arg, &seen, err) < 0)
 			return -1;
 		at += size + (at[size] == '\n');
@@ -191,29 +190,31 @@ static int look(const struct slurm *s, const char *jobs, slurm_seen_fn fn, void 
 	return 0;
 }
 
-int slurm_look(const struct slurm *s, slurm_seen_fn fn, void *arg, struct error *err)
+static void put_list(struct buffer *b, const char *front, char *const *words, size_t n)
 {
-	enum slurm_failure failure;
-
-	return look(s, NULL, fn, arg, &failure, err);
+	for (size_t i = 0; i < n; i++)
+		buffer_printf(b, "%s%s%s", i ? "," : "", front, words[i]);
 }
 
-int slurm_look_for(const struct slurm *s, char *const *jobs, slurm_seen_fn fn, void *arg, struct error *err)
+int slurm_look(const struct slurm *s, char *const *batches, char *const *jobs, slurm_seen_fn fn, void *arg,
+	       struct error *err)
 {
-	size_t n = strv_length(jobs);
+	size_t count = strv_length(batches);
 
-	for (size_t i = 0; i < n; i += LIST_MAX) {
-		_cleanup_buffer_ struct buffer list = {0};
+	for (size_t i = 0; i < count; i += LIST_MAX) {
+		_cleanup_buffer_ struct buffer names = {0}, list = {0};
+		size_t n = count - i < LIST_MAX ? count - i : LIST_MAX;
 		enum slurm_failure failure;
 
-		for (size_t k = i; k < n && k < i + LIST_MAX; k++)
-			buffer_printf(&list, "%s%s", k > i ? "," : "", jobs[k]);
-		if (buffer_check(&list, err) < 0)
+		put_list(&names, SLURM_NAME, batches + i, n);
+		if (jobs)
+			put_list(&list, "", jobs + i, n);
+		if (buffer_check(&names, err) < 0 || buffer_check(&list, err) < 0)
 			return -1;
-		if (look(s, list.data, fn, arg, &failure, err) == 0)
+		if (look(s, names.data, list.data, fn, arg, &failure, err) == 0)
 			continue;
 		/* "Invalid job id specified": the only one that was asked for is not there. */
-		if (failure != SLURM_REFUSED)
+		if (!jobs || failure != SLURM_REFUSED)
 			return -1;
 		*err = (struct error)ERROR_INIT;
 	}

@@ -50,12 +50,12 @@ int slurm_options(const struct slurm *s, const struct config *c, const struct jo
 int slurm_submit(const struct slurm *s, const char *batch, size_t count, char *const *options,
 		 char job[SLURM_JOB_ROOM], enum slurm_failure *ret_failure, struct error *err);
 
-/* All that Slurm still knows of our user's jobs, ended ones too, one task at a time; of everybody's where jobs are submitted as others. */
-typedef int (*slurm_seen_fn)(void *arg, const struct slurm_seen *seen, struct error *err);
-int slurm_look(const struct slurm *s, slurm_seen_fn fn, void *arg, struct error *err);
-/* The same of these alone, "123_4" each. squeue's list of all is not complete: of seven pending tasks or more of an array in equal steps
+/* All that Slurm still knows of the jobs of these batches, ended ones too, one task at a time. jobs: of these alone, "123_4" each, and
+ * batches has as many; NULL: of all. squeue's list of all is not complete: of seven pending tasks or more of an array in equal steps
  * ("123_[0-12:2]", as cancelling every second one makes them) it does not have the last (22.05). Asked for by its name it has it. */
-int slurm_look_for(const struct slurm *s, char *const *jobs, slurm_seen_fn fn, void *arg, struct error *err);
+typedef int (*slurm_seen_fn)(void *arg, const struct slurm_seen *seen, struct error *err);
+int slurm_look(const struct slurm *s, char *const *batches, char *const *jobs, slurm_seen_fn fn, void *arg,
+	       struct error *err);
 
 /* Ends these, "123_4" each. One that is not there any more is no matter. */
 int slurm_cancel(const struct slurm *s, char *const *jobs, struct error *err);

@@ -131,6 +131,21 @@ class Site:
             'queue': {'users': {'owner': self.entry.pw_uid}, 'lease': '9s', **(queue or {})},
             'slurm': {key: value for key, value in slurm.items() if value is not None}}))
 
+    def let_submit_as_users(self):
+        """What jobs of USER's need is readable for him, and what makes a configuration of a dispatcher that submits as an owner's user."""
+        his, passwords = pwd.getpwnam(USER), self.base / 'passwords'
+        shutil.copy(self.home / '.pgpass', passwords)
+        passwords.chmod(0o600)
+        os.chown(passwords, his.pw_uid, his.pw_gid)
+        self.env['PGPASSFILE'] = str(passwords)
+        self.logs.chmod(0o1777)
+
+        def configure(owner, **slurm):
+            self.configure(queue={'users': {owner: USER}}, submit_as_user=True, **slurm)
+            config = json.loads((self.home / '.config/fumehood/config.yaml').read_text())
+            return self.write('config.yaml', json.dumps({**config, 'state_dir': str(self.cluster.dir / 'local' / self.tag)}))
+        return configure
+
     def wrap(self, command, before='', after=''):
         """From now on the dispatcher finds, beside Slurm's own commands, this one with lines of a shell around it."""
         if not self.bin.exists():

@@ -201,17 +201,8 @@ def test_slurm_is_asked_once_for_many(site):
 @pytest.mark.kinds('root')
 def test_a_dispatcher_that_is_root_submits_as_who_owns_it(site):
     """What his jobs need is readable for him: a configuration with a state directory of the nodes, a password file."""
-    his, passwords = pwd.getpwnam(USER), site.base / 'passwords'
-    shutil.copy(site.home / '.pgpass', passwords)
-    passwords.chmod(0o600)
-    os.chown(passwords, his.pw_uid, his.pw_gid)
-    site.env['PGPASSFILE'] = str(passwords)
-    site.logs.chmod(0o1777)
-
-    def configure(owner):
-        site.configure(queue={'users': {owner: USER}}, submit_as_user=True)
-        config = json.loads((site.home / '.config/fumehood/config.yaml').read_text())
-        return site.write('config.yaml', json.dumps({**config, 'state_dir': str(site.cluster.dir / 'local' / site.tag)}))
+    his = pwd.getpwnam(USER)
+    configure = site.let_submit_as_users()
     id = site.submit('whose', 'sleep 600')
     dispatcher = site.dispatch('--config', configure('owner'))
     job = site.cluster.ask('scontrol', '-o', 'show', 'job', site.until_running(id)['job'])

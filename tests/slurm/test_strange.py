@@ -1,7 +1,10 @@
 """Submitters who want more than they may, and a Slurm that says strange things: nobody else waits for it, nothing is lost, nothing is doubled."""
+import pwd
+import subprocess
+
 import pytest
 
-from cluster import until
+from cluster import PATH, until
 
 ONE = pytest.mark.kinds('user')
 
@@ -29,8 +32,7 @@ def test_one_that_slurm_does_not_take_in_words_that_nobody_knows_keeps_nobody_wa
         assert site.until_verdict(id, 20)['verdict'] == 'succeeded', site.said()
     assert site.said().count('the moon is full') <= 3 + 1, site.said()
     site.succeed('cancel', *odd)
-    for id in odd:
-        assert site.until_verdict(id)['verdict'] == 'cancelled'
+    assert until(lambda: all(site.rows()[id]['verdict'] == 'cancelled' for id in odd), 60), (site.rows(), site.said())
     assert site.stop(dispatcher) == 0
 
 
@@ -91,5 +93,31 @@ def test_a_reason_of_any_length_in_any_letters_is_no_reason_to_submit_again(site
     more_looks(8)
     assert [found[0] for found in site.jobs()] == [job], 'it was submitted again'
     site.cluster.ask('scontrol', 'release', job)
+    assert site.until_verdict(id)['verdict'] == 'succeeded', site.said()
+    assert site.stop(dispatcher) == 0
+
+
+@pytest.mark.kinds('root')
+def test_the_name_of_anothers_job_says_nothing_of_ours(site):
+    """A name may have line breaks in it, and squeue prints them as they are."""
+    bin, more_looks = count_looks(site)
+    configure = site.let_submit_as_users()
+    site.cluster.ask('scontrol', 'update', 'partitionname=high', 'state=down')
+    try:
+        id = site.submit('victim', '--slurm', 'partition=high', 'true')
+        dispatcher = site.dispatch('--config', configure('owner', bin=bin))
+        job = site.until_known(id, state='PENDING', reason='PartitionDown')['job']
+        name = site.cluster.ask('squeue', '-h', '-r', '-O', 'Name:100', '-j', job).strip()
+        # Held, it is told after the true one.
+        somebody = pwd.getpwnam('news')
+        subprocess.run(['sbatch', '--hold', '--output=/dev/null', '--partition=high', f'--job-name=x\n{job}|CANCELLED|None||0|{name}'],
+                       input='#!/bin/sh\n', text=True, stdout=subprocess.PIPE, check=True, cwd='/', user=somebody.pw_uid,
+                       group=somebody.pw_gid, extra_groups=[], env={'PATH': PATH, 'SLURM_CONF': site.cluster.conf})
+        assert f'{job}|CANCELLED' in site.cluster.ask('squeue', '-h', '-a', '-O', 'Name:200'), 'nothing is forged'
+        more_looks(3)
+        assert site.rows()[id]['verdict'] is None, site.show(id)
+    finally:
+        site.cluster.ask('scancel', '-u', 'news')
+        site.cluster.ask('scontrol', 'update', 'partitionname=high', 'state=up')
     assert site.until_verdict(id)['verdict'] == 'succeeded', site.said()
     assert site.stop(dispatcher) == 0
