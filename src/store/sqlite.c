@@ -213,8 +213,22 @@ static int sqlite_begin(struct backend *b, int *ret_version, struct error *err)
 	return -1;
 }
 
+/* What is open would take it, with a log of its own, and nobody would ever read it. */
+static bool has_moved(struct sqlite *s)
+{
+	int moved = 0;
+
+	return sqlite3_file_control(s->db, "main", SQLITE_FCNTL_HAS_MOVED, &moved) == SQLITE_OK && moved;
+}
+
 static int sqlite_commit(struct backend *b, struct error *err)
 {
+	if (has_moved(sqlite_of(b)))
+		return error_set(
+			err, ERROR_LEDGER,
+			"the ledger %s was removed or replaced while it was open, and nothing was written to it: put it back, and "
+			"start again what has it open",
+			b->name);
 	if (sqlite_exec(sqlite_of(b), "COMMIT", err) < 0)
 		return -1;
 	sqlite_turn_give(sqlite_of(b));
@@ -480,13 +494,12 @@ static int configure(struct sqlite *s, struct error *err)
 /* Of the file that is open, not of another that has taken its place. */
 static int find_owner(struct sqlite *s, struct error *err)
 {
-	int moved = 0;
 	struct stat st;
 
 	if (stat(s->path, &st) < 0)
 		return error_system(err, errno, "cannot open the ledger %s", s->base.name);
 	s->uid = st.st_uid;
-	if (sqlite3_file_control(s->db, "main", SQLITE_FCNTL_HAS_MOVED, &moved) == SQLITE_OK && moved)
+	if (has_moved(s))
 		return error_set(err, ERROR_LEDGER,
 				 "the ledger %s was replaced while it was opened: try again", s->base.name);
 	return 0;

@@ -605,3 +605,25 @@ def test_a_limit_on_the_size_of_files_is_said_and_loses_nothing(hood, size):
     hood.succeed('gc')
     if result.status == 0 or pending:
         assert hood.verdict(id) == 'succeeded'
+
+
+@pytest.mark.parametrize('how', ['removed', 'replaced'])
+def test_a_ledger_that_is_gone_when_it_is_to_be_written_has_not_been_written(hood, how):
+    """Its file is open all the while, and takes what nobody will ever read."""
+    place, old, other = (hood.directory(name, 0o700) for name in ('place', 'old', 'other'))
+    old.rmdir()
+    hood.env['FUMEHOOD_DB'] = f'sqlite:{other}/ledger.db'
+    hood.succeed('run', hood.id(), '--', 'true')
+    hood.env['FUMEHOOD_DB'] = f'sqlite:{place}/ledger.db'
+    hood.succeed('db', 'init')
+    process, id = hood.start('echo 1 >out; echo ready; read word', '-i', stdin=subprocess.PIPE)
+    place.rename(old)
+    if how == 'replaced':
+        other.rename(place)
+    out, err = process.communicate('go\n', timeout=60)
+    assert process.returncode == 125 and 'is pending' in err and 'replaced' in err, (process.returncode, out, err)
+    if how == 'removed':
+        old.rename(place)
+    hood.succeed('gc')
+    assert hood.verdict(id) == 'succeeded'
+    assert hood.succeed('get', id, 'out', '-o', '-').out == '1\n'
