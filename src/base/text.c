@@ -49,6 +49,15 @@ static bool is_control(uint32_t c)
 	       (c >= 0x2028 && c <= 0x202e) || (c >= 0x2066 && c <= 0x2069) || c == 0x61c || c == 0xfeff;
 }
 
+size_t text_next(const char *bytes, size_t size, bool *ret_shown)
+{
+	uint32_t c = 0;
+	size_t n = utf8_next((const unsigned char *)bytes, size, &c);
+
+	*ret_shown = n && !is_control(c);
+	return n ? n : 1;
+}
+
 static void escape(struct buffer *b, const char *bytes, size_t size)
 {
 	const unsigned char *p = (const unsigned char *)bytes;

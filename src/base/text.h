@@ -10,6 +10,9 @@
 #include "buffer.h"
 
 bool utf8_valid(const char *bytes, size_t size);
+/* The bytes of the character that comes first, or of one that is none; can it be shown as it is? Controls cannot, nor what turns the
+ * direction of writing. */
+size_t text_next(const char *bytes, size_t size, bool *ret_shown);
 
 /* Bytes → printable text for a terminal or a message: control characters, DEL, C1, bidirectional overrides and
  * what is not UTF-8 become \xNN; a backslash becomes \\. Newly allocated, NULL if memory is out. */

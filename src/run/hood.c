@@ -106,6 +106,7 @@ int hood_open(const struct hood_options *options, struct hood **ret, struct erro
 		return error_memory(err);
 	config_init(&h->config);
 	h->lending = options->lending;
+	h->only_reads = options->only_reads;
 	h->remover.kind = options->remover;
 	h->hand = h->remover.hand = options->hand ? hand_new() : NULL;
 	if ((r = config_load_all(h, options, err)) < 0 || (r = resolve_places(h, options, err)) < 0)
@@ -172,6 +173,8 @@ int hood_ledger(struct hood *h, unsigned flags, struct ledger **ret, struct erro
 
 	if (h->ahead && (r = hood_end_ledger(h, err)) < 0)
 		return r;
+	if (h->only_reads)
+		flags = LEDGER_READ_ONLY;
 	if (h->ledger && h->ledger_flags & LEDGER_READ_ONLY && !(flags & LEDGER_READ_ONLY))
 		h->ledger = ledger_close(h->ledger);
 	if (!h->ledger) {

@@ -27,6 +27,7 @@ enum remover_kind { REMOVER_NONE, REMOVER_CHILD, REMOVER_THREAD };
 struct hood_options {
 	enum remover_kind remover;
 	bool hand; /* what can wait for nobody is done by a second one (base/hand.h): for who runs a single analysis */
+	bool only_reads;	 /* the ledger is opened without any right to write, whoever asks for it */
 	const char *config_file; /* --config, or NULL */
 	const char *ledger; /* --db, or NULL: FUMEHOOD_DB, configuration, $XDG_DATA_HOME/fumehood/ledger.db */
 	struct lending *

@@ -20,6 +20,7 @@ struct hood {
 	struct ledger *ledger;
 	struct work *work; /* hood_watch() */
 	unsigned ledger_flags;
+	bool only_reads;
 	struct cgroup_host cgroups;
 	bool cgroups_probed;
 	struct stock *stock;	    /* hood_use_stock(); borrowed */

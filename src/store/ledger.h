@@ -146,10 +146,12 @@ int ledger_query(struct ledger *l, const struct ledger_query *q, int fd, uint64_
 		 struct error *err);
 
 struct ledger_filter {
-	unsigned verdicts;     /* 1 << VERDICT_…, any of them; 0: all */
-	const char *prefix;    /* of the id, or NULL */
-	const char *pattern;   /* of the whole id (output_glob.h), or NULL */
-	int64_t since, until;  /* created at or after, and before: UTC ns; 0: whenever */
+	unsigned verdicts;    /* 1 << VERDICT_…, any of them; 0: all */
+	const char *prefix;   /* of the id, or NULL */
+	const char *pattern;  /* of the whole id (output_glob.h), or NULL */
+	int64_t since, until; /* created at or after, and before: UTC ns; 0: whenever */
+	const char *
+		before_id; /* those too that were created at that instant, with an id before this one; NULL: none */
 	const char *submitter; /* as the queue knows it, or the owner; NULL: anybody */
 	int limit;	       /* 0: all */
 };

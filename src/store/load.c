@@ -135,6 +135,8 @@ int ledger_list(struct ledger *l, const struct ledger_filter *f, ledger_row_fn f
 	int r = verdicts ? choose_statement(&list, l, err) : error_memory(err);
 
 	list.before = list.filter->until > 0 ? list.filter->until : INT64_MAX;
+	snprintf(list.before_id, sizeof list.before_id, "%s",
+		 list.filter->before_id ? list.filter->before_id : "");
 	do {
 		page = left < LIST_PAGE && !list.filter->pattern ? left : LIST_PAGE;
 		list_done(&list);

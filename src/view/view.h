@@ -25,7 +25,9 @@ struct view_filter {
 	int64_t since, until;  /* created at or after, and before; 0: whenever */
 	unsigned verdicts;     /* 1 << VERDICT_…; 0: all, and what has none */
 	const char *submitter; /* or owner; NULL: anybody */
-	const char *sort;      /* "time" or NULL: the newest first; "id", "wall", "cpu", "memory" */
+	const char *
+		before_id; /* only what the ledger has, from where another list ended: with until the time of its last row; NULL: all */
+	const char *sort; /* "time" or NULL: the newest first; "id", "wall", "cpu", "memory" */
 };
 /* One of its words, as `ls` takes them: id (a beginning, or a pattern with * ? [ in it), state, since, until, verdict (several with
  * commas), submitter, sort, limit. value is kept. ERROR_USAGE: it makes no sense. */
@@ -43,6 +45,7 @@ typedef int (*view_row_fn)(void *arg, const struct view_row *row);
  * order than by time they come together, and all that may be shown is held in memory: twice the limit at most. */
 int view_list_each(struct hood *h, const struct view_filter *f, view_row_fn fn, void *arg, struct error *err);
 int view_list(struct hood *h, const struct view_filter *f, json_t **ret, struct error *err);
+json_t *view_row_json(const struct view_row *row);
 /* by_pages: some rows at a time, for a pager; a reader who has seen enough is no error then. */
 int view_list_table(FILE *to, const struct look *look, struct hood *h, const struct view_filter *f,
 		    bool by_pages, struct error *err);

@@ -272,6 +272,7 @@ static bool ledger_filter_of(const struct view_filter *f, struct ledger_filter *
 				      .pattern = f->pattern,
 				      .since = f->since,
 				      .until = f->until,
+				      .before_id = f->before_id,
 				      .submitter = f->submitter,
 				      .limit = f->sort ? 0 : f->limit};
 	if (!f->state || strcmp(f->state, "finished") == 0)
@@ -282,19 +283,28 @@ static bool ledger_filter_of(const struct view_filter *f, struct ledger_filter *
 	return ret->verdicts != 0;
 }
 
+static int list_open(struct view_listing *l, struct hood *h, struct ledger **ret, struct error *err)
+{
+	const struct view_filter *f = l->filter;
+	int r = hood_live_each(h, on_live, l, err);
+
+	if (r < 0)
+		return err->kind == ERROR_NONE ? error_memory(err) : r;
+	if (hood_ledger(h, LEDGER_CREATE, ret, err) < 0 ||
+	    ledger_queue_list_open(*ret, prefix_of(f), l->queue_limit, on_queued, l, err) < 0)
+		return -EINVAL;
+	return 0;
+}
+
 static int list(struct view_listing *l, struct hood *h, struct error *err)
 {
 	const struct view_filter *f = l->filter;
 	struct ledger_filter filter;
 	struct ledger *ledger;
-	int r = hood_live_each(h, on_live, l, err);
+	int r = f->before_id ? hood_ledger(h, LEDGER_CREATE, &ledger, err) : list_open(l, h, &ledger, err);
 
-	if (r < 0)
-		return err->kind == ERROR_NONE ? error_memory(err) : r;
-	if (hood_ledger(h, LEDGER_CREATE, &ledger, err) < 0 ||
-	    ledger_queue_list_open(ledger, prefix_of(f), l->queue_limit, on_queued, l, err) < 0)
-		return -EINVAL;
-	r = ledger_filter_of(f, &filter) ? ledger_list(ledger, &filter, on_ledger_row, l, err) : 0;
+	if (r == 0 && ledger_filter_of(f, &filter))
+		r = ledger_list(ledger, &filter, on_ledger_row, l, err);
 	return r < 0 ? r : list_held(l, err);
 }
 
@@ -434,7 +444,7 @@ char *view_command(const struct attempt *a)
 	return b.size && buffer_check(&b, NULL) == 0 ? text_escape(b.data, b.size) : NULL;
 }
 
-static json_t *row_json(const struct view_row *row)
+json_t *view_row_json(const struct view_row *row)
 {
 	const struct attempt *a = row->attempt;
 	const json_t *command = command_of(a);
@@ -458,7 +468,7 @@ static json_t *row_json(const struct view_row *row)
 
 static int append(void *arg, const struct view_row *row)
 {
-	return json_array_append_new(arg, row_json(row));
+	return json_array_append_new(arg, view_row_json(row));
 }
 
 int view_list(struct hood *h, const struct view_filter *f, json_t **ret, struct error *err)

@@ -1,0 +1,94 @@
+#include "guard.h"
+
+#include <stdio.h>
+#include <string.h>
+#include <strings.h>
+
+#include "digest.h"
+#include "id.h"
+#include "text.h"
+
+int guard_open(struct guard *g, unsigned port, struct error *err)
+{
+	char words[64 + GUARD_TOKEN];
+	uint8_t digest[DIGEST_SIZE];
+
+	*g = (struct guard){0};
+	if (token_make(g->token, err) < 0)
+		return -1;
+	snprintf(g->cookie, sizeof g->cookie, "fumehood-%u", port);
+	snprintf(words, sizeof words, "fumehood web session %s", g->token);
+	digest_bytes(words, strlen(words), digest);
+	hex_encode(digest, sizeof digest, g->session);
+	return 0;
+}
+
+int guard_add_host(struct guard *g, const char *host, struct error *err)
+{
+	return strv_append(&g->hosts, host, err);
+}
+
+void guard_done(struct guard *g)
+{
+	strv_free(g->hosts);
+	explicit_bzero(g, sizeof *g);
+}
+
+bool guard_knows_host(const struct guard *g, const char *host)
+{
+	if (!g->hosts)
+		return true;
+	for (char **known = g->hosts; host && *known; known++)
+		if (strcasecmp(*known, host) == 0)
+			return true;
+	return false;
+}
+
+/* As long for a wrong one, wherever it is wrong. */
+static bool is_same(const char *secret, size_t size, const char *given, size_t given_size)
+{
+	unsigned char differs = given_size != size;
+
+	for (size_t i = 0; i < size; i++)
+		differs |= (unsigned char)(secret[i] ^ (i < given_size ? given[i] : 0));
+	return differs == 0;
+}
+
+bool guard_knows_cookie(const struct guard *g, const char *cookies)
+{
+	size_t n = strlen(g->cookie);
+
+	for (const char *at = cookies; at && *at;) {
+		size_t size;
+
+		at += strspn(at, "; ");
+		size = strcspn(at, ";");
+		if (size > n && strncmp(at, g->cookie, n) == 0 && at[n] == '=' &&
+		    is_same(g->session, GUARD_SESSION, at + n + 1, size - n - 1))
+			return true;
+		at += size;
+	}
+	return false;
+}
+
+bool guard_knows_token(const struct guard *g, const char *token)
+{
+	return token && is_same(g->token, GUARD_TOKEN, token, strlen(token));
+}
+
+bool guard_knows_bearer(const struct guard *g, const char *authorization)
+{
+	return authorization && strncasecmp(authorization, "Bearer ", 7) == 0 &&
+	       guard_knows_token(g, authorization + 7);
+}
+
+bool guard_is_own_page(const struct guard *g, const char *origin, const char *fetch_site)
+{
+	if (fetch_site && strcmp(fetch_site, "same-origin") != 0)
+		return false;
+	if (!origin) /* no browser leaves both out */
+		return true;
+	return strncmp(origin, "http://", 7) == 0
+		       ? guard_knows_host(g, origin + 7)
+		       : strncmp(origin, "https://", 8) == 0 && guard_knows_host(g, origin + 8);
+}

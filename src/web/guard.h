@@ -1,0 +1,36 @@
+/*
+ * Who may look, and from where. Pure: words of a request in, yes or no out.
+ *
+ * The Host header is asked first: a page of another site whose name suddenly means this host (DNS rebinding) names its own. Then comes who
+ * it is: a cookie that was given for the token, the token itself as a bearer (which no other site can make a browser send), or, on a unix socket, the uid of the peer. What would change something, which is only the
+ * form that gives the token, must come from a page of ours.
+ */
+#ifndef WEB_GUARD_H
+#define WEB_GUARD_H
+
+#include <stdbool.h>
+
+#include "error.h"
+
+enum { GUARD_TOKEN = 32, GUARD_SESSION = 64, GUARD_COOKIE_ROOM = 32 };
+
+struct guard {
+	char **hosts; /* "127.0.0.1:8080"; NULL: any, on a unix socket */
+	char token[GUARD_TOKEN + 1];
+	char session[GUARD_SESSION + 1]; /* what the cookie has: it does not tell the token */
+	char cookie[GUARD_COOKIE_ROOM];	 /* its name: cookies do not know ports */
+};
+
+/* A token of its own; port 0: a unix socket. */
+int guard_open(struct guard *g, unsigned port, struct error *err);
+int guard_add_host(struct guard *g, const char *host, struct error *err);
+void guard_done(struct guard *g);
+
+/* NULL: the header was not there. */
+bool guard_knows_host(const struct guard *g, const char *host);
+bool guard_knows_cookie(const struct guard *g, const char *cookies);
+bool guard_knows_token(const struct guard *g, const char *token);
+bool guard_knows_bearer(const struct guard *g, const char *authorization);
+bool guard_is_own_page(const struct guard *g, const char *origin, const char *fetch_site);
+
+#endif

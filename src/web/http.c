@@ -1,0 +1,431 @@
+#include "http.h"
+
+#include <errno.h>
+#include <microhttpd.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/eventfd.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "clock.h"
+#include "file.h"
+#include "pages.h"
+#include "text.h"
+
+enum {
+	CONNECTIONS_MAX = 512,
+	REQUEST_MAX = 32 * 1024, /* of its headers, with what is to be sent next */
+	IDLE_S = 20,
+	FORM_MAX = 256,
+};
+
+struct http {
+	struct loop *loop;
+	struct source *source, *timer, *bell;
+	int bell_fd; /* rung by an asker whose answer can be sent: libmicrohttpd does not see that in another's loop */
+	const struct guard *guard;
+	struct askers *askers;
+	struct listening at;
+	struct MHD_Daemon *daemon;
+	bool closing;
+};
+
+/* One request. It waits for the asker only while its connection is suspended. */
+struct exchange {
+	struct errand errand;
+	struct http *http;
+	struct MHD_Connection *connection;
+	char *uri;
+	struct ask ask;
+	bool is_begun, is_given, wants_json, is_form;
+	char form[FORM_MAX];
+	size_t form_size;
+	struct answer answer;
+};
+
+static void exchange_free(struct exchange *x)
+{
+	answer_done(&x->answer);
+	free(x->uri);
+	free(x);
+}
+
+/* ---- what is sent ---- */
+
+/* Nothing on a page is from elsewhere, and nothing in it runs but our own files. */
+static const struct {
+	const char *name, *value;
+} always[] = {
+	{"Content-Security-Policy",
+	 "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; "
+	 "form-action 'self'; base-uri 'none'; frame-ancestors 'none'"},
+	{"X-Content-Type-Options", "nosniff"},
+	{"X-Frame-Options", "DENY"},
+	{"Cross-Origin-Resource-Policy", "same-origin"},
+	{"Cross-Origin-Opener-Policy", "same-origin"},
+	{"Referrer-Policy", "same-origin"}, /* "no-referrer" would take the Origin away from our own form */
+	{"Vary", "Accept, Cookie"},
+};
+
+static void add_header(struct MHD_Response *r, const char *name, const char *value)
+{
+	if (value)
+		MHD_add_response_header(r, name, value);
+}
+
+/* RFC 6266, with what a name cannot have in a header as %XX. */
+static char *disposition(const char *name)
+{
+	_cleanup_buffer_ struct buffer b = {0};
+
+	buffer_puts(&b, "attachment; filename*=UTF-8''");
+	url_escape(&b, name);
+	return buffer_take(&b);
+}
+
+static void add_headers(struct MHD_Response *r, const struct answer *a)
+{
+	_cleanup_free_ char *saved = a->file_name ? disposition(a->file_name) : NULL, *next = NULL;
+
+	for (size_t i = 0; i < ARRAY_SIZE(always); i++)
+		add_header(r, always[i].name, always[i].value);
+	add_header(r, "Content-Type", a->type ? a->type : "application/octet-stream");
+	add_header(r, "Cache-Control", a->is_constant ? "private, max-age=86400" : "no-store");
+	add_header(r, "Content-Disposition", saved);
+	add_header(r, "Location", a->location);
+	add_header(r, "Set-Cookie", a->cookie);
+	if (a->next && asprintf(&next, "<%s>; rel=\"next\"", a->next) >= 0)
+		add_header(r, "Link", next);
+}
+
+static struct MHD_Response *response_of(struct answer *a)
+{
+	size_t size = a->body.size;
+	char *data;
+
+	if (a->has_file) {
+		a->has_file = false;
+		return MHD_create_response_from_fd64(a->size, a->fd);
+	}
+	data = buffer_take(&a->body);
+	return data ? MHD_create_response_from_buffer(size, data, MHD_RESPMEM_MUST_FREE) : NULL;
+}
+
+static enum MHD_Result send_answer(struct exchange *x)
+{
+	struct MHD_Response *r = response_of(&x->answer);
+	enum MHD_Result sent;
+
+	if (!r)
+		return MHD_NO;
+	add_headers(r, &x->answer);
+	sent = MHD_queue_response(x->connection, x->answer.status ? (unsigned)x->answer.status : MHD_HTTP_OK,
+				  r);
+	MHD_destroy_response(r);
+	return sent;
+}
+
+static enum MHD_Result refuse(struct exchange *x, int status, enum error_kind kind, const char *why)
+{
+	struct error err = ERROR_INIT;
+
+	error_set(&err, kind, "%s", why);
+	answer_error(&x->answer, x->wants_json, status, &err);
+	return send_answer(x);
+}
+
+/* ---- who asks ---- */
+
+static const char *header(const struct exchange *x, const char *name)
+{
+	return MHD_lookup_connection_value(x->connection, MHD_HEADER_KIND, name);
+}
+
+/* On a unix socket: ourselves, or root. */
+static bool is_known_peer(const struct exchange *x)
+{
+	const union MHD_ConnectionInfo *info =
+		MHD_get_connection_info(x->connection, MHD_CONNECTION_INFO_CONNECTION_FD);
+	struct ucred peer;
+	socklen_t size = sizeof peer;
+
+	return info && getsockopt(info->connect_fd, SOL_SOCKET, SO_PEERCRED, &peer, &size) == 0 &&
+	       (peer.uid == 0 || peer.uid == geteuid());
+}
+
+static bool may_look(const struct exchange *x)
+{
+	const struct guard *g = x->http->guard;
+
+	if (x->http->at.is_unix)
+		return is_known_peer(x);
+	return guard_knows_cookie(g, header(x, "Cookie")) ||
+	       guard_knows_bearer(g, header(x, "Authorization"));
+}
+
+/* ---- the form that gives the token ---- */
+
+/* "token=…", as a form sends it. */
+static const char *token_of(struct exchange *x)
+{
+	static const char name[] = "token=";
+
+	x->form[x->form_size] = 0;
+	x->form[strcspn(x->form, "&\r\n")] = 0;
+	return strncmp(x->form, name, strlen(name)) == 0 ? x->form + strlen(name) : NULL;
+}
+
+static enum MHD_Result log_in(struct exchange *x)
+{
+	const struct guard *g = x->http->guard;
+	struct error err = ERROR_INIT;
+
+	if (!guard_is_own_page(g, header(x, "Origin"), header(x, "Sec-Fetch-Site")))
+		return refuse(x, MHD_HTTP_FORBIDDEN, ERROR_REFUSED,
+			      "another site's page may not log in here");
+	if (!guard_knows_token(g, token_of(x))) {
+		pages_login(true, &x->answer, &err);
+		x->answer.status = MHD_HTTP_UNAUTHORIZED;
+		return send_answer(x);
+	}
+	x->answer =
+		(struct answer){.status = MHD_HTTP_SEE_OTHER, .type = "text/plain", .location = strdup("/")};
+	if (asprintf(&x->answer.cookie, "%s=%s; Path=/; HttpOnly; SameSite=Strict", g->cookie, g->session) <
+	    0)
+		x->answer.cookie = NULL;
+	return send_answer(x);
+}
+
+static enum MHD_Result ask_to_log_in(struct exchange *x)
+{
+	struct error err = ERROR_INIT;
+
+	if (x->wants_json)
+		return refuse(
+			x, MHD_HTTP_UNAUTHORIZED, ERROR_REFUSED,
+			"who asks is not known: send 'Authorization: Bearer TOKEN', with the token that 'fumehood web' printed");
+	if (pages_login(false, &x->answer, &err) < 0)
+		return MHD_NO;
+	x->answer.status = MHD_HTTP_UNAUTHORIZED;
+	return send_answer(x);
+}
+
+/* ---- an exchange ---- */
+
+static void work(struct errand *e, struct hood *h)
+{
+	struct exchange *x = (struct exchange *)(void *)e;
+	static const uint64_t one = 1;
+	int bell = x->http->bell_fd;
+	struct error err = ERROR_INIT;
+
+	if (pages_answer(h, &x->ask, x->wants_json, &x->answer, &err) < 0)
+		answer_error(&x->answer, x->wants_json, 0, &err);
+	MHD_resume_connection(x->connection); /* x may be gone from here on */
+	(void)!write(bell, &one, sizeof one);
+}
+
+static bool is_login(const struct ask *a)
+{
+	return a->n_parts == 1 && strcmp(a->parts[0], "login") == 0;
+}
+
+static enum MHD_Result judge(struct exchange *x)
+{
+	struct error err = ERROR_INIT;
+	int r;
+
+	if (x->is_form)
+		return log_in(x);
+	r = pages_asset(&x->ask, &x->answer, &err);
+	if (r == 0)
+		return send_answer(x);
+	if (!may_look(x))
+		return ask_to_log_in(x);
+	if (x->http->closing)
+		return MHD_NO;
+	x->is_given = true;
+	MHD_suspend_connection(x->connection);
+	askers_give(x->http->askers, &x->errand);
+	return MHD_YES;
+}
+
+/* Before anything else is looked at. */
+static enum MHD_Result begin(struct exchange *x, const char *method)
+{
+	struct error err = ERROR_INIT;
+
+	x->is_begun = true;
+	x->wants_json = ask_wants_json(header(x, "Accept"));
+	if (!guard_knows_host(x->http->guard, header(x, "Host")))
+		return refuse(
+			x, MHD_HTTP_MISDIRECTED_REQUEST, ERROR_REFUSED,
+			"this is not the host that was asked for; if it has that name, say so: fumehood web --host NAME:PORT");
+	if (ask_parse(&x->ask, x->uri, &err) < 0)
+		return refuse(x, MHD_HTTP_BAD_REQUEST, ERROR_USAGE, err.message);
+	x->is_form = strcmp(method, "POST") == 0;
+	if (x->is_form ? !is_login(&x->ask) : strcmp(method, "GET") != 0 && strcmp(method, "HEAD") != 0)
+		return refuse(x, MHD_HTTP_METHOD_NOT_ALLOWED, ERROR_USAGE,
+			      "nothing here can be changed: only GET and HEAD are known");
+	return MHD_YES;
+}
+
+static enum MHD_Result on_request(void *arg UNUSED, struct MHD_Connection *connection, const char *url UNUSED,
+				  const char *method, const char *version UNUSED, const char *data,
+				  size_t *size, void **state)
+{
+	struct exchange *x = *state;
+
+	if (!x)
+		return MHD_NO;
+	x->connection = connection;
+	if (!x->is_begun)
+		return begin(x, method);
+	if (*size) {
+		if (!x->is_form || *size >= sizeof x->form - x->form_size)
+			return MHD_NO;
+		memcpy(x->form + x->form_size, data, *size);
+		x->form_size += *size;
+		*size = 0;
+		return MHD_YES;
+	}
+	return x->is_given ? send_answer(x) : judge(x);
+}
+
+static void *on_uri(void *arg, const char *uri, struct MHD_Connection *connection UNUSED)
+{
+	struct exchange *x = calloc(1, sizeof *x);
+
+	if (!x)
+		return NULL;
+	x->http = arg;
+	x->errand.work = work;
+	x->uri = strdup(uri);
+	if (x->uri)
+		return x;
+	exchange_free(x);
+	return NULL;
+}
+
+static void on_completed(void *arg UNUSED, struct MHD_Connection *connection UNUSED, void **state,
+			 enum MHD_RequestTerminationCode how UNUSED)
+{
+	if (*state)
+		exchange_free(*state);
+	*state = NULL;
+}
+
+/* We take addresses apart ourselves. */
+static size_t leave_escaped(void *arg UNUSED, struct MHD_Connection *connection UNUSED, char *text)
+{
+	return strlen(text);
+}
+
+static void on_panic(void *arg UNUSED, const char *file UNUSED, unsigned line UNUSED, const char *why UNUSED)
+{
+	abort();
+}
+
+/* ---- in the loop ---- */
+
+static int set_timer(struct http *h)
+{
+	MHD_UNSIGNED_LONG_LONG ms;
+
+	if (MHD_get_timeout(h->daemon, &ms) != MHD_YES)
+		return loop_timer_set(h->timer, 0);
+	return loop_timer_set(h->timer, clock_now() + (ms ? (uint64_t)ms : 1) * NSEC_PER_MSEC);
+}
+
+static int on_time(void *arg, struct error *err UNUSED)
+{
+	struct http *h = arg;
+
+	MHD_run(h->daemon);
+	return set_timer(h);
+}
+
+static int on_events(void *arg, int fd UNUSED, uint32_t events UNUSED, struct error *err)
+{
+	return on_time(arg, err);
+}
+
+static int on_bell(void *arg, int fd, uint32_t events UNUSED, struct error *err)
+{
+	uint64_t n;
+
+	(void)!read(fd, &n, sizeof n);
+	return on_time(arg, err);
+}
+
+static int daemon_start(struct http *h, struct error *err)
+{
+	const union MHD_DaemonInfo *info;
+
+	MHD_set_panic_func(on_panic, NULL);
+	h->daemon = MHD_start_daemon(
+		MHD_USE_EPOLL | MHD_ALLOW_SUSPEND_RESUME, 0, NULL, NULL, on_request, h,
+		MHD_OPTION_LISTEN_SOCKET, h->at.fd, MHD_OPTION_CONNECTION_LIMIT, (unsigned)CONNECTIONS_MAX,
+		MHD_OPTION_CONNECTION_MEMORY_LIMIT, (size_t)REQUEST_MAX, MHD_OPTION_CONNECTION_TIMEOUT,
+		(unsigned)IDLE_S, MHD_OPTION_URI_LOG_CALLBACK, on_uri, h, MHD_OPTION_UNESCAPE_CALLBACK,
+		leave_escaped, NULL, MHD_OPTION_NOTIFY_COMPLETED, on_completed, NULL, MHD_OPTION_END);
+	if (!h->daemon)
+		return error_system(err, errno, "cannot serve pages on %s", h->at.name);
+	info = MHD_get_daemon_info(h->daemon, MHD_DAEMON_INFO_EPOLL_FD);
+	if (loop_add_fd(h->loop, info->epoll_fd, EPOLLIN, on_events, h, &h->source, err) < 0 ||
+	    loop_add_fd(h->loop, h->bell_fd, EPOLLIN, on_bell, h, &h->bell, err) < 0 ||
+	    loop_add_timer(h->loop, 0, on_time, h, &h->timer, err) < 0)
+		return -1;
+	return set_timer(h);
+}
+
+int http_open(struct loop *loop, const struct guard *guard, struct askers *askers, struct listening *at,
+	      struct http **ret, struct error *err)
+{
+	struct http *h = calloc(1, sizeof *h);
+
+	if (!h)
+		return error_memory(err);
+	h->loop = loop;
+	h->guard = guard;
+	h->askers = askers;
+	h->at = *at;
+	*at = (struct listening){.fd = -1};
+	h->bell_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+	if (h->bell_fd < 0 || daemon_start(h, err) < 0) {
+		if (h->bell_fd < 0)
+			error_system(err, errno, "cannot make an eventfd");
+		http_close(h);
+		return -1;
+	}
+	*ret = h;
+	return 0;
+}
+
+void http_quiet(struct http *h)
+{
+	if (h)
+		h->closing = true;
+}
+
+/* The askers are gone, and so nothing is suspended any more: MHD_stop_daemon() aborts else. */
+struct http *http_close(struct http *h)
+{
+	if (!h)
+		return NULL;
+	loop_remove(h->source);
+	loop_remove(h->timer);
+	loop_remove(h->bell);
+	if (h->daemon) {
+		MHD_quiesce_daemon(h->daemon);
+		MHD_run(h->daemon);
+		MHD_stop_daemon(h->daemon);
+	}
+	listen_close(&h->at);
+	fd_close(h->bell_fd);
+	free(h);
+	return NULL;
+}

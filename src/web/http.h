@@ -1,0 +1,22 @@
+/*
+ * HTTP, by libmicrohttpd in our own loop. Each request is an exchange: its headers are judged here, then it is suspended while an asker makes the
+ * answer, and sent. Bounds: connections, bytes of a request, seconds without a byte, and seconds in all.
+ */
+#ifndef WEB_HTTP_H
+#define WEB_HTTP_H
+
+#include "asker.h"
+#include "guard.h"
+#include "listen.h"
+#include "loop.h"
+
+struct http;
+/* The listening socket becomes its own. */
+int http_open(struct loop *loop, const struct guard *guard, struct askers *askers, struct listening *at,
+	      struct http **ret, struct error *err);
+/* Nothing is asked any more: before the askers are closed. NULL is fine. */
+void http_quiet(struct http *h);
+/* After they are. What was answered is sent as far as it goes. Returns NULL. */
+struct http *http_close(struct http *h);
+
+#endif

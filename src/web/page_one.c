@@ -1,0 +1,324 @@
+/*
+ * One analysis: what `show` has.
+ */
+#include "pages.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "plot.h"
+#include "text.h"
+
+/* ---- facts ---- */
+
+static void fact_begin(struct html *h, const char *name)
+{
+	html_element(h, "dt", NULL, name);
+	html_raw(h, "<dd>");
+}
+
+static void fact(struct html *h, const char *name, const char *text)
+{
+	if (!text || !*text)
+		return;
+	fact_begin(h, name);
+	html_text(h, text);
+	html_raw(h, "</dd>\n");
+}
+
+static void fact_instant(struct html *h, const json_t *one, const char *name, const char *key)
+{
+	if (!json_is_string(json_object_get(one, key)))
+		return;
+	fact_begin(h, name);
+	words_instant(h, json_object_get(one, key));
+	html_raw(h, "</dd>\n");
+}
+
+static void fact_usage(struct html *h, const json_t *usage, const char *name, const char *key,
+		       void (*words)(struct html *h, const json_t *value))
+{
+	const json_t *value = json_object_get(usage, key);
+
+	if (!json_is_integer(value))
+		return;
+	fact_begin(h, name);
+	words(h, value);
+	html_raw(h, "</dd>\n");
+}
+
+static void words_number(struct html *h, const json_t *value)
+{
+	html_printf(h, "%" JSON_INTEGER_FORMAT, json_integer_value(value));
+}
+
+static void draw_facts(struct html *h, const json_t *one)
+{
+	const json_t *usage = json_object_get(one, "usage"), *request = json_object_get(one, "request");
+
+	html_raw(h, "<dl class=\"facts\">\n");
+	fact(h, "Reason", words_of(one, "reason"));
+	fact_begin(h, "Command");
+	html_raw(h, "<code>");
+	words_command(h, json_object_get(request, "command"));
+	html_raw(h, "</code></dd>\n");
+	fact(h, "Owner", words_of(one, "owner"));
+	fact(h, "Host", words_of(one, "host"));
+	fact_instant(h, one, "Created", "created");
+	fact_instant(h, one, "Started", "started");
+	fact_instant(h, one, "Ended", "ended");
+	fact_usage(h, usage, "Wall", "wall_ms", words_duration);
+	fact_usage(h, usage, "CPU", "cpu_ms", words_duration);
+	fact_usage(h, usage, "Memory, at most", "memory_peak_bytes", words_size);
+	fact_usage(h, usage, "Processes, at most", "pids_peak", words_number);
+	html_raw(h, "</dl>\n");
+}
+
+/* ---- over time ---- */
+
+static const char *duration_text(int64_t ms, char *out)
+{
+	return print_duration(ms, out);
+}
+
+static const char *size_text(int64_t bytes, char *out)
+{
+	return print_size(bytes, out);
+}
+
+static const char *percent_text(int64_t percent, char *out)
+{
+	snprintf(out, PRINT_ROOM, "%d %%", (int)percent);
+	return out;
+}
+
+static const char *count_text(int64_t n, char *out)
+{
+	snprintf(out, PRINT_ROOM, "%d", (int)n);
+	return out;
+}
+
+static double sample_of(const json_t *sample, const char *key)
+{
+	return (double)json_integer_value(json_object_get(sample, key));
+}
+
+/* How busy it was since the sample before, in per cent of one processor. */
+static double busy(const json_t *before, const json_t *sample)
+{
+	double ms = sample_of(sample, "at_ms") - (before ? sample_of(before, "at_ms") : 0);
+	double cpu = sample_of(sample, "cpu_ms") - (before ? sample_of(before, "cpu_ms") : 0);
+
+	return ms > 0 && cpu > 0 ? 100 * cpu / ms : 0;
+}
+
+static void draw_curve(struct html *h, const json_t *samples, const char *title, const char *key,
+		       const char *(*words)(int64_t value, char *out))
+{
+	size_t n = json_array_size(samples), i;
+	_cleanup_free_ struct plot_point *points = calloc(n, sizeof *points);
+	struct plot p = {.title = title,
+			 .points = points,
+			 .n = n,
+			 .y_most = 1,
+			 .x_words = duration_text,
+			 .y_words = words};
+	const json_t *sample, *before = NULL;
+
+	if (!points) {
+		buffer_fail(&h->out);
+		return;
+	}
+	json_array_foreach (samples, i, sample) {
+		points[i] = (struct plot_point){sample_of(sample, "at_ms"),
+						key ? sample_of(sample, key) : busy(before, sample)};
+		p.x_most = points[i].x > p.x_most ? points[i].x : p.x_most;
+		p.y_most = points[i].y > p.y_most ? points[i].y : p.y_most;
+		before = sample;
+	}
+	plot_curve(h, &p);
+}
+
+static void draw_timeline(struct html *h, const json_t *one)
+{
+	const json_t *samples = json_object_get(json_object_get(one, "timeline"), "samples");
+
+	if (json_array_size(samples) < 2)
+		return;
+	html_raw(h, "<section aria-labelledby=\"time\"><h2 id=\"time\">Over time</h2>\n");
+	draw_curve(h, samples, "CPU", NULL, percent_text);
+	draw_curve(h, samples, "Memory", "memory_bytes", size_text);
+	draw_curve(h, samples, "Processes", "pids", count_text);
+	html_raw(h, "</section>\n");
+}
+
+/* ---- lists ---- */
+
+/* What can be read as text can be looked at; everything can be saved. A path that is no text has its bytes beside it. */
+static void draw_path(struct html *h, const json_t *one, const json_t *o)
+{
+	const char *type = words_of(o, "media_type"), *path = words_of(o, "path");
+	size_t size;
+	_cleanup_free_ char *bytes = base64_decode(words_of(o, "path_b64"), &size);
+	bool is_text = strncmp(type, "text/", 5) == 0 || strcmp(type, "application/json") == 0;
+	_cleanup_free_ char *address = NULL;
+	struct buffer b = {0};
+
+	buffer_puts(&b, "/a/");
+	url_escape(&b, words_of(one, "id"));
+	buffer_puts(&b, is_text ? "/preview" : "/output");
+	address = buffer_take(&b);
+	html_raw(h, "<td><a");
+	html_href(h, address ? address : "", NULL, "path", bytes && *bytes ? bytes : path);
+	html_raw(h, ">");
+	html_text(h, path);
+	html_raw(h, "</a></td>");
+}
+
+static void draw_outputs(struct html *h, const json_t *one)
+{
+	const json_t *outputs = json_object_get(one, "outputs"), *o;
+	size_t i;
+
+	if (json_array_size(outputs) == 0)
+		return;
+	html_raw(
+		h,
+		"<section aria-labelledby=\"outputs\"><h2 id=\"outputs\">Outputs</h2>\n<div class=\"wide\" tabindex=\"0\" role=\"region\" aria-label=\"Outputs\"><table><thead><tr><th scope=\"col\">Path</th>"
+		"<th scope=\"col\" class=\"n\">Size</th><th scope=\"col\">Type</th><th scope=\"col\">SHA-256</th></tr></thead><tbody>\n");
+	json_array_foreach (outputs, i, o) {
+		html_raw(h, "<tr>");
+		draw_path(h, one, o);
+		html_raw(h, "<td class=\"n\">");
+		words_size(h, json_object_get(o, "size"));
+		html_raw(h, "</td>");
+		html_element(h, "td", NULL, words_of(o, "media_type"));
+		html_raw(h, "<td><code>");
+		html_bytes(h, words_of(o, "sha256"), strnlen(words_of(o, "sha256"), 12));
+		html_raw(h, "</code></td></tr>\n");
+	}
+	html_raw(h, "</tbody></table></div></section>\n");
+}
+
+static void draw_log(struct html *h, const json_t *logs, const char *name, const char *title)
+{
+	const json_t *log = json_object_get(logs, name);
+	const char *head = words_of(log, "head"), *tail = words_of(log, "tail");
+	json_int_t omitted = json_integer_value(json_object_get(log, "omitted_bytes"));
+
+	if (!*head && !*tail)
+		return;
+	html_element(h, "h3", NULL, title);
+	html_raw(h, "<pre class=\"log\" tabindex=\"0\">");
+	html_text(h, head);
+	html_raw(h, "</pre>\n");
+	if (omitted > 0) {
+		html_raw(h, "<p>");
+		html_printf(h, "%" JSON_INTEGER_FORMAT " bytes were not kept.", omitted);
+		html_raw(h, "</p>\n");
+	}
+	if (*tail) {
+		html_raw(h, "<pre class=\"log\" tabindex=\"0\">");
+		html_text(h, tail);
+		html_raw(h, "</pre>\n");
+	}
+}
+
+static void draw_logs(struct html *h, const json_t *logs)
+{
+	if (!logs)
+		return;
+	html_raw(h, "<section aria-labelledby=\"log\"><h2 id=\"log\">What it wrote</h2>\n");
+	draw_log(h, logs, "stdout", "Standard output");
+	draw_log(h, logs, "stderr", "Standard error");
+	draw_log(h, logs, "post_process", "Post-process");
+	html_raw(h, "</section>\n");
+}
+
+static void draw_layers(struct html *h, const json_t *one)
+{
+	const json_t *layers = json_object_get(json_object_get(one, "receipt"), "layers"), *layer;
+	size_t i;
+
+	if (json_array_size(layers) == 0)
+		return;
+	html_raw(h, "<details><summary><h2>Receipt</h2></summary>\n<table><tbody>\n");
+	json_array_foreach (layers, i, layer) {
+		html_raw(h, "<tr>");
+		html_element(h, "th", NULL, words_of(layer, "name"));
+		html_element(h, "td", json_is_true(json_object_get(layer, "held")) ? "good" : "bad",
+			     json_is_true(json_object_get(layer, "held")) ? "held" : "not held");
+		html_element(h, "td", NULL, words_of(layer, "detail"));
+		html_raw(h, "</tr>\n");
+	}
+	html_raw(h, "</tbody></table></details>\n");
+}
+
+static void draw_attempts(struct html *h, const json_t *one)
+{
+	const json_t *attempts = json_object_get(one, "attempts"), *a;
+	size_t i;
+
+	if (json_array_size(attempts) < 2)
+		return;
+	html_raw(h, "<section aria-labelledby=\"attempts\"><h2 id=\"attempts\">Attempts</h2>\n<ol>\n");
+	json_array_foreach (attempts, i, a) {
+		char number[16];
+
+		snprintf(number, sizeof number, "%d", (int)json_integer_value(json_object_get(a, "attempt")));
+		html_raw(h, "<li><a");
+		html_href(h, "/a/", words_of(one, "id"), "attempt", number);
+		html_raw(h, ">");
+		words_verdict(h, "", words_of(a, "verdict"));
+		html_raw(h, "</a> ");
+		words_instant(h, json_object_get(a, "created"));
+		html_raw(h, "</li>\n");
+	}
+	html_raw(h, "</ol></section>\n");
+}
+
+static int draw(const json_t *one, const json_t *logs, struct answer *ret, struct error *err)
+{
+	const char *id = words_of(one, "id");
+	struct html h = {0};
+	int r;
+
+	frame_begin(&h, id, NULL, strcmp(words_of(one, "state"), "finished") != 0);
+	html_raw(&h, "<h1>");
+	html_text(&h, id);
+	html_raw(&h, " ");
+	words_verdict(&h, words_of(one, "state"), words_of(one, "verdict"));
+	html_raw(&h, "</h1>\n");
+	draw_facts(&h, one);
+	draw_timeline(&h, one);
+	draw_outputs(&h, one);
+	draw_logs(&h, logs);
+	draw_attempts(&h, one);
+	draw_layers(&h, one);
+	frame_end(&h);
+	r = frame_answer(&h, ret, err);
+	html_done(&h);
+	return r;
+}
+
+int page_one(struct hood *h, const struct ask *a, bool wants_json, struct answer *ret, struct error *err)
+{
+	json_t *one = NULL, *logs = NULL;
+	struct error ignored = ERROR_INIT;
+	int attempt = 0, r = id_check(a->parts[1], err);
+
+	if (r == 0)
+		r = pages_attempt(a, &attempt, err);
+	if (r == 0)
+		r = view_show(h, a->parts[1], attempt, &one, err);
+	if (r < 0)
+		return r;
+	if (wants_json)
+		return answer_json(ret, one, err);
+	/* One that has not ended has none in the ledger. */
+	(void)view_logs(h, a->parts[1], attempt, &logs, &ignored);
+	r = draw(one, logs, ret, err);
+	json_decref(one);
+	json_decref(logs);
+	return r;
+}

@@ -1,0 +1,60 @@
+/*
+ * The pages: each loads what view.h knows, and is that as JSON, or drawn out of the very same JSON. So a page shows nothing that a program
+ * could not get at the same address.
+ */
+#ifndef WEB_PAGES_H
+#define WEB_PAGES_H
+
+#include "answer.h"
+#include "ask.h"
+#include "html.h"
+#include "view.h"
+
+struct page {
+	const char *name; /* the first part of its address; "" is the first page */
+	const char *
+		within; /* "": the second part is an id, and that is all; else what follows that; NULL: nothing follows the first */
+	int (*answer)(struct hood *h, const struct ask *a, bool wants_json, struct answer *ret,
+		      struct error *err);
+};
+/* Ends with a name of NULL. */
+extern const struct page pages[];
+
+/* ERROR_NOT_FOUND: there is no such page. */
+int pages_answer(struct hood *h, const struct ask *a, bool wants_json, struct answer *ret, struct error *err);
+/* Of those that need no ledger, and no right to look: how it looks, and what one may do. 1: it is none of them. */
+int pages_asset(const struct ask *a, struct answer *ret, struct error *err);
+/* Where the token is asked for. */
+int pages_login(bool was_wrong, struct answer *ret, struct error *err);
+
+/* ---- frame.c: what every page has around it ---- */
+
+/* live: its rows change while one looks. */
+void frame_begin(struct html *h, const char *title, const char *here, bool live);
+void frame_end(struct html *h);
+/* The page as an answer; what was written is its. */
+int frame_answer(struct html *h, struct answer *ret, struct error *err);
+
+/* ---- words.c: values as people read them ---- */
+
+void words_verdict(struct html *h, const char *state, const char *verdict);
+void words_instant(struct html *h, const json_t *instant);
+void words_duration(struct html *h, const json_t *ms);
+void words_size(struct html *h, const json_t *bytes);
+/* Its words with blanks between them. */
+void words_command(struct html *h, const json_t *command);
+const char *words_of(const json_t *object, const char *key); /* "" if it has none */
+
+/* ---- page_*.c ---- */
+
+/* ?attempt=N; 0: the latest. */
+int pages_attempt(const struct ask *a, int *ret, struct error *err);
+int page_output(struct hood *h, const struct ask *a, bool wants_json, struct answer *ret, struct error *err);
+int page_preview(struct hood *h, const struct ask *a, bool wants_json, struct answer *ret, struct error *err);
+
+int page_list(struct hood *h, const struct ask *a, bool wants_json, struct answer *ret, struct error *err);
+int page_one(struct hood *h, const struct ask *a, bool wants_json, struct answer *ret, struct error *err);
+int page_queue(struct hood *h, const struct ask *a, bool wants_json, struct answer *ret, struct error *err);
+int page_workers(struct hood *h, const struct ask *a, bool wants_json, struct answer *ret, struct error *err);
+
+#endif
