@@ -12,6 +12,8 @@
 
 #include "clock.h"
 #include "file.h"
+#include "metrics.h"
+#include "news.h"
 #include "pages.h"
 #include "text.h"
 
@@ -30,6 +32,8 @@ struct http {
 	struct askers *askers;
 	struct listening at;
 	struct MHD_Daemon *daemon;
+	struct news *news;
+	struct web_counts counts;
 	bool closing;
 };
 
@@ -40,7 +44,8 @@ struct exchange {
 	struct MHD_Connection *connection;
 	char *uri;
 	struct ask ask;
-	bool is_begun, is_given, wants_json, is_form;
+	bool is_begun, is_given, wants_json, is_form, is_metrics;
+	struct web_counts counts; /* for /metrics, as they were when it was asked for */
 	char form[FORM_MAX];
 	size_t form_size;
 	struct answer answer;
@@ -132,6 +137,7 @@ static enum MHD_Result refuse(struct exchange *x, int status, enum error_kind ki
 {
 	struct error err = ERROR_INIT;
 
+	x->http->counts.refused++;
 	error_set(&err, kind, "%s", why);
 	answer_error(&x->answer, x->wants_json, status, &err);
 	return send_answer(x);
@@ -222,7 +228,8 @@ static void work(struct errand *e, struct hood *h)
 	int bell = x->http->bell_fd;
 	struct error err = ERROR_INIT;
 
-	if (pages_answer(h, &x->ask, x->wants_json, &x->answer, &err) < 0)
+	if ((x->is_metrics ? metrics_answer(h, &x->counts, &x->answer, &err)
+			   : pages_answer(h, &x->ask, x->wants_json, &x->answer, &err)) < 0)
 		answer_error(&x->answer, x->wants_json, 0, &err);
 	MHD_resume_connection(x->connection); /* x may be gone from here on */
 	(void)!write(bell, &one, sizeof one);
@@ -231,6 +238,32 @@ static void work(struct errand *e, struct hood *h)
 static bool is_login(const struct ask *a)
 {
 	return a->n_parts == 1 && strcmp(a->parts[0], "login") == 0;
+}
+
+/* "/events": the ledger; "/a/ID/events": one of it. */
+static bool is_news(const struct ask *a)
+{
+	return (a->n_parts == 1 || (a->n_parts == 3 && strcmp(a->parts[0], "a") == 0)) &&
+	       strcmp(a->parts[a->n_parts - 1], "events") == 0;
+}
+
+static enum MHD_Result send_news(struct exchange *x)
+{
+	const char *id = x->ask.n_parts == 3 ? x->ask.parts[1] : NULL;
+	struct answer shape = {.type = "text/event-stream"};
+	struct MHD_Response *r;
+	enum MHD_Result sent;
+
+	if (id && id_check(id, NULL) < 0)
+		return refuse(x, MHD_HTTP_BAD_REQUEST, ERROR_USAGE, "that is no id of an analysis");
+	r = news_view(x->http->news, x->connection, id);
+	if (!r)
+		return refuse(x, MHD_HTTP_SERVICE_UNAVAILABLE, ERROR_BUSY,
+			      "too many look already: the page can be asked for again");
+	add_headers(r, &shape);
+	sent = MHD_queue_response(x->connection, MHD_HTTP_OK, r);
+	MHD_destroy_response(r);
+	return sent;
 }
 
 static enum MHD_Result judge(struct exchange *x)
@@ -247,7 +280,12 @@ static enum MHD_Result judge(struct exchange *x)
 		return ask_to_log_in(x);
 	if (x->http->closing)
 		return MHD_NO;
+	if (is_news(&x->ask))
+		return send_news(x);
 	x->is_given = true;
+	x->is_metrics = x->ask.n_parts == 1 && strcmp(x->ask.parts[0], "metrics") == 0;
+	x->counts = x->http->counts;
+	x->counts.news = news_count(x->http->news);
 	MHD_suspend_connection(x->connection);
 	askers_give(x->http->askers, &x->errand);
 	return MHD_YES;
@@ -259,6 +297,7 @@ static enum MHD_Result begin(struct exchange *x, const char *method)
 	struct error err = ERROR_INIT;
 
 	x->is_begun = true;
+	x->http->counts.requests++;
 	x->wants_json = ask_wants_json(header(x, "Accept"));
 	if (!guard_knows_host(x->http->guard, header(x, "Host")))
 		return refuse(
@@ -361,6 +400,13 @@ static int on_bell(void *arg, int fd, uint32_t events UNUSED, struct error *err)
 	return on_time(arg, err);
 }
 
+static void on_sent(void *arg)
+{
+	struct error ignored = ERROR_INIT;
+
+	on_time(arg, &ignored);
+}
+
 static int daemon_start(struct http *h, struct error *err)
 {
 	const union MHD_DaemonInfo *info;
@@ -382,8 +428,8 @@ static int daemon_start(struct http *h, struct error *err)
 	return set_timer(h);
 }
 
-int http_open(struct loop *loop, const struct guard *guard, struct askers *askers, struct listening *at,
-	      struct http **ret, struct error *err)
+int http_open(struct loop *loop, const struct guard *guard, struct askers *askers,
+	      const struct hood_options *options, struct listening *at, struct http **ret, struct error *err)
 {
 	struct http *h = calloc(1, sizeof *h);
 
@@ -395,7 +441,8 @@ int http_open(struct loop *loop, const struct guard *guard, struct askers *asker
 	h->at = *at;
 	*at = (struct listening){.fd = -1};
 	h->bell_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-	if (h->bell_fd < 0 || daemon_start(h, err) < 0) {
+	if (h->bell_fd < 0 || news_open(loop, options, on_sent, h, &h->news, err) < 0 ||
+	    daemon_start(h, err) < 0) {
 		if (h->bell_fd < 0)
 			error_system(err, errno, "cannot make an eventfd");
 		http_close(h);
@@ -407,8 +454,10 @@ int http_open(struct loop *loop, const struct guard *guard, struct askers *asker
 
 void http_quiet(struct http *h)
 {
-	if (h)
-		h->closing = true;
+	if (!h)
+		return;
+	h->closing = true;
+	news_quiet(h->news);
 }
 
 /* The askers are gone, and so nothing is suspended any more: MHD_stop_daemon() aborts else. */
@@ -424,6 +473,7 @@ struct http *http_close(struct http *h)
 		MHD_run(h->daemon);
 		MHD_stop_daemon(h->daemon);
 	}
+	news_close(h->news);
 	listen_close(&h->at);
 	fd_close(h->bell_fd);
 	free(h);

@@ -11,9 +11,9 @@
 #include "loop.h"
 
 struct http;
-/* The listening socket becomes its own. */
-int http_open(struct loop *loop, const struct guard *guard, struct askers *askers, struct listening *at,
-	      struct http **ret, struct error *err);
+/* The listening socket becomes its own. options: for who listens to the ledger (news.h). */
+int http_open(struct loop *loop, const struct guard *guard, struct askers *askers,
+	      const struct hood_options *options, struct listening *at, struct http **ret, struct error *err);
 /* Nothing is asked any more: before the askers are closed. NULL is fine. */
 void http_quiet(struct http *h);
 /* After they are. What was answered is sent as far as it goes. Returns NULL. */

@@ -277,7 +277,19 @@ static void draw_attempts(struct html *h, const json_t *one)
 	html_raw(h, "</ol></section>\n");
 }
 
-static int draw(const json_t *one, const json_t *logs, struct answer *ret, struct error *err)
+/* What it has written so far comes by itself; without a script the page says how to see it. */
+static void draw_live_log(struct html *h, const char *id)
+{
+	html_raw(
+		h,
+		"<section aria-labelledby=\"log\"><h2 id=\"log\">What it writes</h2>\n<pre class=\"log\" id=\"live\" tabindex=\"0\" aria-live=\"off\"");
+	html_attr(h, "data-log", id);
+	html_raw(h, "></pre>\n<noscript><p>It runs: <code>fumehood logs --follow ");
+	html_text(h, id);
+	html_raw(h, "</code> shows it as it comes.</p></noscript></section>\n");
+}
+
+static int draw(const json_t *one, const json_t *logs, bool runs_here, struct answer *ret, struct error *err)
 {
 	const char *id = words_of(one, "id");
 	struct html h = {0};
@@ -292,13 +304,29 @@ static int draw(const json_t *one, const json_t *logs, struct answer *ret, struc
 	draw_facts(&h, one);
 	draw_timeline(&h, one);
 	draw_outputs(&h, one);
-	draw_logs(&h, logs);
+	if (runs_here)
+		draw_live_log(&h, id);
+	else
+		draw_logs(&h, logs);
 	draw_attempts(&h, one);
 	draw_layers(&h, one);
 	frame_end(&h);
 	r = frame_answer(&h, ret, err);
 	html_done(&h);
 	return r;
+}
+
+static bool runs_here(struct hood *h, const char *id)
+{
+	struct error ignored = ERROR_INIT;
+	struct live live = {0};
+	bool runs;
+
+	if (hood_live(h, id, &live, &ignored) < 0)
+		return false;
+	runs = live.alive && !live.held;
+	live_done(&live);
+	return runs;
 }
 
 int page_one(struct hood *h, const struct ask *a, bool wants_json, struct answer *ret, struct error *err)
@@ -317,7 +345,7 @@ int page_one(struct hood *h, const struct ask *a, bool wants_json, struct answer
 		return answer_json(ret, one, err);
 	/* One that has not ended has none in the ledger. */
 	(void)view_logs(h, a->parts[1], attempt, &logs, &ignored);
-	r = draw(one, logs, ret, err);
+	r = draw(one, logs, !attempt && runs_here(h, a->parts[1]), ret, err);
 	json_decref(one);
 	json_decref(logs);
 	return r;

@@ -31,10 +31,12 @@ static const struct output *find(const struct manifest *m, const char *path)
 static int fetch(struct ledger *l, const struct output *o, int *ret_fd, struct error *err)
 {
 	const char *directory = getenv("TMPDIR");
-	_cleanup_close_ int fd = open(directory && *directory ? directory : "/var/tmp", O_RDWR | O_TMPFILE | O_CLOEXEC, 0600);
+	_cleanup_close_ int fd =
+		open(directory && *directory ? directory : "/var/tmp", O_RDWR | O_TMPFILE | O_CLOEXEC, 0600);
 
 	if (fd < 0)
-		return error_system(err, errno, "cannot make a file for an output in '%s'", directory && *directory ? directory : "/var/tmp");
+		return error_system(err, errno, "cannot make a file for an output in '%s'",
+				    directory && *directory ? directory : "/var/tmp");
 	if (ledger_copy_output(l, o, fd, err) < 0)
 		return -EINVAL;
 	if (lseek(fd, 0, SEEK_SET) < 0)
@@ -43,8 +45,8 @@ static int fetch(struct ledger *l, const struct output *o, int *ret_fd, struct e
 	return 0;
 }
 
-static int open_output(struct hood *h, const struct ask *a, struct attempt *attempt, const struct output **ret, int *ret_fd,
-		       struct error *err)
+static int open_output(struct hood *h, const struct ask *a, struct attempt *attempt,
+		       const struct output **ret, int *ret_fd, struct error *err)
 {
 	const char *path = ask_param(a, "path");
 	struct ledger *l;
@@ -58,13 +60,15 @@ static int open_output(struct hood *h, const struct ask *a, struct attempt *atte
 		return -EINVAL;
 	*ret = find(&attempt->manifest, path);
 	if (!*ret)
-		return error_set(err, ERROR_NOT_FOUND, "'%s' is no output of %s", SHOWN(128, path), a->parts[1]);
+		return error_set(err, ERROR_NOT_FOUND, "'%s' is no output of %s", SHOWN(128, path),
+				 a->parts[1]);
 	return fetch(l, *ret, ret_fd, err);
 }
 
 /* ---- to be saved ---- */
 
-int page_output(struct hood *h, const struct ask *a, bool wants_json UNUSED, struct answer *ret, struct error *err)
+int page_output(struct hood *h, const struct ask *a, bool wants_json UNUSED, struct answer *ret,
+		struct error *err)
 {
 	_cleanup_attempt_ struct attempt attempt;
 	const struct output *o;
@@ -104,7 +108,9 @@ static void draw_table(struct html *h, const char *text, size_t size)
 {
 	const char *at = text, *end = text + size;
 
-	html_raw(h, "<div class=\"wide\" tabindex=\"0\" role=\"region\" aria-label=\"Table\"><table class=\"csv\">\n<thead>");
+	html_raw(
+		h,
+		"<div class=\"wide\" tabindex=\"0\" role=\"region\" aria-label=\"Table\"><table class=\"csv\">\n<thead>");
 	at = draw_line(h, at, end, "th");
 	html_raw(h, "</thead><tbody>\n");
 	for (int row = 0; at < end && row < ROWS_MAX; row++)
@@ -144,7 +150,8 @@ static void address_of(struct html *h, const struct ask *a, const struct output 
 	html_href(h, path.data ? path.data : "", NULL, "path", o->path);
 }
 
-static int draw(const struct ask *a, const struct output *o, const char *text, size_t size, struct answer *ret, struct error *err)
+static int draw(const struct ask *a, const struct output *o, const char *text, size_t size,
+		struct answer *ret, struct error *err)
 {
 	struct html h = {0};
 	int r;
@@ -171,7 +178,8 @@ static int draw(const struct ask *a, const struct output *o, const char *text, s
 	return r;
 }
 
-int page_preview(struct hood *h, const struct ask *a, bool wants_json UNUSED, struct answer *ret, struct error *err)
+int page_preview(struct hood *h, const struct ask *a, bool wants_json UNUSED, struct answer *ret,
+		 struct error *err)
 {
 	_cleanup_free_ char *text = malloc(PREVIEW_MAX);
 	_cleanup_attempt_ struct attempt attempt;

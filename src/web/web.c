@@ -78,7 +78,7 @@ static int house_open(struct house *s, const struct web_options *o, struct error
 	    loop_add_fd(s->loop, o->signal_fd, EPOLLIN, on_signal, s->loop, NULL, err) < 0 ||
 	    askers_open(&hood, ASKERS, &s->askers, err) < 0 || tell(s, o, err) < 0)
 		return -EINVAL;
-	return http_open(s->loop, &s->guard, s->askers, &s->at, &s->http, err);
+	return http_open(s->loop, &s->guard, s->askers, &hood, &s->at, &s->http, err);
 }
 
 int web_serve(const struct web_options *o, struct error *err)
