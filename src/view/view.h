@@ -145,6 +145,18 @@ json_t *subject_own_json(const struct subject *s);
 /* Of an array its summary. */
 int view_show(struct hood *h, const char *id, int attempt, json_t **ret, struct error *err);
 
+/* ---- view_compare.c: two beside each other ---- */
+
+/* One attempt; 0: the latest. */
+struct view_side {
+	const char *id;
+	int attempt;
+};
+/* {"a": …, "b": …, "options": [{"name", "a", "b"}], "limits": the same, "inputs": [{"path", "state": "same" | "differs" | "only_a" | "only_b",
+ * "a", "b"}], "outputs": the same}: of options and limits only what differs. */
+int view_compare(struct hood *h, const struct view_side *a, const struct view_side *b, json_t **ret,
+		 struct error *err);
+
 /* ---- view_array.c: `show` of an array, its tasks summed up ---- */
 
 enum { ARRAY_FAILURES = 10 };

@@ -4,7 +4,7 @@
 
 static const struct {
 	const char *path, *title;
-} menu[] = {{"/", "Analyses"}, {"/queue", "Queue"}};
+} menu[] = {{"/", "Analyses"}, {"/queue", "Queue"}, {"/compare", "Compare"}};
 
 void frame_begin(struct html *h, const char *title, const char *here, bool live)
 {

@@ -76,79 +76,16 @@ static void draw_facts(struct html *h, const json_t *one)
 
 /* ---- over time ---- */
 
-static const char *duration_text(int64_t ms, char *out)
-{
-	return print_duration(ms, out);
-}
-
-static const char *size_text(int64_t bytes, char *out)
-{
-	return print_size(bytes, out);
-}
-
-static const char *percent_text(int64_t percent, char *out)
-{
-	snprintf(out, PRINT_ROOM, "%d %%", (int)percent);
-	return out;
-}
-
-static const char *count_text(int64_t n, char *out)
-{
-	snprintf(out, PRINT_ROOM, "%d", (int)n);
-	return out;
-}
-
-static double sample_of(const json_t *sample, const char *key)
-{
-	return (double)json_integer_value(json_object_get(sample, key));
-}
-
-/* How busy it was since the sample before, in per cent of one processor. */
-static double busy(const json_t *before, const json_t *sample)
-{
-	double ms = sample_of(sample, "at_ms") - (before ? sample_of(before, "at_ms") : 0);
-	double cpu = sample_of(sample, "cpu_ms") - (before ? sample_of(before, "cpu_ms") : 0);
-
-	return ms > 0 && cpu > 0 ? 100 * cpu / ms : 0;
-}
-
-static void draw_curve(struct html *h, const json_t *samples, const char *title, const char *key,
-		       const char *(*words)(int64_t value, char *out))
-{
-	size_t n = json_array_size(samples), i;
-	_cleanup_free_ struct plot_point *points = calloc(n, sizeof *points);
-	struct plot p = {.title = title,
-			 .points = points,
-			 .n = n,
-			 .y_most = 1,
-			 .x_words = duration_text,
-			 .y_words = words};
-	const json_t *sample, *before = NULL;
-
-	if (!points) {
-		buffer_fail(&h->out);
-		return;
-	}
-	json_array_foreach (samples, i, sample) {
-		points[i] = (struct plot_point){sample_of(sample, "at_ms"),
-						key ? sample_of(sample, key) : busy(before, sample)};
-		p.x_most = points[i].x > p.x_most ? points[i].x : p.x_most;
-		p.y_most = points[i].y > p.y_most ? points[i].y : p.y_most;
-		before = sample;
-	}
-	plot_curve(h, &p);
-}
-
 static void draw_timeline(struct html *h, const json_t *one)
 {
 	const json_t *samples = json_object_get(json_object_get(one, "timeline"), "samples");
 
+	struct plot_usage usage = {.samples = samples};
+
 	if (json_array_size(samples) < 2)
 		return;
 	html_raw(h, "<section aria-labelledby=\"time\"><h2 id=\"time\">Over time</h2>\n");
-	draw_curve(h, samples, "CPU", NULL, percent_text);
-	draw_curve(h, samples, "Memory", "memory_bytes", size_text);
-	draw_curve(h, samples, "Processes", "pids", count_text);
+	plot_usage(h, &usage, 1);
 	html_raw(h, "</section>\n");
 }
 

@@ -5,12 +5,11 @@
 #include "pages.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
+#include "fetch.h"
 #include "csv.h"
 #include "file.h"
 #include "text.h"
@@ -18,32 +17,6 @@
 enum { PREVIEW_MAX = 64 * 1024, ROWS_MAX = 200, COLUMNS_MAX = 40 };
 
 /* ---- which ---- */
-
-static const struct output *find(const struct manifest *m, const char *path)
-{
-	for (size_t i = 0; i < m->n_outputs; i++)
-		if (strcmp(m->outputs[i].path, path) == 0)
-			return &m->outputs[i];
-	return NULL;
-}
-
-/* Its content in a file without a name, at its beginning: what the ledger has is only good when its digest was seen to be right. */
-static int fetch(struct ledger *l, const struct output *o, int *ret_fd, struct error *err)
-{
-	const char *directory = getenv("TMPDIR");
-	_cleanup_close_ int fd =
-		open(directory && *directory ? directory : "/var/tmp", O_RDWR | O_TMPFILE | O_CLOEXEC, 0600);
-
-	if (fd < 0)
-		return error_system(err, errno, "cannot make a file for an output in '%s'",
-				    directory && *directory ? directory : "/var/tmp");
-	if (ledger_copy_output(l, o, fd, err) < 0)
-		return -EINVAL;
-	if (lseek(fd, 0, SEEK_SET) < 0)
-		return error_system(err, errno, "cannot read an output");
-	*ret_fd = TAKE_FD(fd);
-	return 0;
-}
 
 static int open_output(struct hood *h, const struct ask *a, struct attempt *attempt,
 		       const struct output **ret, int *ret_fd, struct error *err)
@@ -58,11 +31,11 @@ static int open_output(struct hood *h, const struct ask *a, struct attempt *atte
 		return error_set(err, ERROR_USAGE, "which output? The address ends with ?path=PATH");
 	if (view_load(h, a->parts[1], number, &l, attempt, err) < 0)
 		return -EINVAL;
-	*ret = find(&attempt->manifest, path);
+	*ret = fetch_find(&attempt->manifest, path);
 	if (!*ret)
 		return error_set(err, ERROR_NOT_FOUND, "'%s' is no output of %s", SHOWN(128, path),
 				 a->parts[1]);
-	return fetch(l, *ret, ret_fd, err);
+	return fetch_open(l, *ret, ret_fd, err);
 }
 
 /* ---- to be saved ---- */

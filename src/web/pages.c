@@ -5,13 +5,10 @@
 #include "text.h"
 
 const struct page pages[] = {
-	{"", NULL, page_list},
-	{"a", "", page_one},
-	{"a", "output", page_output},
-	{"a", "preview", page_preview},
-	{"queue", NULL, page_queue},
-	{"workers", NULL, page_workers},
-	{0},
+	{"", NULL, page_list},		 {"a", "", page_one},
+	{"a", "output", page_output},	 {"a", "preview", page_preview},
+	{"compare", NULL, page_compare}, {"queue", NULL, page_queue},
+	{"workers", NULL, page_workers}, {0},
 };
 
 static bool is_page(const struct page *p, const struct ask *a)
@@ -32,14 +29,19 @@ int pages_answer(struct hood *h, const struct ask *a, bool wants_json, struct an
 			 SHOWN(64, a->n_parts ? a->parts[0] : ""));
 }
 
-int pages_attempt(const struct ask *a, int *ret, struct error *err)
+int pages_number(const struct ask *a, const char *name, int *ret, struct error *err)
 {
-	const char *text = ask_param(a, "attempt");
+	const char *text = ask_param(a, name);
 
 	if (text && int_parse(text, 1, INT32_MAX, ret) < 0)
-		return error_set(err, ERROR_USAGE, "attempt wants a number from 1 on, not '%s'",
+		return error_set(err, ERROR_USAGE, "%s wants a number from 1 on, not '%s'", name,
 				 SHOWN(32, text));
 	return 0;
+}
+
+int pages_attempt(const struct ask *a, int *ret, struct error *err)
+{
+	return pages_number(a, "attempt", ret, err);
 }
 
 /* ---- files of our own ---- */

@@ -47,11 +47,14 @@ const char *words_of(const json_t *object, const char *key); /* "" if it has non
 
 /* ---- page_*.c ---- */
 
+/* ?NAME=N, from 1 on; what it was, if it is not there. */
+int pages_number(const struct ask *a, const char *name, int *ret, struct error *err);
 /* ?attempt=N; 0: the latest. */
 int pages_attempt(const struct ask *a, int *ret, struct error *err);
 int page_output(struct hood *h, const struct ask *a, bool wants_json, struct answer *ret, struct error *err);
 int page_preview(struct hood *h, const struct ask *a, bool wants_json, struct answer *ret, struct error *err);
 
+int page_compare(struct hood *h, const struct ask *a, bool wants_json, struct answer *ret, struct error *err);
 int page_list(struct hood *h, const struct ask *a, bool wants_json, struct answer *ret, struct error *err);
 int page_one(struct hood *h, const struct ask *a, bool wants_json, struct answer *ret, struct error *err);
 int page_queue(struct hood *h, const struct ask *a, bool wants_json, struct answer *ret, struct error *err);

@@ -57,20 +57,50 @@ static void draw_axes(struct html *h, const struct plot *p)
 	}
 }
 
-void plot_curve(struct html *h, const struct plot *p)
+/* They differ by their dashes too (style.css). */
+static const char *const classes[PLOT_SERIES_MAX] = {"curve-a", "curve-b"};
+
+static void draw_legend(struct html *h, const struct plot *p)
+{
+	if (p->n_series < 2)
+		return;
+	for (size_t i = 0; i < p->n_series; i++) {
+		html_raw(
+			h,
+			" <span class=\"key\"><svg viewBox=\"0 0 28 8\" aria-hidden=\"true\"><line x1=\"0\" x2=\"28\" y1=\"4\" y2=\"4\"");
+		html_attr(h, "class", classes[i]);
+		html_raw(h, "/></svg> ");
+		html_text(h, p->series[i].name);
+		html_raw(h, "</span>");
+	}
+}
+
+static void draw_series(struct html *h, const struct plot *p, size_t which)
+{
+	const struct plot_series *s = &p->series[which];
+
+	html_raw(h, "<polyline");
+	html_attr(h, "class", classes[which]);
+	html_raw(h, " points=\"");
+	for (size_t i = 0; i < s->n; i++) {
+		html_raw(h, i ? " " : "");
+		put(h, across(p, s->points[i].x));
+		html_raw(h, ",");
+		put(h, down(p, s->points[i].y));
+	}
+	html_raw(h, "\"/>");
+}
+
+void plot_curves(struct html *h, const struct plot *p)
 {
 	html_raw(h, "<figure class=\"plot\"><figcaption>");
 	html_text(h, p->title);
+	draw_legend(h, p);
 	html_raw(h, "</figcaption><svg role=\"img\" viewBox=\"0 0 640 140\"");
 	html_attr(h, "aria-label", p->title);
 	html_raw(h, ">");
 	draw_axes(h, p);
-	html_raw(h, "<polyline points=\"");
-	for (size_t i = 0; i < p->n; i++) {
-		html_raw(h, i ? " " : "");
-		put(h, across(p, p->points[i].x));
-		html_raw(h, ",");
-		put(h, down(p, p->points[i].y));
-	}
-	html_raw(h, "\"/></svg></figure>\n");
+	for (size_t i = 0; i < p->n_series; i++)
+		draw_series(h, p, i);
+	html_raw(h, "</svg></figure>\n");
 }
