@@ -35,7 +35,9 @@ static void pipes_close(struct pipes *p)
 /* A file in memory as its stdin: nobody has to feed it, and one that reads nothing is no broken pipe. */
 static int pipes_open(const struct child_order *o, struct pipes *p, struct error *err)
 {
-	if (o->input) {
+	if (o->reads_fd) {
+		p->in = fcntl(o->input_fd, F_DUPFD_CLOEXEC, 0);
+	} else if (o->input) {
 		p->in = file_in_memory("input", o->input, o->input_size, false, err);
 		if (p->in < 0)
 			return -1;

@@ -19,6 +19,8 @@ struct child_order {
 	const char *const *env;
 	const char *input; /* its stdin; NULL: empty */
 	size_t input_size;
+	bool reads_fd; /* instead of input: this file, from its beginning */
+	int input_fd;
 	uint64_t timeout_ns;
 	size_t output_max; /* of each stream; what comes after it is dropped, and is_cut says so */
 };

@@ -25,13 +25,17 @@ const struct command *const commands[] = {
 	&command_help,	  NULL,
 };
 
+/* Asked for by programs of ours. */
+static const struct command *const unlisted[] = {&command_complete, &command_picture};
+
 static const struct command *command_find(const char *name)
 {
 	for (size_t i = 0; commands[i]; i++)
 		if (strcmp(commands[i]->name, name) == 0)
 			return commands[i];
-	if (strcmp(command_complete.name, name) == 0)
-		return &command_complete;
+	for (size_t i = 0; i < ARRAY_SIZE(unlisted); i++)
+		if (strcmp(unlisted[i]->name, name) == 0)
+			return unlisted[i];
 	return NULL;
 }
 

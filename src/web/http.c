@@ -29,7 +29,7 @@ struct http {
 	struct source *source, *timer, *bell;
 	int bell_fd; /* rung by an asker whose answer can be sent: libmicrohttpd does not see that in another's loop */
 	const struct guard *guard;
-	struct askers *askers;
+	struct http_staff staff;
 	struct listening at;
 	struct MHD_Daemon *daemon;
 	struct news *news;
@@ -221,6 +221,15 @@ static enum MHD_Result ask_to_log_in(struct exchange *x)
 
 /* ---- an exchange ---- */
 
+static int make_answer(struct exchange *x, struct hood *h, struct error *err)
+{
+	if (x->is_metrics)
+		return metrics_answer(h, &x->counts, &x->answer, err);
+	if (pages_is_image(&x->ask))
+		return page_image(h, x->http->staff.pictures, &x->ask, &x->answer, err);
+	return pages_answer(h, &x->ask, x->wants_json, &x->answer, err);
+}
+
 static void work(struct errand *e, struct hood *h)
 {
 	struct exchange *x = (struct exchange *)(void *)e;
@@ -228,8 +237,7 @@ static void work(struct errand *e, struct hood *h)
 	int bell = x->http->bell_fd;
 	struct error err = ERROR_INIT;
 
-	if ((x->is_metrics ? metrics_answer(h, &x->counts, &x->answer, &err)
-			   : pages_answer(h, &x->ask, x->wants_json, &x->answer, &err)) < 0)
+	if (make_answer(x, h, &err) < 0)
 		answer_error(&x->answer, x->wants_json, 0, &err);
 	MHD_resume_connection(x->connection); /* x may be gone from here on */
 	(void)!write(bell, &one, sizeof one);
@@ -287,7 +295,7 @@ static enum MHD_Result judge(struct exchange *x)
 	x->counts = x->http->counts;
 	x->counts.news = news_count(x->http->news);
 	MHD_suspend_connection(x->connection);
-	askers_give(x->http->askers, &x->errand);
+	askers_give(pages_is_image(&x->ask) ? x->http->staff.painter : x->http->staff.askers, &x->errand);
 	return MHD_YES;
 }
 
@@ -428,7 +436,7 @@ static int daemon_start(struct http *h, struct error *err)
 	return set_timer(h);
 }
 
-int http_open(struct loop *loop, const struct guard *guard, struct askers *askers,
+int http_open(struct loop *loop, const struct guard *guard, const struct http_staff *staff,
 	      const struct hood_options *options, struct listening *at, struct http **ret, struct error *err)
 {
 	struct http *h = calloc(1, sizeof *h);
@@ -437,7 +445,7 @@ int http_open(struct loop *loop, const struct guard *guard, struct askers *asker
 		return error_memory(err);
 	h->loop = loop;
 	h->guard = guard;
-	h->askers = askers;
+	h->staff = *staff;
 	h->at = *at;
 	*at = (struct listening){.fd = -1};
 	h->bell_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);

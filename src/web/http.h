@@ -10,9 +10,18 @@
 #include "listen.h"
 #include "loop.h"
 
+struct pictures;
+
+/* Who makes the answers. */
+struct http_staff {
+	struct askers *askers;
+	struct askers *painter;	   /* one thread, so that those who only read do not wait for pictures */
+	struct pictures *pictures; /* the painter's */
+};
+
 struct http;
 /* The listening socket becomes its own. options: for who listens to the ledger (news.h). */
-int http_open(struct loop *loop, const struct guard *guard, struct askers *askers,
+int http_open(struct loop *loop, const struct guard *guard, const struct http_staff *staff,
 	      const struct hood_options *options, struct listening *at, struct http **ret, struct error *err);
 /* Nothing is asked any more: before the askers are closed. NULL is fine. */
 void http_quiet(struct http *h);

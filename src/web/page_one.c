@@ -9,6 +9,9 @@
 #include "plot.h"
 #include "text.h"
 
+/* Each is decoded by a process of its own. */
+enum { THUMBNAILS_MAX = 100 };
+
 /* ---- facts ---- */
 
 static void fact_begin(struct html *h, const char *name)
@@ -91,23 +94,41 @@ static void draw_timeline(struct html *h, const json_t *one)
 
 /* ---- lists ---- */
 
-/* What can be read as text can be looked at; everything can be saved. A path that is no text has its bytes beside it. */
-static void draw_path(struct html *h, const json_t *one, const json_t *o)
+static void draw_thumbnail(struct html *h, const json_t *one, const json_t *o, const char *path)
+{
+	_cleanup_buffer_ struct buffer address = {0};
+
+	output_address(&address, words_of(one, "id"),
+		       (int)json_integer_value(json_object_get(one, "attempt")), "image", path);
+	buffer_puts(&address, "&width=320&sha256=");
+	url_escape(&address, words_of(o, "sha256"));
+	html_raw(h, "<img class=\"thumbnail\" loading=\"lazy\"");
+	html_attr(h, "src", address.data);
+	html_raw(h, " alt=\"Thumbnail of ");
+	html_text(h, words_of(o, "path"));
+	html_raw(h, "\">");
+}
+
+/* What can be read as text, and what can be made a picture, can be looked at; everything can be saved. A path that is no text has its bytes
+ * beside it. */
+static void draw_path(struct html *h, const json_t *one, const json_t *o, size_t *n_pictures)
 {
 	const char *type = words_of(o, "media_type"), *path = words_of(o, "path");
 	size_t size;
 	_cleanup_free_ char *bytes = base64_decode(words_of(o, "path_b64"), &size);
 	bool is_text = strncmp(type, "text/", 5) == 0 || strcmp(type, "application/json") == 0;
-	_cleanup_free_ char *address = NULL;
-	struct buffer b = {0};
+	bool is_picture = strcmp(type, "image/png") == 0 || strcmp(type, "image/jpeg") == 0;
+	_cleanup_buffer_ struct buffer address = {0};
+	const char *name = bytes && *bytes ? bytes : path;
 
-	buffer_puts(&b, "/a/");
-	url_escape(&b, words_of(one, "id"));
-	buffer_puts(&b, is_text ? "/preview" : "/output");
-	address = buffer_take(&b);
+	output_address(&address, words_of(one, "id"),
+		       (int)json_integer_value(json_object_get(one, "attempt")),
+		       is_text || is_picture ? "preview" : "output", name);
 	html_raw(h, "<td><a");
-	html_href(h, address ? address : "", NULL, "path", bytes && *bytes ? bytes : path);
+	html_attr(h, "href", address.data);
 	html_raw(h, ">");
+	if (is_picture && (*n_pictures)++ < THUMBNAILS_MAX)
+		draw_thumbnail(h, one, o, name);
 	html_text(h, path);
 	html_raw(h, "</a></td>");
 }
@@ -115,7 +136,7 @@ static void draw_path(struct html *h, const json_t *one, const json_t *o)
 static void draw_outputs(struct html *h, const json_t *one)
 {
 	const json_t *outputs = json_object_get(one, "outputs"), *o;
-	size_t i;
+	size_t i, n_pictures = 0;
 
 	if (json_array_size(outputs) == 0)
 		return;
@@ -125,7 +146,7 @@ static void draw_outputs(struct html *h, const json_t *one)
 		"<th scope=\"col\" class=\"n\">Size</th><th scope=\"col\">Type</th><th scope=\"col\">SHA-256</th></tr></thead><tbody>\n");
 	json_array_foreach (outputs, i, o) {
 		html_raw(h, "<tr>");
-		draw_path(h, one, o);
+		draw_path(h, one, o, &n_pictures);
 		html_raw(h, "<td class=\"n\">");
 		words_size(h, json_object_get(o, "size"));
 		html_raw(h, "</td>");

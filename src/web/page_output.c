@@ -12,30 +12,40 @@
 #include "fetch.h"
 #include "csv.h"
 #include "file.h"
+#include "picture.h"
 #include "text.h"
 
 enum { PREVIEW_MAX = 64 * 1024, ROWS_MAX = 200, COLUMNS_MAX = 40 };
 
 /* ---- which ---- */
 
-static int open_output(struct hood *h, const struct ask *a, struct attempt *attempt,
-		       const struct output **ret, int *ret_fd, struct error *err)
+int output_find(struct hood *h, const struct ask *a, struct attempt *attempt, struct ledger **ret_ledger,
+		const struct output **ret, struct error *err)
 {
 	const char *path = ask_param(a, "path");
-	struct ledger *l;
 	int number = 0;
 
 	if (id_check(a->parts[1], err) < 0 || pages_attempt(a, &number, err) < 0)
 		return -EINVAL;
 	if (!path)
 		return error_set(err, ERROR_USAGE, "which output? The address ends with ?path=PATH");
-	if (view_load(h, a->parts[1], number, &l, attempt, err) < 0)
+	if (view_load(h, a->parts[1], number, ret_ledger, attempt, err) < 0)
 		return -EINVAL;
 	*ret = fetch_find(&attempt->manifest, path);
 	if (!*ret)
 		return error_set(err, ERROR_NOT_FOUND, "'%s' is no output of %s", SHOWN(128, path),
 				 a->parts[1]);
-	return fetch_open(l, *ret, ret_fd, err);
+	return 0;
+}
+
+void output_address(struct buffer *b, const char *id, int attempt, const char *what, const char *path)
+{
+	buffer_puts(b, "/a/");
+	url_escape(b, id);
+	buffer_printf(b, "/%s?path=", what);
+	url_escape(b, path);
+	if (attempt)
+		buffer_printf(b, "&attempt=%d", attempt);
 }
 
 /* ---- to be saved ---- */
@@ -46,10 +56,11 @@ int page_output(struct hood *h, const struct ask *a, bool wants_json UNUSED, str
 	_cleanup_attempt_ struct attempt attempt;
 	const struct output *o;
 	const char *slash;
+	struct ledger *l;
 	int fd = -1;
 
 	attempt_init(&attempt);
-	if (open_output(h, a, &attempt, &o, &fd, err) < 0)
+	if (output_find(h, a, &attempt, &l, &o, err) < 0 || fetch_open(l, o, &fd, err) < 0)
 		return -EINVAL;
 	slash = strrchr(o->path, '/');
 	ret->file_name = strdup(slash ? slash + 1 : o->path);
@@ -112,15 +123,42 @@ static bool is_type(const struct output *o, const char *type)
 	return o->media_type && strcmp(o->media_type, type) == 0;
 }
 
-/* Where it can be saved from. */
-static void address_of(struct html *h, const struct ask *a, const struct output *o)
+/* One attribute, an address of this output. */
+static void draw_address(struct html *h, const struct ask *a, const struct output *o, const char *attribute,
+			 const char *what, const char *more)
 {
-	_cleanup_buffer_ struct buffer path = {0};
+	_cleanup_buffer_ struct buffer address = {0};
+	struct error ignored = ERROR_INIT;
+	int attempt = 0;
 
-	buffer_puts(&path, "/a/");
-	url_escape(&path, a->parts[1]);
-	buffer_puts(&path, "/output");
-	html_href(h, path.data ? path.data : "", NULL, "path", o->path);
+	(void)pages_attempt(a, &attempt, &ignored);
+	output_address(&address, a->parts[1], attempt, what, o->path);
+	buffer_puts(&address, more);
+	html_attr(h, attribute, address.data);
+}
+
+/* The one that is shown was made by us, and is smaller than a large one. */
+static void draw_picture(struct html *h, const struct ask *a, const struct output *o)
+{
+	html_raw(h, "<p><img class=\"picture\"");
+	draw_address(h, a, o, "src", "image", "&width=1280");
+	html_attr(h, "alt", o->path);
+	html_raw(
+		h,
+		"></p>\n<p>It was decoded and encoded anew, at most 1280 pixels wide and high. What was written is in the file.</p>\n");
+}
+
+static void draw_head(struct html *h, const struct ask *a, const struct output *o)
+{
+	html_raw(h, "<h1><a");
+	html_href(h, "/a/", a->parts[1], NULL, NULL);
+	html_raw(h, ">");
+	html_text(h, a->parts[1]);
+	html_raw(h, "</a> / ");
+	html_text(h, o->path);
+	html_raw(h, "</h1>\n<p><a");
+	draw_address(h, a, o, "href", "output", "");
+	html_raw(h, ">Save it</a></p>\n");
 }
 
 static int draw(const struct ask *a, const struct output *o, const char *text, size_t size,
@@ -130,20 +168,14 @@ static int draw(const struct ask *a, const struct output *o, const char *text, s
 	int r;
 
 	frame_begin(&h, o->path, NULL, false);
-	html_raw(&h, "<h1><a");
-	html_href(&h, "/a/", a->parts[1], NULL, NULL);
-	html_raw(&h, ">");
-	html_text(&h, a->parts[1]);
-	html_raw(&h, "</a> / ");
-	html_text(&h, o->path);
-	html_raw(&h, "</h1>\n<p><a");
-	address_of(&h, a, o);
-	html_raw(&h, ">Save it</a></p>\n");
-	if (is_type(o, "text/csv"))
+	draw_head(&h, a, o);
+	if (!text)
+		draw_picture(&h, a, o);
+	else if (is_type(o, "text/csv"))
 		draw_table(&h, text, size);
 	else
 		draw_text(&h, text, size, is_type(o, "application/json"));
-	if (o->size > size)
+	if (text && o->size > size)
 		html_raw(&h, "<p>This is its beginning.</p>\n");
 	frame_end(&h);
 	r = frame_answer(&h, ret, err);
@@ -151,22 +183,32 @@ static int draw(const struct ask *a, const struct output *o, const char *text, s
 	return r;
 }
 
-int page_preview(struct hood *h, const struct ask *a, bool wants_json UNUSED, struct answer *ret,
-		 struct error *err)
+static int preview_text(struct ledger *l, const struct ask *a, const struct output *o, struct answer *ret,
+			struct error *err)
 {
 	_cleanup_free_ char *text = malloc(PREVIEW_MAX);
-	_cleanup_attempt_ struct attempt attempt;
 	_cleanup_close_ int fd = -1;
-	const struct output *o;
 	ssize_t n;
 
-	attempt_init(&attempt);
 	if (!text)
 		return error_memory(err);
-	if (open_output(h, a, &attempt, &o, &fd, err) < 0)
+	if (fetch_open(l, o, &fd, err) < 0)
 		return -EINVAL;
 	n = pread(fd, text, PREVIEW_MAX, 0);
 	if (n < 0)
 		return error_system(err, errno, "cannot read an output");
 	return draw(a, o, text, (size_t)n, ret, err);
+}
+
+int page_preview(struct hood *h, const struct ask *a, bool wants_json UNUSED, struct answer *ret,
+		 struct error *err)
+{
+	_cleanup_attempt_ struct attempt attempt;
+	const struct output *o;
+	struct ledger *l;
+
+	attempt_init(&attempt);
+	if (output_find(h, a, &attempt, &l, &o, err) < 0)
+		return -EINVAL;
+	return picture_is_likely(o) ? draw(a, o, NULL, 0, ret, err) : preview_text(l, a, o, ret, err);
 }

@@ -51,8 +51,19 @@ const char *words_of(const json_t *object, const char *key); /* "" if it has non
 int pages_number(const struct ask *a, const char *name, int *ret, struct error *err);
 /* ?attempt=N; 0: the latest. */
 int pages_attempt(const struct ask *a, int *ret, struct error *err);
+/* ?path=PATH of the analysis that the address names. */
+int output_find(struct hood *h, const struct ask *a, struct attempt *attempt, struct ledger **ret_ledger,
+		const struct output **ret, struct error *err);
+/* /a/ID/WHAT?path=PATH, what is "output", "preview" or "image"; attempt 0: the latest. More may be added with "&". */
+void output_address(struct buffer *b, const char *id, int attempt, const char *what, const char *path);
 int page_output(struct hood *h, const struct ask *a, bool wants_json, struct answer *ret, struct error *err);
 int page_preview(struct hood *h, const struct ask *a, bool wants_json, struct answer *ret, struct error *err);
+
+/* Not one of the pages: a picture may take seconds, and those who only read do not wait for it. */
+struct pictures;
+bool pages_is_image(const struct ask *a);
+int page_image(struct hood *h, struct pictures *pictures, const struct ask *a, struct answer *ret,
+	       struct error *err);
 
 int page_compare(struct hood *h, const struct ask *a, bool wants_json, struct answer *ret, struct error *err);
 int page_list(struct hood *h, const struct ask *a, bool wants_json, struct answer *ret, struct error *err);

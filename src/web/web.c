@@ -6,13 +6,14 @@
 #include <sys/epoll.h>
 
 #include "http.h"
+#include "picture.h"
 #include "text.h"
 
 enum { ASKERS = 2 };
 
 struct house {
 	struct loop *loop;
-	struct askers *askers;
+	struct http_staff staff;
 	struct http *http;
 	struct guard guard;
 	struct listening at;
@@ -22,8 +23,10 @@ struct house {
 static void house_done(struct house *s)
 {
 	http_quiet(s->http);
-	askers_close(s->askers);
+	askers_close(s->staff.askers);
+	askers_close(s->staff.painter);
 	http_close(s->http);
+	pictures_close(s->staff.pictures);
 	loop_close(s->loop);
 	listen_close(&s->at);
 	guard_done(&s->guard);
@@ -76,9 +79,11 @@ static int house_open(struct house *s, const struct web_options *o, struct error
 	if (listen_open(o->listen, &s->at, err) < 0 || guard_open(&s->guard, s->at.port, err) < 0 ||
 	    know_hosts(s, o->hosts, err) < 0 || loop_open(&s->loop, err) < 0 ||
 	    loop_add_fd(s->loop, o->signal_fd, EPOLLIN, on_signal, s->loop, NULL, err) < 0 ||
-	    askers_open(&hood, ASKERS, &s->askers, err) < 0 || tell(s, o, err) < 0)
+	    askers_open(&hood, ASKERS, &s->staff.askers, err) < 0 ||
+	    askers_open(&hood, 1, &s->staff.painter, err) < 0 || pictures_open(&s->staff.pictures, err) < 0 ||
+	    tell(s, o, err) < 0)
 		return -EINVAL;
-	return http_open(s->loop, &s->guard, s->askers, &hood, &s->at, &s->http, err);
+	return http_open(s->loop, &s->guard, &s->staff, &hood, &s->at, &s->http, err);
 }
 
 int web_serve(const struct web_options *o, struct error *err)

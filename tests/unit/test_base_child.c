@@ -1,9 +1,12 @@
 #include <errno.h>
+#include <fcntl.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
 
 #include <cmocka.h>
 
@@ -39,6 +42,27 @@ static void test_what_it_says_and_how_it_ends(void **state)
 	assert_false(end.is_late);
 	assert_string_equal(end.out.data, "fed\nyes\n");
 	assert_string_equal(end.err.data, "bad\n");
+}
+
+static void test_a_file_is_read_from_its_beginning(void **state)
+{
+	static const char *const argv[] = {"cat", NULL}, *const env[] = {NULL};
+	_cleanup_close_ int fd = memfd_create("input", MFD_CLOEXEC);
+	_cleanup_child_ struct child_end end;
+	struct error err = ERROR_INIT;
+	const struct child_order o = {.path = "/bin/cat",
+				      .argv = argv,
+				      .env = env,
+				      .reads_fd = true,
+				      .input_fd = fd,
+				      .timeout_ns = 60 * NSEC_PER_SEC,
+				      .output_max = 1000};
+
+	(void)state;
+	assert_int_equal(write(fd, "whole", 5), 5);
+	assert_int_equal(child_run(&o, &end, &err), 0);
+	assert_string_equal(end.out.data, "whole");
+	assert_true(fcntl(fd, F_GETFD) >= 0);
 }
 
 static void test_late_is_killed_with_what_it_started(void **state)
@@ -94,6 +118,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_what_it_says_and_how_it_ends),
+		cmocka_unit_test(test_a_file_is_read_from_its_beginning),
 		cmocka_unit_test(test_late_is_killed_with_what_it_started),
 		cmocka_unit_test(test_a_descendant_with_its_streams_is_not_waited_for),
 		cmocka_unit_test(test_too_much_is_cut_and_said),
