@@ -174,7 +174,7 @@ int hood_ledger(struct hood *h, unsigned flags, struct ledger **ret, struct erro
 	if (h->ahead && (r = hood_end_ledger(h, err)) < 0)
 		return r;
 	if (h->only_reads)
-		flags = LEDGER_READ_ONLY;
+		flags = LEDGER_READ_ONLY | LEDGER_LOOK;
 	if (h->ledger && h->ledger_flags & LEDGER_READ_ONLY && !(flags & LEDGER_READ_ONLY))
 		h->ledger = ledger_close(h->ledger);
 	if (!h->ledger) {

@@ -24,6 +24,9 @@ enum ledger_flags {
 	LEDGER_READ_ONLY = 2,
 	LEDGER_UPGRADE = 4, /* bring an older one to this version's schema, which nothing else does */
 	LEDGER_ROLES = 8,   /* ledger_roles()'s own */
+	LEDGER_LOOK =
+		16, /* the database itself refuses every write, whoever asks for it; behind a pooler, which gives each
+			       statement to another session, that is for the role that logs in to say */
 };
 
 /* "sqlite:PATH" or a bare path; "postgresql://…"; parameters of ours: objects=DIR (or postgresql), objects_max=SIZE, group=NAME,

@@ -57,7 +57,8 @@ static int connect_and_set(struct postgres *p, struct error *err)
 		return error_memory(err);
 	if (p->q.is_pooled)
 		return 0;
-	if (session_set(p, text, err) < 0)
+	if (session_set(p, text, err) < 0 ||
+	    (p->only_looks && pq_exec(&p->q, "SET default_transaction_read_only = on", err) < 0))
 		return -1;
 	return p->listening ? pq_exec(&p->q, sql_postgres_listen, err) : 0;
 }
@@ -492,8 +493,7 @@ static char *quoted(const char *url)
 	return escaped && asprintf(&name, "'%s'", escaped) >= 0 ? name : NULL;
 }
 
-int postgres_open(const struct ledger_url *url, unsigned flags UNUSED, struct backend **ret,
-		  struct error *err)
+int postgres_open(const struct ledger_url *url, unsigned flags, struct backend **ret, struct error *err)
 {
 	_cleanup_(postgres_closep) struct backend *b = calloc(1, sizeof(struct postgres));
 	struct postgres *p = postgres_of(b);
@@ -504,6 +504,7 @@ int postgres_open(const struct ledger_url *url, unsigned flags UNUSED, struct ba
 	b->name = quoted(url->location);
 	p->url = strdup(url->location);
 	p->busy_ms = url->busy_ms;
+	p->only_looks = flags & LEDGER_LOOK;
 	if (!b->name || !p->url)
 		return error_memory(err);
 	p->q.name = b->name;

@@ -28,6 +28,7 @@ struct postgres {
 	bool copying;
 	char *begin,
 		*begin_first; /* what a transaction begins with: with and without asking for the version */
+	bool only_looks;      /* LEDGER_LOOK */
 	bool listening;	      /* for the queue's bell, and after a reconnection again */
 	enum sql_table table;
 	struct buffer rows;		   /* of the COPY, not sent yet */

@@ -537,6 +537,11 @@ int sqlite_open(const struct ledger_url *url, unsigned flags, struct backend **r
 			       : error_memory(err);
 	if (configure(sqlite_of(b), err) < 0 || find_owner(sqlite_of(b), err) < 0)
 		return -1;
+	if (flags & LEDGER_LOOK) {
+		code = sqlite3_exec(sqlite_of(b)->db, "PRAGMA query_only = 1", NULL, NULL, NULL);
+		if (code != SQLITE_OK)
+			return sqlite_error(sqlite_of(b), code, "open", err);
+	}
 	*ret = TAKE_PTR(b);
 	return 0;
 }

@@ -18,10 +18,10 @@
 #include "view.h"
 
 enum {
-	VIEWERS_MAX = 400,	      /* less than there are connections: others can still ask */
-	BEHIND_MAX = 256 * 1024,      /* what a viewer may have to read yet */
-	HISTORY_MAX = 64 * 1024,      /* what somebody who comes later is told first */
-	LOG_BEGIN = 24 * 1024,	      /* of each stream that was written before anybody looked */
+	VIEWERS_MAX = 400,	 /* less than there are connections: others can still ask */
+	BEHIND_MAX = 256 * 1024, /* what a viewer may have to read yet */
+	HISTORY_MAX = 64 * 1024, /* what somebody who comes later is told first */
+	LOG_BEGIN = 24 * 1024,	 /* of each stream that was written before anybody looked */
 	LOG_LOOK_MS = 250,
 	LEDGER_LOOK_MS = 1000,
 	BLOCK = 32 * 1024,
@@ -48,7 +48,7 @@ struct topic {
 	/* The ear's. */
 	struct log_reader reader;
 	struct buffer heard;
-	uint64_t seen;	 /* what the ledger was like */
+	uint64_t seen; /* what the ledger was like */
 	bool has_begun;
 	uint64_t look_at;
 };
@@ -120,7 +120,9 @@ static int hear_log(void *arg, int stream, const char *data, size_t size, struct
 			for (size_t k = 0; k < n; k++)
 				buffer_printf(&text, "\\x%02x", (unsigned char)data[i + k]);
 	}
-	hear(t, "log", json_pack("{s:s, s:s#}", "stream", stream == STREAM_STDERR ? "stderr" : "stdout", "text", text.size ? text.data : "", (int)text.size));
+	hear(t, "log",
+	     json_pack("{s:s, s:s#}", "stream", stream == STREAM_STDERR ? "stderr" : "stdout", "text",
+		       text.size ? text.data : "", (int)text.size));
 	return 0;
 }
 
@@ -167,8 +169,8 @@ static uint64_t likeness(struct hood *h)
 	struct recent recent = {0};
 	struct ledger *l;
 
-	if (hood_ledger(h, LEDGER_READ_ONLY, &l, &err) < 0 || ledger_queue_open_counts(l, 100000, counts, &err) < 0 ||
-	    ledger_recent(l, &recent, &err) < 0)
+	if (hood_ledger(h, LEDGER_READ_ONLY, &l, &err) < 0 ||
+	    ledger_queue_open_counts(l, 100000, counts, &err) < 0 || ledger_recent(l, &recent, &err) < 0)
 		return 0;
 	for (int i = 0; i < JOB_STATES; i++)
 		sum = (sum ^ counts[i]) * 1099511628211ULL;
@@ -462,7 +464,8 @@ static int start(struct news *n, const struct hood_options *options, struct erro
 
 	if (n->bell_fd < 0 || n->wake_fd < 0)
 		return error_system(err, errno, "cannot make an eventfd");
-	if (hood_open(options, &n->hood, err) < 0 || loop_add_fd(n->loop, n->bell_fd, EPOLLIN, on_heard, n, &n->bell, err) < 0 ||
+	if (hood_open(options, &n->hood, err) < 0 ||
+	    loop_add_fd(n->loop, n->bell_fd, EPOLLIN, on_heard, n, &n->bell, err) < 0 ||
 	    loop_add_timer(n->loop, clock_now() + alive_ns, on_time, n, &n->timer, err) < 0)
 		return -EINVAL;
 	sigfillset(&all);

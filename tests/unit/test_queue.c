@@ -228,6 +228,29 @@ static void test_who_is_claimed_while_one_looks_is_seen_once(void **state)
 	ledger_close(l);
 }
 
+static void test_who_only_looks_cannot_write_whatever_he_asks(void **state)
+{
+	const struct place *p = *state;
+	struct ledger *l = place_open(p), *looks;
+	_cleanup_strv_ char **seen = NULL;
+	_cleanup_job_ struct job j, claimed;
+	size_t n = 0;
+
+	submit(l, "first", NULL);
+	OK(ledger_open(p->url, LEDGER_READ_ONLY | LEDGER_LOOK, &looks, &err));
+	OK(ledger_queue_list(looks, -1, NULL, 0, take_id, &seen, &err));
+	assert_int_equal(strv_length(seen), 1);
+	job_make(&j, "second", "ada");
+	assert_true(ledger_submit(looks, &j, 1, 0, NULL, NULL, NULL, &err) < 0);
+	job_init(&claimed);
+	assert_true(ledger_claim(looks, &anything, &claimed, 1, &n, NULL, &err) < 0 || n == 0);
+	err = (struct error)ERROR_INIT;
+	OK(ledger_queue_list(l, JOB_QUEUED, NULL, 0, take_id, &seen, &err));
+	assert_int_equal(strv_length(seen), 2); /* the first, once more */
+	ledger_close(looks);
+	ledger_close(l);
+}
+
 static bool rings(struct ledger *l)
 {
 	struct pollfd fd = {.events = POLLIN};
@@ -441,6 +464,7 @@ int main(void)
 		ROW(a_known_id_is_refused_unless_again_or_if_absent),
 		ROW(a_list_is_newest_first_and_can_be_narrowed),
 		ROW(who_is_claimed_while_one_looks_is_seen_once),
+		ROW(who_only_looks_cannot_write_whatever_he_asks),
 		ROW(what_is_known_of_an_id_before_it_runs),
 		ROW(the_bell_rings_when_something_is_submitted),
 		ROW(a_crowd_of_workers_ends_each_exactly_once),
