@@ -22,6 +22,16 @@ enum { MEMORY_MAX = 320 * 1024 * 1024, CPU_MAX_S = 4 };
 #define NATIVE AUDIT_ARCH_AARCH64
 #endif
 
+/* A sanitizer has terabytes of addresses of its own, and asks for its stack whenever a function does not return. */
+#if defined(__has_feature)
+#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
+#define HAS_SANITIZER 1
+#endif
+#endif
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#define HAS_SANITIZER 1
+#endif
+
 #define LOAD(member) BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, member))
 #define ALLOW	     BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW)
 #define KILL	     BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_KILL_PROCESS)
@@ -45,6 +55,10 @@ static struct sock_filter walls[] = {
 	ALLOW,
 	CALL(madvise, 1),
 	ALLOW,
+#ifdef HAS_SANITIZER
+	CALL(sigaltstack, 1),
+	ALLOW,
+#endif
 	CALL(exit, 1),
 	ALLOW,
 	CALL(exit_group, 1),
@@ -68,16 +82,6 @@ static struct sock_filter walls[] = {
 	KILL,
 	KILL,
 };
-
-/* A sanitizer has terabytes of addresses of its own. */
-#if defined(__has_feature)
-#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
-#define HAS_SANITIZER 1
-#endif
-#endif
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-#define HAS_SANITIZER 1
-#endif
 
 static int give_away(void)
 {

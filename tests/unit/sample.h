@@ -4,12 +4,15 @@
 #ifndef TESTS_SAMPLE_H
 #define TESTS_SAMPLE_H
 
-#include <jpeglib.h>
 #include <png.h>
+#include <stdbool.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <zlib.h>
+
+#include <jpeglib.h> /* wants size_t and FILE */
 
 #include "buffer.h"
 
