@@ -145,7 +145,9 @@ static void draw_picture(struct html *h, const struct ask *a, const struct outpu
 	html_attr(h, "alt", o->path);
 	html_raw(
 		h,
-		"></p>\n<p>It was decoded and encoded anew, at most 1280 pixels wide and high. What was written is in the file.</p>\n");
+		"></p>\n<p>Decoded and encoded anew, at most 1280 pixels wide and high; what was written is in the file. If there is no picture, <a");
+	draw_address(h, a, o, "href", "image", "&width=1280");
+	html_raw(h, ">its address</a> says why.</p>\n");
 }
 
 static void draw_head(struct html *h, const struct ask *a, const struct output *o)

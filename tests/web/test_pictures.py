@@ -1,12 +1,16 @@
 """Pictures of strangers: what a browser gets is made by us, and what cannot be made is not shown."""
 import hashlib
 import os
+import signal
 import struct
+import threading
 import zlib
 
 import pytest
+from selenium.webdriver.common.by import By
 
-from house import quoted
+from browser import chromium
+from house import quoted, until
 
 SCRIPT = '''
 import struct, zlib
@@ -28,6 +32,7 @@ write('good again.png', good)
 write('"><img src=x onerror=alert(1)>.png', good)
 write('bomb.png', png(60000, 60000, b'\\0' * 1000000))
 write('deep.png', png(8192, 8192, b'\\0' * 8192 * (3 * 8192 + 1)))
+write('deep2.png', png(8192, 8190, b'\\0' * 8190 * (3 * 8192 + 1)))
 write('cut.png', good[:-200])
 write('script.png', b'<script>document.title="owned"</script>')
 write('script.jpg', good + b'<script>document.title="owned"</script>')
@@ -105,14 +110,46 @@ def test_only_who_names_the_digest_may_keep_it(page, drawn):
 
 def test_the_pages_show_them(page, drawn):
     text = page.ask(f'/a/{drawn}').text
-    assert text.count('<img class="thumbnail"') == 8 and 'alt="Thumbnail of good.png"' in text and '<img src=x' not in text
+    assert text.count('<img class="thumbnail"') == 9 and 'alt="Thumbnail of good.png"' in text and '<img src=x' not in text
     text = page.ask(f'/a/{drawn}/preview?path=good.png').text
     assert '<img class="picture" src="/a/' in text and 'width=1280' in text and 'Save it' in text
 
 
-def test_nothing_is_left_of_the_children(page, drawn):
-    page.ask(address(drawn, 'good.png', 1280))
-    children = open(f'/proc/{page.process.pid}/task/{page.process.pid}/children').read().split()
-    assert not children
-    for task in os.listdir(f'/proc/{page.process.pid}/task'):
-        assert not open(f'/proc/{page.process.pid}/task/{task}/children').read().split()
+def children(page):
+    """Those that have become the decoder: until then it is the server's thread that would be stopped with it."""
+    tasks = f'/proc/{page.process.pid}/task'
+    pids = [int(pid) for task in os.listdir(tasks) for pid in open(f'{tasks}/{task}/children').read().split()]
+    return [pid for pid in pids if b'\0picture\0' in open(f'/proc/{pid}/cmdline', 'rb').read()]
+
+
+def test_a_decoder_that_hangs_is_killed_and_delays_no_page(page, drawn):
+    """The child is stopped by the test as soon as it is there."""
+    answers = []
+    asking = threading.Thread(target=lambda: answers.append(page.ask(address(drawn, 'deep2.png', 1280))))
+    asking.start()
+    found = until(lambda: children(page))
+    os.kill(found[0], signal.SIGSTOP)
+    assert page.ask('/').status == 200 and page.ask(f'/a/{drawn}').status == 200
+    assert children(page) == found and not answers
+    asking.join(60)
+    assert answers[0].status == 403 and '5 seconds' in answers[0].text
+    assert not children(page)
+    assert page.ask(address(drawn, 'good.png', 1280)).status == 200
+
+
+def test_a_browser_shows_what_was_made_and_nothing_runs(page, drawn):
+    with chromium() as driver:
+        driver.get(page.url)
+        assert until(lambda: driver.title == 'Analyses · Fumehood')
+        driver.get(f'http://{page.host}/a/{drawn}')
+        seen = {}
+        for image in driver.find_elements(By.CSS_SELECTOR, 'img.thumbnail'):
+            driver.execute_script('arguments[0].scrollIntoView()', image)
+            assert until(lambda: driver.execute_script('return arguments[0].complete', image))
+            seen[image.get_attribute('alt').removeprefix('Thumbnail of ')] = driver.execute_script('return arguments[0].naturalWidth', image)
+        assert seen['good.png'] == seen['script.jpg'] == seen['"><img src=x onerror=alert(1)>.png'] == 320, seen
+        assert seen['bomb.png'] == seen['cut.png'] == seen['script.png'] == 0, seen
+        assert driver.title == f'{drawn} · Fumehood'
+        for name in ['script.png', 'vector.svg']:
+            driver.get(f'http://{page.host}{address(drawn, name)}')
+            assert driver.title == 'Not shown · Fumehood'
