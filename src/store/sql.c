@@ -180,6 +180,30 @@ _Static_assert(sizeof(ATTEMPT_LISTED_COLUMNS(LETTER)) == ATTEMPT_LISTED + 1 &&
 	"SELECT n.value, n.task FROM (SELECT j.value AS value, " \
 	"coalesce(" TASK_OF_NAME("queue") ", " TASK_OF_NAME("analysis") ") AS task FROM " list ") AS n " \
 	"WHERE n.task IS NOT NULL LIMIT 1"
+/* An interpreter alone would say little: what it is given first belongs to a command. */
+#define COMMAND_SQLITE \
+	"substr(json_extract(a.request, '$$.command[0]') || coalesce(' ' || json_extract(a.request, '$$.command[1]'), ''), 1, 120)"
+#define COMMAND_POSTGRES \
+	"left((a.request->'command'->>0) || coalesce(' ' || (a.request->'command'->>1), ''), 120)"
+#define SPAN_QUEUED(column) \
+	"(SELECT q." column " FROM @queue q WHERE q.id = a.analysis_id AND q.attempt = a.number)"
+#define SPANS \
+	"SELECT a.analysis_id, a.number, a.verdict, a.created_at, a.started_at, a.ended_at, a.host, a.owner, " \
+	SPAN_QUEUED("submitter") ", " SPAN_QUEUED("submitted_at") " FROM @attempt a " \
+	"WHERE a.created_at >= $1 AND a.created_at < $2 ORDER BY a.created_at DESC LIMIT $3"
+#define COMMANDS(command, usage, number) \
+	"SELECT t.command, count(*), sum(CASE WHEN coalesce(t.verdict, '') = 'succeeded' THEN 0 ELSE 1 END), " \
+	"CAST(avg(t.wall) AS " number "), max(t.wall), CAST(avg(t.memory) AS " number "), max(t.memory) FROM (" \
+	"SELECT " command " AS command, a.verdict, " usage("wall_ms") " AS wall, " usage("memory_peak_bytes") " AS memory " \
+	"FROM @attempt a WHERE a.created_at >= $1 AND a.created_at < $2 ORDER BY a.created_at DESC LIMIT $3) AS t " \
+	"GROUP BY t.command ORDER BY 2 DESC, 1 LIMIT 50"
+#define USAGE_SQLITE(name) "CAST(json_extract(a.usage, '$$." name "') AS INTEGER)"
+#define USAGE_POSTGRES(name) "CAST(a.usage->>'" name "' AS bigint)"
+#define WRONG "verdict # AND created_at >= $2 AND created_at < $3 ORDER BY created_at DESC LIMIT $4"
+#define FAILURES(command, from) \
+	"SELECT t.command, t.verdict, t.reason, count(*), max(t.created_at) FROM (" \
+	"SELECT " command " AS command, a.verdict, substr(a.reason, 1, 200) AS reason, a.created_at FROM " from ") AS t " \
+	"GROUP BY t.command, t.verdict, t.reason ORDER BY 4 DESC, 5 DESC LIMIT 20"
 /* A partial index is used only where its own words stand and the state is no parameter: what has ended costs nothing then. */
 #define OPEN(name) "state <> 'finished' AND state = '" name "'"
 #define QUEUE_LIST(which, prefix, limit) QUEUE_LISTED(QUEUE_SHOWN, which, prefix, limit)
@@ -319,6 +343,19 @@ static const struct {
 		 "SELECT verdict, created_at, 1 FROM @tombstone WHERE analysis_id = $1 AND attempt = $2"},
 	[SQL_LINEAGE_UP] = {LINKS("from_analysis", "from_attempt", "analysis_id", "attempt")},
 	[SQL_LINEAGE_DOWN] = {LINKS("analysis_id", "attempt", "from_analysis", "from_attempt")},
+	[SQL_SPANS] = {SPANS},
+	/* Out of the index of verdicts alone. */
+	[SQL_DAYS] =
+		{"SELECT created_at / 86400000000000, verdict, count(*) FROM @attempt "
+		 "WHERE verdict # AND created_at >= $2 AND created_at < $3 GROUP BY 1, 2",
+		 "SELECT floor(extract(epoch FROM created_at) / 86400)::bigint, verdict, count(*) FROM @attempt "
+		 "WHERE verdict # AND created_at >= $2 AND created_at < $3 GROUP BY 1, 2"},
+	[SQL_COMMANDS] = {COMMANDS(COMMAND_SQLITE, USAGE_SQLITE, "INTEGER"),
+			  COMMANDS(COMMAND_POSTGRES, USAGE_POSTGRES, "bigint")},
+	/* SQLite finds the newest in the index of verdicts, and reads only those: their rows are large. */
+	[SQL_FAILURES] = {FAILURES(COMMAND_SQLITE, "(SELECT rowid AS place FROM @attempt WHERE " WRONG
+						   ") AS n CROSS JOIN @attempt a ON a.rowid = n.place"),
+			  FAILURES(COMMAND_POSTGRES, "(SELECT * FROM @attempt WHERE " WRONG ") AS a")},
 	[SQL_COUNTS] = {"SELECT (SELECT count(*) FROM @analysis), (SELECT count(*) FROM @attempt), "
 			"(SELECT count(*) FROM @output), (SELECT count(*) FROM @blob), "
 			"(SELECT count(*) FROM @blob WHERE content IS NULL)"},

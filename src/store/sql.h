@@ -64,10 +64,15 @@ enum sql {
 	SQL_SUCCESS,	  /* id → the number of its latest success, its owner */
 	SQL_SUCCESSES, /* after this id, before that, owner or null → id of a task, the number of its latest success or null, its owner */
 	SQL_LINEAGE_LATEST, /* id → the number of its latest success, else of its latest attempt, else of its latest that was removed */
-	SQL_LINEAGE_NODE,   /* id, number → verdict, created_at, was it removed? */
-	SQL_LINEAGE_UP,	    /* id, number → what it came from: id, number, files or null */
-	SQL_LINEAGE_DOWN,   /* id, number → what came from it: the same */
-	SQL_STORE,	    /* → ledger_id, store_id, host, path */
+	SQL_LINEAGE_NODE, /* id, number → verdict, created_at, was it removed? */
+	SQL_LINEAGE_UP,	  /* id, number → what it came from: id, number, files or null */
+	SQL_LINEAGE_DOWN, /* id, number → what came from it: the same */
+	/* What was when, and how often (history.c). */
+	SQL_SPANS, /* since, until, how many → id, number, verdict, created_at, started_at, ended_at, host, owner, submitter, submitted_at or null */
+	SQL_DAYS,  /* verdicts as JSON, since, until → days since 1970, verdict, how many */
+	SQL_COMMANDS, /* since, until, of how many, the newest → command, how many, without success, wall: mean and most, memory: the same */
+	SQL_FAILURES, /* verdicts as JSON, since, until, of how many, the newest → command, verdict, reason, how many, created_at of the last */
+	SQL_STORE,    /* → ledger_id, store_id, host, path */
 	SQL_STORE_WHOLE,    /* → ledger_id, store_id, joined_at, host, path */
 	SQL_STORE_LOCK,	    /* the same; locks it */
 	SQL_STORE_SET,	    /* store_id, at, host, path */

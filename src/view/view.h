@@ -157,6 +157,15 @@ struct view_side {
 int view_compare(struct hood *h, const struct view_side *a, const struct view_side *b, json_t **ret,
 		 struct error *err);
 
+/* ---- view_timeline.c, view_numbers.c: many at once ---- */
+
+/* Of a filter only since and until (0: now). {"since", "until", "analyses": [{"id", "attempt", "state", "verdict", "host", "owner", "submitter",
+ * "submitted", "started", "ended"}], "more": there are older ones}: what goes on, and the newest of what has ended. */
+int view_timeline(struct hood *h, const struct view_filter *f, json_t **ret, struct error *err);
+/* Likewise. {"since", "until", "days": [{"day", "verdicts": {"succeeded": 3, …}}], "commands": […], "commands_of_newest": of how many at most,
+ * "failures": […], "failures_of_newest"}. */
+int view_numbers(struct hood *h, const struct view_filter *f, json_t **ret, struct error *err);
+
 /* ---- view_array.c: `show` of an array, its tasks summed up ---- */
 
 enum { ARRAY_FAILURES = 10 };

@@ -4,7 +4,11 @@
 
 static const struct {
 	const char *path, *title;
-} menu[] = {{"/", "Analyses"}, {"/queue", "Queue"}, {"/compare", "Compare"}};
+} menu[] = {{"/", "Analyses"},
+	    {"/queue", "Queue"},
+	    {"/timeline", "Timeline"},
+	    {"/numbers", "Numbers"},
+	    {"/compare", "Compare"}};
 
 void frame_begin(struct html *h, const char *title, const char *here, bool live)
 {

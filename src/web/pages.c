@@ -7,7 +7,8 @@
 const struct page pages[] = {
 	{"", NULL, page_list},		 {"a", "", page_one},
 	{"a", "output", page_output},	 {"a", "preview", page_preview},
-	{"compare", NULL, page_compare}, {"queue", NULL, page_queue},
+	{"compare", NULL, page_compare}, {"numbers", NULL, page_numbers},
+	{"queue", NULL, page_queue},	 {"timeline", NULL, page_timeline},
 	{"workers", NULL, page_workers}, {0},
 };
 
@@ -42,6 +43,30 @@ int pages_number(const struct ask *a, const char *name, int *ret, struct error *
 int pages_attempt(const struct ask *a, int *ret, struct error *err)
 {
 	return pages_number(a, "attempt", ret, err);
+}
+
+/* ---- of when ---- */
+
+int pages_span(const struct ask *a, const char *since, struct view_filter *ret, struct error *err)
+{
+	const char *from = ask_param(a, "since"), *to = ask_param(a, "until");
+
+	if (view_filter_set(ret, "since", from ? from : since, err) < 0)
+		return -1;
+	return to ? view_filter_set(ret, "until", to, err) : 0;
+}
+
+void pages_span_form(struct html *h, const struct ask *a, const char *path, const char *since)
+{
+	const char *from = ask_param(a, "since");
+
+	html_raw(h, "<form class=\"filters\" method=\"get\"");
+	html_attr(h, "action", path);
+	html_raw(h, ">\n<label>Since <input name=\"since\" placeholder=\"2h, 2026-11-15\"");
+	html_attr(h, "value", from ? from : since);
+	html_raw(h, "></label>\n<label>Until <input name=\"until\" placeholder=\"now\"");
+	html_attr(h, "value", ask_param(a, "until"));
+	html_raw(h, "></label>\n<button>Show</button>\n</form>\n");
 }
 
 /* ---- files of our own ---- */

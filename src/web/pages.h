@@ -56,6 +56,12 @@ int output_find(struct hood *h, const struct ask *a, struct attempt *attempt, st
 		const struct output **ret, struct error *err);
 /* /a/ID/WHAT?path=PATH, what is "output", "preview" or "image"; attempt 0: the latest. More may be added with "&". */
 void output_address(struct buffer *b, const char *id, int attempt, const char *what, const char *path);
+/* ?since=…&until=…: of when. */
+int pages_span(const struct ask *a, const char *since, struct view_filter *ret, struct error *err);
+void pages_span_form(struct html *h, const struct ask *a, const char *path, const char *since);
+#define TIMELINE_SINCE "24h"
+#define NUMBERS_SINCE  "30d"
+
 int page_output(struct hood *h, const struct ask *a, bool wants_json, struct answer *ret, struct error *err);
 int page_preview(struct hood *h, const struct ask *a, bool wants_json, struct answer *ret, struct error *err);
 
@@ -66,6 +72,9 @@ int page_image(struct hood *h, struct pictures *pictures, const struct ask *a, s
 	       struct error *err);
 
 int page_compare(struct hood *h, const struct ask *a, bool wants_json, struct answer *ret, struct error *err);
+int page_timeline(struct hood *h, const struct ask *a, bool wants_json, struct answer *ret,
+		  struct error *err);
+int page_numbers(struct hood *h, const struct ask *a, bool wants_json, struct answer *ret, struct error *err);
 int page_list(struct hood *h, const struct ask *a, bool wants_json, struct answer *ret, struct error *err);
 int page_one(struct hood *h, const struct ask *a, bool wants_json, struct answer *ret, struct error *err);
 int page_queue(struct hood *h, const struct ask *a, bool wants_json, struct answer *ret, struct error *err);

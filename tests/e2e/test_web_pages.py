@@ -47,13 +47,13 @@ def served(hood):
 
 def made(hood, script, *options):
     id = hood.id()
-    hood.cli('run', id, *options, '--', 'sh', '-c', script)
+    assert 'refused' not in hood.cli('run', id, *options, '--', 'sh', '-c', script).err
     return id
 
 
 def test_two_are_compared_by_what_differs(hood, ledger):
-    a = made(hood, 'printf "gene,n\\na,1\\nb,<i>2\\n" >t.csv; echo same >same.txt; echo 1 >a.txt', '--memory', '300M')
-    b = made(hood, 'printf "gene,n\\na,1\\nb,3\\nc,4\\n" >t.csv; echo same >same.txt; echo 1 >b.txt', '--memory', '400M')
+    a = made(hood, 'printf "gene,n\\na,1\\nb,<i>2\\n" >t.csv; echo same >same.txt; echo 1 >a.txt', '--wall', '5m')
+    b = made(hood, 'printf "gene,n\\na,1\\nb,3\\nc,4\\n" >t.csv; echo same >same.txt; echo 1 >b.txt', '--wall', '6m')
     with served(hood) as web:
         found = web.json('/compare', a=a, b=b)
         page = web.page('/compare', a=a, b=b)
@@ -62,10 +62,51 @@ def test_two_are_compared_by_what_differs(hood, ledger):
         assert web.ask('/compare', a=a, b=b, attempt_b='0')[0] == 400 and web.ask('/compare', a=a, b=b, attempt_b='7')[0] == 404
         itself = web.json('/compare', a=a, b=a)
     assert found['a']['id'] == a and found['b']['id'] == b and found['a']['usage']['wall_ms'] is not None
-    assert {row['name']: (row['a'], row['b']) for row in found['limits']} == {'memory': ('300M', '400M')}
+    assert {row['name']: (row['a'], row['b']) for row in found['limits']} == {'wall': ('5m', '6m')}
     assert [row['name'] for row in found['options']] == ['command']
     assert {file['path']: file['state'] for file in found['outputs']} == {
         'a.txt': 'only_a', 'b.txt': 'only_b', 'same.txt': 'same', 't.csv': 'differs'}
     assert '<del>&lt;i&gt;2</del> <ins>3</ins>' in page and 'only in B' in page and '<i>' not in page
     assert '1 cells differ, 0 rows are only in A, 1 only in B.' in page
     assert itself['options'] == itself['limits'] == [] and {file['state'] for file in itself['outputs']} == {'same'}
+
+
+def test_a_timeline_has_what_ran_and_what_waits(hood, ledger):
+    ran, failed, queued, waits = made(hood, 'true'), made(hood, 'exit 3'), hood.id(), hood.id()
+    hood.cli('submit', queued, '--', 'true')
+    hood.succeed('worker', '--drain')
+    hood.cli('submit', waits, '--', 'true')
+    with served(hood) as web:
+        found = web.json('/timeline')
+        page = web.page('/timeline')
+        before = web.json('/timeline', since='2020-01-01', until='2020-01-02')
+        assert 'Nothing ran then.' in web.page('/timeline', since='2020-01-01', until='2020-01-02')
+        assert web.ask('/timeline', since='yesterday')[0] == 400
+    rows = {row['id']: row for row in found['analyses']}
+    assert [rows[id]['verdict'] for id in (ran, failed, queued, waits)] == ['succeeded', 'failed', 'succeeded', None]
+    assert rows[queued]['submitted'] <= rows[queued]['started'] <= rows[queued]['ended'] and rows[ran]['submitted'] is None
+    assert rows[waits]['state'] == 'queued' and rows[waits]['started'] is None and rows[waits]['host'] is None and rows[queued]['host']
+    assert before['analyses'] == [] and not found['more']
+    assert all(page.count(f'href="/a/{id}') == 2 for id in rows), 'once in the picture and once in the table'
+
+
+def test_numbers_are_those_of_the_ledger(hood, ledger):
+    made(hood, 'true'), made(hood, 'exit 3'), made(hood, 'exit 3'), made(hood, 'exit 4')
+    hood.cli('run', hood.id(), '--', '/bin/echo', '<b>')
+    with served(hood) as web:
+        found = web.json('/numbers')
+        page = web.page('/numbers')
+        early = web.json('/numbers', since='2020-01-01', until='2020-01-03')
+        assert web.ask('/numbers', since='2000-01-01')[0] == 400 and web.ask('/numbers', since='2020-01-03', until='2020-01-01')[0] == 400
+    counts = {}
+    for day in found['days']:
+        for verdict, n in day['verdicts'].items():
+            counts[verdict] = counts.get(verdict, 0) + n
+    assert counts == {'succeeded': 2, 'failed': 3} and len(found['days']) in (30, 31)
+    commands = {row['command']: row for row in found['commands']}
+    assert set(commands) == {'sh -c', '/bin/echo <b>'} and (commands['sh -c']['count'], commands['sh -c']['failed']) == (4, 3)
+    assert 0 <= commands['sh -c']['wall_mean_ms'] <= commands['sh -c']['wall_most_ms']
+    assert [(row['command'], row['verdict'], row['reason'], row['count']) for row in found['failures']] == [
+        ('sh -c', 'failed', 'exit status 3', 2), ('sh -c', 'failed', 'exit status 4', 1)]
+    assert '/bin/echo &lt;b&gt;' in page and '<b>' not in page
+    assert [day['day'] for day in early['days']] == ['2020-01-01', '2020-01-02'] and early['commands'] == early['failures'] == []
