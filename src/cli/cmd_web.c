@@ -19,6 +19,7 @@ static const char help[] =
 	"\n"
 	"--listen ADDRESS   ADDRESS:PORT, PORT, or unix:PATH; else 127.0.0.1:8642, or another port if that is taken\n"
 	"--host NAME:PORT   another name that browsers may know it by\n"
+	"--secret FILE      what a server in front of it, which knows its users, sends as X-Fumehood-Secret\n"
 	"--db URL  --config FILE\n";
 
 static int on_ready(void *arg UNUSED, const char *address, struct error *err)
@@ -36,6 +37,8 @@ static int web_main(struct cli *cli, struct error *err)
 	const struct option_row own[] = {
 		{"--listen", OPTION_TEXT, &w.listen, "ADDRESS:PORT|unix:PATH", "where it can be asked"},
 		{"--host", OPTION_TEXT, &host, "NAME:PORT", "another name that browsers may know it by"},
+		{"--secret", OPTION_TEXT, &w.secret_file, "FILE",
+		 "what a server in front of it sends as X-Fumehood-Secret, instead of a token"},
 		{0},
 	};
 	int r = cli_begin(cli, own, err);
@@ -49,7 +52,7 @@ static int web_main(struct cli *cli, struct error *err)
 
 const struct command command_web = {
 	.name = "web",
-	.usage = "web [--listen ADDRESS:PORT|unix:PATH] [--host NAME:PORT]",
+	.usage = "web [--listen ADDRESS:PORT|unix:PATH] [--host NAME:PORT] [--secret FILE]",
 	.summary = "shows the ledger in a browser",
 	.help = help,
 	.main = web_main,

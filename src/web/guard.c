@@ -1,12 +1,20 @@
 #include "guard.h"
 
+#include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <strings.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include "digest.h"
+#include "file.h"
 #include "id.h"
 #include "text.h"
+
+enum { SECRET_MIN = 16, SECRET_MAX = 256 };
 
 int guard_open(struct guard *g, unsigned port, struct error *err)
 {
@@ -28,8 +36,30 @@ int guard_add_host(struct guard *g, const char *host, struct error *err)
 	return strv_append(&g->hosts, host, err);
 }
 
+int guard_read_secret(struct guard *g, const char *path, struct error *err)
+{
+	char text[SECRET_MAX + 2];
+	_cleanup_close_ int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+	ssize_t n = fd < 0 ? -1 : read(fd, text, sizeof text - 1);
+	struct stat st;
+
+	if (n < 0 || fstat(fd, &st) < 0)
+		return error_system(err, errno, "cannot read the secret in '%s'", path);
+	if (st.st_mode & 077)
+		return error_set(err, ERROR_REFUSED, "others can read the secret in '%s': chmod 600 it",
+				 path);
+	text[n] = 0;
+	text[strcspn(text, "\r\n")] = 0;
+	if (strlen(text) < SECRET_MIN || strlen(text) > SECRET_MAX)
+		return error_set(err, ERROR_REFUSED,
+				 "the secret in '%s' has %zu characters: it takes from %d to %d", path,
+				 strlen(text), SECRET_MIN, SECRET_MAX);
+	return text_set(&g->secret, text, err);
+}
+
 void guard_done(struct guard *g)
 {
+	free(g->secret);
 	strv_free(g->hosts);
 	explicit_bzero(g, sizeof *g);
 }
@@ -80,6 +110,11 @@ bool guard_knows_bearer(const struct guard *g, const char *authorization)
 {
 	return authorization && strncasecmp(authorization, "Bearer ", 7) == 0 &&
 	       guard_knows_token(g, authorization + 7);
+}
+
+bool guard_knows_secret(const struct guard *g, const char *secret)
+{
+	return g->secret && secret && is_same(g->secret, strlen(g->secret), secret, strlen(secret));
 }
 
 bool guard_is_own_page(const struct guard *g, const char *origin, const char *fetch_site)

@@ -19,10 +19,13 @@ struct guard {
 	char token[GUARD_TOKEN + 1];
 	char session[GUARD_SESSION + 1]; /* what the cookie has: it does not tell the token */
 	char cookie[GUARD_COOKIE_ROOM];	 /* its name: cookies do not know ports */
+	char *secret;			 /* of a server in front of us that knows its users; or NULL */
 };
 
 /* A token of its own; port 0: a unix socket. */
 int guard_open(struct guard *g, unsigned port, struct error *err);
+/* The first line of a file that only its owner can read. */
+int guard_read_secret(struct guard *g, const char *path, struct error *err);
 int guard_add_host(struct guard *g, const char *host, struct error *err);
 void guard_done(struct guard *g);
 
@@ -31,6 +34,7 @@ bool guard_knows_host(const struct guard *g, const char *host);
 bool guard_knows_cookie(const struct guard *g, const char *cookies);
 bool guard_knows_token(const struct guard *g, const char *token);
 bool guard_knows_bearer(const struct guard *g, const char *authorization);
+bool guard_knows_secret(const struct guard *g, const char *secret);
 bool guard_is_own_page(const struct guard *g, const char *origin, const char *fetch_site);
 
 #endif

@@ -21,8 +21,12 @@ enum {
 	CONNECTIONS_MAX = 512,
 	REQUEST_MAX = 32 * 1024, /* of its headers, with what is to be sent next */
 	IDLE_S = 20,
+	LOOK_S = 5, /* how often is looked for who takes too long */
 	FORM_MAX = 256,
 };
+
+/* Of a server in front of us. */
+#define SECRET_HEADER "X-Fumehood-Secret"
 
 struct http {
 	struct loop *loop;
@@ -34,7 +38,21 @@ struct http {
 	struct MHD_Daemon *daemon;
 	struct news *news;
 	struct web_counts counts;
+	struct line *lines;
+	struct source *watch;
 	bool closing;
+};
+
+/* From the end of the answer before to that of the next; not for who looks at something live. */
+static const uint64_t exchange_ns = 120 * NSEC_PER_SEC;
+
+/* One connection. */
+struct line {
+	struct line *before, *after; /* of all that there are */
+	struct http *http;
+	int fd;
+	uint64_t since; /* clock_now(): it began, or its last answer was sent */
+	bool is_live;
 };
 
 /* One request. It waits for the asker only while its connection is suspended. */
@@ -56,6 +74,49 @@ static void exchange_free(struct exchange *x)
 	answer_done(&x->answer);
 	free(x->uri);
 	free(x);
+}
+
+/* ---- connections ---- */
+
+static struct line *line_of(struct MHD_Connection *connection)
+{
+	return MHD_get_connection_info(connection, MHD_CONNECTION_INFO_SOCKET_CONTEXT)->socket_context;
+}
+
+static struct line *line_new(struct http *h, int fd)
+{
+	struct line *l = calloc(1, sizeof *l);
+
+	if (!l)
+		return NULL;
+	*l = (struct line){.http = h, .fd = fd, .since = clock_now(), .after = h->lines};
+	if (l->after)
+		l->after->before = l;
+	return h->lines = l;
+}
+
+static void line_free(struct line *l)
+{
+	if (l->before)
+		l->before->after = l->after;
+	else
+		l->http->lines = l->after;
+	if (l->after)
+		l->after->before = l->before;
+	free(l);
+}
+
+static void on_connection(void *arg, struct MHD_Connection *connection, void **context,
+			  enum MHD_ConnectionNotificationCode how)
+{
+	if (how == MHD_CONNECTION_NOTIFY_STARTED) {
+		*context = line_new(
+			arg,
+			MHD_get_connection_info(connection, MHD_CONNECTION_INFO_CONNECTION_FD)->connect_fd);
+	} else if (*context) {
+		line_free(*context);
+		*context = NULL;
+	}
 }
 
 /* ---- what is sent ---- */
@@ -153,12 +214,10 @@ static const char *header(const struct exchange *x, const char *name)
 /* On a unix socket: ourselves, or root. */
 static bool is_known_peer(const struct exchange *x)
 {
-	const union MHD_ConnectionInfo *info =
-		MHD_get_connection_info(x->connection, MHD_CONNECTION_INFO_CONNECTION_FD);
 	struct ucred peer;
 	socklen_t size = sizeof peer;
 
-	return info && getsockopt(info->connect_fd, SOL_SOCKET, SO_PEERCRED, &peer, &size) == 0 &&
+	return getsockopt(line_of(x->connection)->fd, SOL_SOCKET, SO_PEERCRED, &peer, &size) == 0 &&
 	       (peer.uid == 0 || peer.uid == geteuid());
 }
 
@@ -166,6 +225,8 @@ static bool may_look(const struct exchange *x)
 {
 	const struct guard *g = x->http->guard;
 
+	if (guard_knows_secret(g, header(x, SECRET_HEADER)))
+		return true;
 	if (x->http->at.is_unix)
 		return is_known_peer(x);
 	return guard_knows_cookie(g, header(x, "Cookie")) ||
@@ -264,6 +325,7 @@ static enum MHD_Result send_news(struct exchange *x)
 
 	if (id && id_check(id, NULL) < 0)
 		return refuse(x, MHD_HTTP_BAD_REQUEST, ERROR_USAGE, "that is no id of an analysis");
+	line_of(x->connection)->is_live = true;
 	r = news_view(x->http->news, x->connection, id);
 	if (!r)
 		return refuse(x, MHD_HTTP_SERVICE_UNAVAILABLE, ERROR_BUSY,
@@ -326,7 +388,7 @@ static enum MHD_Result on_request(void *arg UNUSED, struct MHD_Connection *conne
 {
 	struct exchange *x = *state;
 
-	if (!x)
+	if (!x || !line_of(connection)) /* memory was out */
 		return MHD_NO;
 	x->connection = connection;
 	if (!x->is_begun)
@@ -357,9 +419,11 @@ static void *on_uri(void *arg, const char *uri, struct MHD_Connection *connectio
 	return NULL;
 }
 
-static void on_completed(void *arg UNUSED, struct MHD_Connection *connection UNUSED, void **state,
+static void on_completed(void *arg UNUSED, struct MHD_Connection *connection, void **state,
 			 enum MHD_RequestTerminationCode how UNUSED)
 {
+	if (line_of(connection))
+		line_of(connection)->since = clock_now();
 	if (*state)
 		exchange_free(*state);
 	*state = NULL;
@@ -395,6 +459,19 @@ static int on_time(void *arg, struct error *err UNUSED)
 	return set_timer(h);
 }
 
+/* A byte now and then is not silence: who takes too long in all is cut off. */
+static int on_watch(void *arg, struct error *err)
+{
+	struct http *h = arg;
+	uint64_t now = clock_now();
+
+	for (const struct line *l = h->lines; l; l = l->after)
+		if (!l->is_live && now - l->since > exchange_ns)
+			shutdown(l->fd, SHUT_RDWR);
+	loop_timer_set(h->watch, now + LOOK_S * NSEC_PER_SEC);
+	return on_time(h, err);
+}
+
 static int on_events(void *arg, int fd UNUSED, uint32_t events UNUSED, struct error *err)
 {
 	return on_time(arg, err);
@@ -420,17 +497,19 @@ static int daemon_start(struct http *h, struct error *err)
 	const union MHD_DaemonInfo *info;
 
 	MHD_set_panic_func(on_panic, NULL);
-	h->daemon = MHD_start_daemon(
-		MHD_USE_EPOLL | MHD_ALLOW_SUSPEND_RESUME, 0, NULL, NULL, on_request, h,
-		MHD_OPTION_LISTEN_SOCKET, h->at.fd, MHD_OPTION_CONNECTION_LIMIT, (unsigned)CONNECTIONS_MAX,
-		MHD_OPTION_CONNECTION_MEMORY_LIMIT, (size_t)REQUEST_MAX, MHD_OPTION_CONNECTION_TIMEOUT,
-		(unsigned)IDLE_S, MHD_OPTION_URI_LOG_CALLBACK, on_uri, h, MHD_OPTION_UNESCAPE_CALLBACK,
-		leave_escaped, NULL, MHD_OPTION_NOTIFY_COMPLETED, on_completed, NULL, MHD_OPTION_END);
+	h->daemon = MHD_start_daemon(MHD_USE_EPOLL | MHD_ALLOW_SUSPEND_RESUME, 0, NULL, NULL, on_request, h,
+				     MHD_OPTION_LISTEN_SOCKET, h->at.fd, MHD_OPTION_CONNECTION_LIMIT,
+				     (unsigned)CONNECTIONS_MAX, MHD_OPTION_CONNECTION_MEMORY_LIMIT,
+				     (size_t)REQUEST_MAX, MHD_OPTION_CONNECTION_TIMEOUT, (unsigned)IDLE_S,
+				     MHD_OPTION_URI_LOG_CALLBACK, on_uri, h, MHD_OPTION_UNESCAPE_CALLBACK,
+				     leave_escaped, NULL, MHD_OPTION_NOTIFY_CONNECTION, on_connection, h,
+				     MHD_OPTION_NOTIFY_COMPLETED, on_completed, NULL, MHD_OPTION_END);
 	if (!h->daemon)
 		return error_system(err, errno, "cannot serve pages on %s", h->at.name);
 	info = MHD_get_daemon_info(h->daemon, MHD_DAEMON_INFO_EPOLL_FD);
 	if (loop_add_fd(h->loop, info->epoll_fd, EPOLLIN, on_events, h, &h->source, err) < 0 ||
 	    loop_add_fd(h->loop, h->bell_fd, EPOLLIN, on_bell, h, &h->bell, err) < 0 ||
+	    loop_add_timer(h->loop, clock_now() + LOOK_S * NSEC_PER_SEC, on_watch, h, &h->watch, err) < 0 ||
 	    loop_add_timer(h->loop, 0, on_time, h, &h->timer, err) < 0)
 		return -1;
 	return set_timer(h);
@@ -476,6 +555,7 @@ struct http *http_close(struct http *h)
 	loop_remove(h->source);
 	loop_remove(h->timer);
 	loop_remove(h->bell);
+	loop_remove(h->watch);
 	if (h->daemon) {
 		MHD_quiesce_daemon(h->daemon);
 		MHD_run(h->daemon);

@@ -77,7 +77,9 @@ static int house_open(struct house *s, const struct web_options *o, struct error
 
 	hood.only_reads = true;
 	if (listen_open(o->listen, &s->at, err) < 0 || guard_open(&s->guard, s->at.port, err) < 0 ||
-	    know_hosts(s, o->hosts, err) < 0 || loop_open(&s->loop, err) < 0 ||
+	    know_hosts(s, o->hosts, err) < 0 ||
+	    (o->secret_file && guard_read_secret(&s->guard, o->secret_file, err) < 0) ||
+	    loop_open(&s->loop, err) < 0 ||
 	    loop_add_fd(s->loop, o->signal_fd, EPOLLIN, on_signal, s->loop, NULL, err) < 0 ||
 	    askers_open(&hood, ASKERS, &s->staff.askers, err) < 0 ||
 	    askers_open(&hood, 1, &s->staff.painter, err) < 0 || pictures_open(&s->staff.pictures, err) < 0 ||

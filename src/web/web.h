@@ -11,9 +11,10 @@
 
 struct web_options {
 	struct hood_options hood;
-	const char *listen; /* as listen_open() */
-	char *const *hosts; /* more names that the Host header may have; or NULL */
-	int signal_fd;	    /* a byte: stop */
+	const char *listen;	 /* as listen_open() */
+	const char *secret_file; /* of a server in front of us; or NULL */
+	char *const *hosts;	 /* more names that the Host header may have; or NULL */
+	int signal_fd;		 /* a byte: stop */
 	/* It can be asked now: the address to open, with the token, as one line. */
 	int (*ready)(void *arg, const char *address, struct error *err);
 	void *arg;

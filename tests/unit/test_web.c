@@ -36,7 +36,8 @@ static void test_an_address_is_taken_apart(void **state)
 
 static void test_an_address_that_is_none(void **state)
 {
-	static const char *const bad[] = {"", "x", "*", "http://h/", "/%", "/%4", "/%4g", "/%00", "/a?b=%00", "/1/2/3/4/5", "/?%zz"};
+	static const char *const bad[] = {"",	  "x",	  "*",	      "http://h/",  "/%",   "/%4",
+					  "/%4g", "/%00", "/a?b=%00", "/1/2/3/4/5", "/?%zz"};
 	char many[256] = "/?", longer[ASK_TEXT_MAX + 2];
 	struct ask a;
 
@@ -124,7 +125,8 @@ static void test_text_is_never_markup(void **state)
 	html_attr(&h, "value", "\" onload=\"x");
 	html_attr(&h, "none", NULL);
 	html_href(&h, "/a/", "x\"y z/<", "path", "é&=");
-	assert_string_equal(h.out.data, " value=\"&quot; onload=&quot;x\" href=\"/a/x%22y%20z%2F%3C?path=%C3%A9%26%3D\"");
+	assert_string_equal(h.out.data,
+			    " value=\"&quot; onload=&quot;x\" href=\"/a/x%22y%20z%2F%3C?path=%C3%A9%26%3D\"");
 	html_done(&h);
 }
 
@@ -159,9 +161,12 @@ static void test_fields_of_a_table(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_an_address_is_taken_apart), cmocka_unit_test(test_an_address_that_is_none),
-		cmocka_unit_test(test_who_wants_json),		  cmocka_unit_test(test_a_guard_knows_its_own),
-		cmocka_unit_test(test_text_is_never_markup),	  cmocka_unit_test(test_fields_of_a_table),
+		cmocka_unit_test(test_an_address_is_taken_apart),
+		cmocka_unit_test(test_an_address_that_is_none),
+		cmocka_unit_test(test_who_wants_json),
+		cmocka_unit_test(test_a_guard_knows_its_own),
+		cmocka_unit_test(test_text_is_never_markup),
+		cmocka_unit_test(test_fields_of_a_table),
 	};
 
 	return cmocka_run_group_tests_name("web", tests, NULL, NULL);

@@ -4,7 +4,8 @@ import os
 import re
 import socket
 import subprocess
-import urllib.parse
+import time
+from pathlib import Path
 
 import pytest
 
@@ -274,3 +275,68 @@ def test_where_there_is_no_ledger_it_says_so(binary, tmp_path):
         assert not (tmp_path / 'share').exists()
     finally:
         empty.close()
+
+
+# ---- started by systemd
+
+def test_a_socket_that_is_passed_to_it(house):
+    path = house.directory / 'passed.sock'
+    process = subprocess.Popen(['systemd-socket-activate', '-l', path, *(f'--setenv={name}={value}' for name, value in house.env.items()),
+                                house.binary, 'web'], stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, env=house.env)
+    try:
+        assert until(path.exists)
+        with socket.socket(socket.AF_UNIX) as s:
+            s.connect(str(path))
+            s.sendall(b'GET /workers HTTP/1.0\r\nAccept: application/json\r\n\r\n')
+            assert s.recv(100).split()[1] == b'200'
+    finally:
+        process.terminate()
+        assert process.wait(30) == 0
+
+
+def test_the_units_are_as_systemd_wants_them(house):
+    top = Path(__file__).resolve().parents[2] / 'packaging/systemd'
+    for name in ['fumehood-web.socket', 'fumehood-web.service']:
+        (house.directory / name).write_text((top / name).read_text().replace('@bindir@/fumehood', str(house.binary)))
+    told = subprocess.run(['systemd-analyze', 'verify', '--man=no', *(house.directory / name for name in ['fumehood-web.socket', 'fumehood-web.service'])],
+                          capture_output=True, text=True)
+    own = [line for line in told.stderr.splitlines() if 'fumehood' in line]
+    assert told.returncode == 0 and own == [], told
+
+
+# ---- behind another server
+
+def test_a_server_in_front_of_it_says_a_secret(house):
+    secret = house.directory / 'secret'
+    secret.write_text('open sesame, and more\n')
+    result = house.cli('web', '--secret', str(secret), check=False)
+    assert result.returncode == 125 and 'chmod 600' in result.stderr, result
+    secret.chmod(0o600)
+    served = house.serve('--listen', '127.0.0.1:0', '--secret', str(secret), '--host', 'hood.example')
+    for said, status in [('open sesame, and more', 200), ('open sesame, and mor', 401), ('', 401)]:
+        answer = served.ask('/', token='', host='hood.example', headers={'X-Fumehood-Secret': said})
+        assert answer.status == status, (said, answer.status)
+    assert served.ask('/', token='', headers={'X-Fumehood-Secret': 'open sesame, and more'}, host='evil.example').status == 421
+    secret.write_text('short\n')
+    result = house.cli('web', '--secret', str(secret), check=False)
+    assert result.returncode == 125 and '5 characters' in result.stderr, result
+    result = house.cli('web', '--secret', str(house.directory / 'none'), check=False)
+    assert result.returncode == 125 and 'cannot read the secret' in result.stderr, result
+
+
+@pytest.mark.long
+def test_who_sends_a_byte_now_and_then_is_cut_off(page):
+    begun = time.monotonic()
+    with socket.create_connection(page.host.split(':')) as s:
+        s.settimeout(10)
+        try:
+            for byte in 'GET / HTTP/1.1\r\nHost: x' + 'x' * 60:
+                s.sendall(byte.encode())
+                try:
+                    if s.recv(1) == b'':
+                        break
+                except TimeoutError:
+                    continue
+        except OSError:
+            pass
+    assert 110 < time.monotonic() - begun < 150
