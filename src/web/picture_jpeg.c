@@ -12,6 +12,8 @@
 
 #include <jerror.h>
 
+#include "picture_turn.h"
+
 /* A file of some kilobytes may ask for the whole picture to be gone over thousands of times. */
 enum { SCANS_MAX = 64 };
 
@@ -100,9 +102,19 @@ static void read_rows(struct reading *r)
 	}
 }
 
+static unsigned orientation(const struct reading *r)
+{
+	unsigned found = 1;
+
+	for (const struct jpeg_marker_struct *m = r->jpeg.marker_list; m && found == 1; m = m->next)
+		found = picture_orientation(m->data, m->data_length);
+	return found;
+}
+
 static void read_jpeg(struct reading *r, const struct picture_order *o)
 {
 	jpeg_mem_src(&r->jpeg, o->data, o->size);
+	jpeg_save_markers(&r->jpeg, JPEG_APP0 + 1, 0xffff);
 	jpeg_read_header(&r->jpeg, TRUE);
 	if (r->jpeg.image_width > PICTURE_SIDE_MAX || r->jpeg.image_height > PICTURE_SIDE_MAX ||
 	    (uint64_t)r->jpeg.image_width * r->jpeg.image_height > o->pixels_max)
@@ -117,6 +129,8 @@ static void read_jpeg(struct reading *r, const struct picture_order *o)
 	    scaler_open(&r->scaler, r->jpeg.output_width, r->jpeg.output_height, r->to) < 0)
 		give_up(r, PICTURE_LARGE);
 	read_rows(r);
+	if (pixels_turn(r->to, orientation(r)) < 0)
+		give_up(r, PICTURE_LARGE);
 	jpeg_finish_decompress(&r->jpeg);
 }
 

@@ -127,9 +127,20 @@ static void sample_bomb(uint32_t width, uint32_t height, size_t zeros, struct bu
 	free(packed);
 }
 
+/* What a camera says of itself: one entry in either order of bytes, with a place behind it. */
+static void sample_exif(bool is_little, unsigned orientation, struct buffer *out)
+{
+	static const uint8_t big[] = "Exif\0\0MM\0*\0\0\0\x08\0\x01\x01\x12\0\x03\0\0\0\x01\0\0\0\0\0\0\0",
+			     little[] = "Exif\0\0II*\0\x08\0\0\0\x01\0\x12\x01\x03\0\x01\0\0\0\0\0\0\0\0\0\0";
+
+	buffer_append(out, is_little ? little : big, sizeof big - 1);
+	out->data[is_little ? 24 : 25] = (char)orientation;
+	buffer_puts(out, "secret place");
+}
+
 /* The same halves as a JPEG; four inks as Adobe has them; exif: what a camera says of itself, or NULL. */
 static void sample_jpeg(uint32_t width, uint32_t height, J_COLOR_SPACE space, bool progressive,
-			const char *exif, struct buffer *out)
+			const struct buffer *exif, struct buffer *out)
 {
 	static const uint8_t colours[][2][4] = {
 		{{255, 0, 0}, {0, 0, 255}}, {{255, 0, 0, 255}, {0, 0, 255, 255}}, {{0}, {255}}};
@@ -161,7 +172,7 @@ static void sample_jpeg(uint32_t width, uint32_t height, J_COLOR_SPACE space, bo
 		jpeg_simple_progression(&jpeg);
 	jpeg_start_compress(&jpeg, TRUE);
 	if (exif)
-		jpeg_write_marker(&jpeg, JPEG_APP0 + 1, (const JOCTET *)exif, (unsigned)strlen(exif));
+		jpeg_write_marker(&jpeg, JPEG_APP0 + 1, (const JOCTET *)exif->data, (unsigned)exif->size);
 	while (jpeg.next_scanline < height)
 		jpeg_write_scanlines(&jpeg, rows, 1);
 	jpeg_finish_compress(&jpeg);

@@ -24,6 +24,7 @@
 #include "picture.h"
 #include "picture_box.h"
 #include "picture_decode.h"
+#include "picture_turn.h"
 #include "sample.h"
 
 /* ---- what comes out ---- */
@@ -103,6 +104,71 @@ static void test_every_kind_of_jpeg(void **state)
 		assert_pixel(&p, 1, 100, gray ? 0 : 255, 0, 0, 255);
 		assert_pixel(&p, 6, 100, gray ? 255 : 0, gray ? 255 : 0, 255, 255);
 	}
+}
+
+/* The red half was on the left: where it is seen, for each way to hold a camera. */
+static void test_a_picture_is_turned_as_its_camera_says(void **state)
+{
+	static const struct {
+		bool stands, is_second; /* red is below, or on the right */
+	} seen[] = {{0},	   {false, false}, {false, true}, {false, true}, {false, false},
+		    {true, false}, {true, false},  {true, true},  {true, true},	 {0}};
+
+	(void)state;
+	for (unsigned i = 0; i < 2 * ARRAY_SIZE(seen); i++) {
+		_cleanup_buffer_ struct buffer exif = {0}, b = {0};
+		_cleanup_pixels_ struct pixels p = {0};
+		bool stands = seen[i / 2].stands;
+		uint32_t at;
+
+		sample_exif(i % 2, i / 2, &exif);
+		sample_jpeg(400, 100, JCS_RGB, false, &exif, &b);
+		assert_int_equal(decode(&b, 320, &p), PICTURE_FINE);
+		assert_size(&p, stands ? 80 : 320, stands ? 320 : 80);
+		at = seen[i / 2].is_second ? 310 : 10;
+		assert_pixel(&p, stands ? 40 : at, stands ? at : 40, 255, 0, 0, 255);
+		assert_pixel(&p, stands ? 40 : 320 - at, stands ? 320 - at : 40, 0, 0, 255, 255);
+	}
+}
+
+/* No corner goes elsewhere than the others: 1 2 above 3 4, as EXIF's table has them. */
+static void test_every_turn_moves_every_pixel(void **state)
+{
+	static const char *const turned[] = {"1234", "2143", "4321", "3412", "1324", "3142", "4231", "2413"};
+
+	(void)state;
+	for (unsigned i = 0; i < ARRAY_SIZE(turned); i++) {
+		_cleanup_pixels_ struct pixels p = {2, 2, calloc(4, PIXEL_SIZE)};
+
+		for (unsigned k = 0; k < 4; k++)
+			p.data[k * PIXEL_SIZE] = (uint8_t)('1' + k);
+		assert_int_equal(pixels_turn(&p, i + 1), 0);
+		for (unsigned k = 0; k < 4; k++)
+			assert_int_equal(p.data[k * PIXEL_SIZE], turned[i][k]);
+	}
+}
+
+static void test_what_a_camera_says_may_be_nonsense(void **state)
+{
+	_cleanup_buffer_ struct buffer exif = {0};
+
+	(void)state;
+	sample_exif(true, 6, &exif);
+	assert_int_equal(picture_orientation((const uint8_t *)exif.data, exif.size), 6);
+	for (size_t size = 0; size < exif.size; size++) {
+		_cleanup_free_ uint8_t *cut = malloc(size ? size : 1);
+
+		memcpy(cut, exif.data, size);
+		assert_int_equal(picture_orientation(cut, size), size < 26 ? 1 : 6);
+	}
+	for (size_t at = 0; at < 28; at++)
+		for (unsigned value = 0; value < 256; value++) {
+			_cleanup_free_ uint8_t *wrong = malloc(exif.size);
+
+			memcpy(wrong, exif.data, exif.size);
+			wrong[at] = (uint8_t)value;
+			assert_in_range(picture_orientation(wrong, exif.size), 1, 8);
+		}
 }
 
 static void test_what_is_small_stays_as_it_is(void **state)
@@ -261,12 +327,13 @@ static int shown(const struct buffer *b, uint32_t side, struct buffer *png, stru
 
 static void test_what_is_shown_is_a_png_with_nothing_but_pixels(void **state)
 {
-	_cleanup_buffer_ struct buffer b = {0}, png = {0};
+	_cleanup_buffer_ struct buffer b = {0}, png = {0}, exif = {0};
 	_cleanup_pixels_ struct pixels p = {0};
 	struct error err = ERROR_INIT;
 
 	(void)state;
-	sample_jpeg(3000, 1000, JCS_RGB, false, "Exif secret place", &b);
+	sample_exif(true, 1, &exif);
+	sample_jpeg(3000, 1000, JCS_RGB, false, &exif, &b);
 	assert_non_null(memmem(b.data, b.size, "secret", 6));
 	assert_int_equal(shown(&b, 1280, &png, &err), 0);
 	assert_null(memmem(png.data, png.size, "secret", 6));
@@ -436,6 +503,9 @@ int main(int argc, char **argv)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_every_kind_of_png),
 		cmocka_unit_test(test_every_kind_of_jpeg),
+		cmocka_unit_test(test_a_picture_is_turned_as_its_camera_says),
+		cmocka_unit_test(test_every_turn_moves_every_pixel),
+		cmocka_unit_test(test_what_a_camera_says_may_be_nonsense),
 		cmocka_unit_test(test_what_is_small_stays_as_it_is),
 		cmocka_unit_test(test_a_pixel_is_the_mean_of_what_lies_under_it),
 		cmocka_unit_test(test_a_pixel_may_lie_under_two),
