@@ -4,6 +4,8 @@
  */
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
 #include <setjmp.h>
 #include <signal.h>
 #include <stdarg.h>
@@ -14,6 +16,7 @@
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -488,6 +491,39 @@ static void test_a_decoder_that_was_taken_over_is_killed(void **state)
 	}
 }
 
+/* A host that refuses system calls: one of them, or only with that first argument. */
+static int refuse_call(int number, uint32_t first, bool any, uint32_t how)
+{
+	struct sock_filter code[] = {
+		BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
+		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, (uint32_t)number, 0, 3),
+		BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, args[0])),
+		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, first, 0, any ? 0 : 1),
+		BPF_STMT(BPF_RET | BPF_K, how),
+		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+	};
+	const struct sock_fprog program = {.len = ARRAY_SIZE(code), .filter = code};
+
+	if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0)
+		return -1;
+	return prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program, 0, 0);
+}
+
+/* Not a byte is looked at: what is no picture would be said to be none. */
+static void test_without_walls_nothing_is_decoded(void **state)
+{
+	(void)state;
+	assert_int_equal(status_of("no-seccomp", "320"), PICTURE_UNSAFE);
+	assert_int_equal(status_of("picture", "320"), PICTURE_UNKNOWN);
+}
+
+/* systemd's @system-service has prctl(2), and has not seccomp(2). */
+static void test_the_walls_can_be_had_in_a_unit_of_systemd(void **state)
+{
+	(void)state;
+	assert_int_equal(status_of("in-a-unit", "320"), PICTURE_UNKNOWN);
+}
+
 static int be_taken_over(bool walled, const char *name)
 {
 	if (walled && picture_walls() < 0)
@@ -518,10 +554,19 @@ int main(int argc, char **argv)
 		cmocka_unit_test(test_what_is_shown_is_a_png_with_nothing_but_pixels),
 		cmocka_unit_test(test_noise_is_made_smaller_until_it_is_small_enough),
 		cmocka_unit_test(test_why_it_is_not_shown),
+		cmocka_unit_test(test_without_walls_nothing_is_decoded),
+		cmocka_unit_test(test_the_walls_can_be_had_in_a_unit_of_systemd),
 		cmocka_unit_test(test_a_decoder_that_was_taken_over_is_killed),
 	};
 
-	if (argc == 3 && strcmp(argv[1], "picture") == 0)
+	if (argc == 3 && strcmp(argv[1], "no-seccomp") == 0 &&
+	    (refuse_call(SYS_seccomp, 0, true, SECCOMP_RET_ERRNO | ENOSYS) < 0 ||
+	     refuse_call(SYS_prctl, PR_SET_SECCOMP, false, SECCOMP_RET_ERRNO | EINVAL) < 0))
+		return 4;
+	if (argc == 3 && strcmp(argv[1], "in-a-unit") == 0 &&
+	    refuse_call(SYS_seccomp, 0, true, SECCOMP_RET_KILL_PROCESS) < 0)
+		return 4;
+	if (argc == 3 && strcmp(argv[1], "free") != 0 && strcmp(argv[1], "walled") != 0)
 		picture_box((uint32_t)atoi(argv[2]));
 	if (argc == 3)
 		return be_taken_over(strcmp(argv[1], "walled") == 0, argv[2]);
