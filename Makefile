@@ -28,7 +28,7 @@ test:
 
 ##  make test-all    the same with every long part: crash sweeps and virtual machines in full
 test-all:
-	@scripts/deps build demo test
+	@scripts/deps build demo test all
 	@scripts/test $(BUILD) --all
 
 ##  make test-crash  only the crash sweeps, in full
@@ -74,7 +74,7 @@ why:
 
 ##  make deps        install everything that any of these needs
 deps:
-	@scripts/deps build demo test bench bare
+	@scripts/deps build demo test all bench bare
 
 ##  make install     PREFIX=/usr/local DESTDIR=
 install: build

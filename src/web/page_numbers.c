@@ -131,7 +131,7 @@ static void draw_days_picture(struct html *h, const json_t *days)
 	int64_t most = most_of_days(days);
 	const json_t *row;
 
-	html_raw(h, "<figure class=\"plot lanes\">");
+	html_raw(h, "<figure class=\"plot lanes\" tabindex=\"0\">");
 	draw_legend(h);
 	html_raw(
 		h,

@@ -142,7 +142,7 @@ static void draw_outputs(struct html *h, const json_t *one)
 		return;
 	html_raw(
 		h,
-		"<section aria-labelledby=\"outputs\"><h2 id=\"outputs\">Outputs</h2>\n<div class=\"wide\" tabindex=\"0\" role=\"region\" aria-label=\"Outputs\"><table><thead><tr><th scope=\"col\">Path</th>"
+		"<section aria-labelledby=\"outputs\"><h2 id=\"outputs\">Outputs</h2>\n<div class=\"wide\" tabindex=\"0\" role=\"region\" aria-label=\"Table of outputs\"><table><thead><tr><th scope=\"col\">Path</th>"
 		"<th scope=\"col\" class=\"n\">Size</th><th scope=\"col\">Type</th><th scope=\"col\">SHA-256</th></tr></thead><tbody>\n");
 	json_array_foreach (outputs, i, o) {
 		html_raw(h, "<tr>");

@@ -210,7 +210,7 @@ static void draw_picture(struct html *h, const struct picture *p)
 
 	html_raw(
 		h,
-		"<figure class=\"plot lanes\"><figcaption>Filled: it ran; outlined: it did not succeed; a thin line: it waited. Each is a link."
+		"<figure class=\"plot lanes\" tabindex=\"0\"><figcaption>Filled: it ran; outlined: it did not succeed; a thin line: it waited. Each is a link."
 		"</figcaption><svg aria-hidden=\"true\" viewBox=\"0 0 1000 ");
 	html_printf(h, "%zu", height);
 	html_raw(h, "\">");
