@@ -27,7 +27,8 @@ static int refuse(int fault, const char *name, struct error *err)
 	} reasons[] = {
 		{PICTURE_UNKNOWN, "it is neither a PNG nor a JPEG inside"},
 		{PICTURE_DAMAGED, "it is cut short or damaged"},
-		{PICTURE_LARGE, "it is too large: at most 16 MiB and 64 million pixels are decoded"},
+		{PICTURE_LARGE,
+		 "it is too large: at most 16 MiB and 64 million pixels are decoded, 16 million of one that is interlaced or progressive"},
 		{PICTURE_UNSAFE, "this kernel has no seccomp filter behind which it could be decoded safely"},
 		{FAULT_LATE, "it was not decoded within 5 seconds"},
 		{FAULT_KILLED, "its decoder did what it may not, and was killed"},
@@ -101,15 +102,10 @@ static int halve(const struct pixels *p, struct pixels *ret, struct error *err)
 static int encode(const struct pixels *p, struct buffer *png, struct error *err)
 {
 	_cleanup_pixels_ struct pixels smaller = {0};
-	_cleanup_buffer_ struct buffer made = {0};
+	int r = pixels_encode(p, PICTURE_PNG_MAX, png, err);
 
-	if (pixels_encode(p, &made, err) < 0)
-		return -EINVAL;
-	if (made.size <= PICTURE_PNG_MAX) {
-		buffer_append(png, made.data, made.size);
-		return buffer_check(png, err);
-	}
-	buffer_free(&made);
+	if (r <= 0)
+		return r;
 	if (halve(p, &smaller, err) < 0)
 		return -EINVAL;
 	return encode(&smaller, png, err);

@@ -110,9 +110,20 @@ void scaler_row(struct scaler *s, const uint8_t *row)
 
 /* ---- as a PNG ---- */
 
+struct writing {
+	struct buffer out;
+	size_t max;
+	bool is_over;
+};
+
 static void on_write(png_structp png, png_bytep data, size_t size)
 {
-	buffer_append(png_get_io_ptr(png), data, size);
+	struct writing *w = png_get_io_ptr(png);
+
+	w->is_over = size > w->max - w->out.size;
+	if (w->is_over)
+		png_error(png, "too much");
+	buffer_append(&w->out, data, size);
 }
 
 static void on_flush(png_structp png UNUSED)
@@ -159,16 +170,24 @@ static int try_to_write(png_structp png, png_infop info, const struct pixels *p)
 	return 0;
 }
 
-int pixels_encode(const struct pixels *p, struct buffer *out, struct error *err)
+int pixels_encode(const struct pixels *p, size_t max, struct buffer *ret, struct error *err)
 {
 	png_structp png = png_create_write_struct(PNG_LIBPNG_VER_STRING, NULL, on_error, on_warning);
 	png_infop info = png ? png_create_info_struct(png) : NULL;
+	struct writing w = {.max = max};
 	int r = -1;
 
 	if (info) {
-		png_set_write_fn(png, out, on_write, on_flush);
+		png_set_write_fn(png, &w, on_write, on_flush);
 		r = try_to_write(png, info, p);
 	}
 	png_destroy_write_struct(&png, &info);
-	return r < 0 ? error_memory(err) : buffer_check(out, err);
+	if (r == 0 && buffer_check(&w.out, err) == 0) {
+		buffer_append(ret, w.out.data, w.out.size);
+		r = buffer_check(ret, err);
+	} else {
+		r = w.is_over ? 1 : error_memory(err);
+	}
+	buffer_free(&w.out);
+	return r;
 }

@@ -40,6 +40,7 @@ int scaler_open(struct scaler *s, uint32_t width, uint32_t height, struct pixels
 void scaler_row(struct scaler *s, const uint8_t *row);
 void scaler_done(struct scaler *s);
 
-int pixels_encode(const struct pixels *p, struct buffer *png, struct error *err);
+/* Appended; 1: it would be more than max bytes, and nothing is. */
+int pixels_encode(const struct pixels *p, size_t max, struct buffer *ret, struct error *err);
 
 #endif

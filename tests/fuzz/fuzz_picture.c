@@ -47,7 +47,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		return 0;
 	}
 	PROMISE(p.width >= 1 && p.width <= SIDE && p.height >= 1 && p.height <= SIDE);
-	PROMISE(pixels_encode(&p, &png, NULL) == 0);
+	PROMISE(pixels_encode(&p, SIZE_MAX, &png, NULL) == 0);
 	PROMISE(picture_decode((const uint8_t *)png.data, png.size, SIDE, PIXELS_MAX, &again) ==
 		PICTURE_FINE);
 	PROMISE(again.width == p.width && again.height == p.height);

@@ -359,7 +359,7 @@ static void test_noise_is_made_smaller_until_it_is_small_enough(void **state)
 		random = random * 1664525 + 1013904223;
 		p.data[i] = (uint8_t)(random >> 24);
 	}
-	assert_int_equal(pixels_encode(&p, &b, &err), 0);
+	assert_int_equal(pixels_encode(&p, SIZE_MAX, &b, &err), 0);
 	assert_true(b.size > PICTURE_PNG_MAX);
 	assert_int_equal(shown(&b, 1280, &png, &err), 0);
 	assert_true(png.size <= PICTURE_PNG_MAX);
