@@ -144,15 +144,16 @@ static void draw_head(struct html *h, const struct pair *p)
 	html_raw(h, "</tr></thead>");
 }
 
-struct csv_differ csv_differ_draw(struct html *h, const struct csv_sheet *a, const struct csv_sheet *b)
+struct csv_differ csv_differ_draw(struct html *h, const char *title, const struct csv_sheet *a,
+				  const struct csv_sheet *b)
 {
 	struct pair p = {.a = a, .b = b};
 
 	pair_columns(&p);
 	choose_key(&p);
-	html_raw(
-		h,
-		"<div class=\"wide\" tabindex=\"0\" role=\"region\" aria-label=\"Table\"><table class=\"csv\">\n");
+	html_raw(h, "<div class=\"wide\" tabindex=\"0\" role=\"region\"");
+	html_attr(h, "aria-label", title);
+	html_raw(h, "><table class=\"csv\">\n");
 	draw_head(h, &p);
 	html_raw(h, "<tbody>\n");
 	for (size_t i = 1; i < a->n_rows; i++)

@@ -11,6 +11,7 @@ struct csv_differ {
 	size_t cells, rows_a, rows_b; /* that differ; that only one has */
 };
 /* Marked by words and signs, not by colour alone. */
-struct csv_differ csv_differ_draw(struct html *h, const struct csv_sheet *a, const struct csv_sheet *b);
+struct csv_differ csv_differ_draw(struct html *h, const char *title, const struct csv_sheet *a,
+				  const struct csv_sheet *b);
 
 #endif

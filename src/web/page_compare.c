@@ -44,10 +44,10 @@ static void draw_options(struct html *h, const json_t *rows, const char *title)
 		html_raw(h, "<p>The same.</p>\n");
 		return;
 	}
-	html_raw(
-		h,
-		"<div class=\"wide\" tabindex=\"0\" role=\"region\" aria-label=\"What differs\"><table><thead><tr><th scope=\"col\">Name</th>"
-		"<th scope=\"col\">A</th><th scope=\"col\">B</th></tr></thead><tbody>\n");
+	html_raw(h, "<div class=\"wide\" tabindex=\"0\" role=\"region\"");
+	html_attr(h, "aria-label", title);
+	html_raw(h, "><table><thead><tr><th scope=\"col\">Name</th>"
+		    "<th scope=\"col\">A</th><th scope=\"col\">B</th></tr></thead><tbody>\n");
 	json_array_foreach (rows, i, row) {
 		html_raw(h, "<tr><th scope=\"row\">");
 		html_text(h, words_of(row, "name"));
@@ -285,7 +285,7 @@ static int read_both(struct contents *c, const char *path, struct texts *ret, st
 	return 0;
 }
 
-static int draw_tables(struct contents *c, const struct texts *both, struct error *err)
+static int draw_tables(struct contents *c, const char *path, const struct texts *both, struct error *err)
 {
 	_cleanup_(csv_sheet_done) struct csv_sheet a = {0}, b = {0};
 	struct csv_differ found;
@@ -293,7 +293,7 @@ static int draw_tables(struct contents *c, const struct texts *both, struct erro
 	if (csv_sheet_read(&a, both->of[0].data, both->of[0].size, err) < 0 ||
 	    csv_sheet_read(&b, both->of[1].data, both->of[1].size, err) < 0)
 		return -1;
-	found = csv_differ_draw(c->h, &a, &b);
+	found = csv_differ_draw(c->h, path, &a, &b);
 	html_raw(c->h, "<p>");
 	html_printf(c->h, "%zu cells differ, %zu rows are only in A, %zu only in B.%s", found.cells,
 		    found.rows_a, found.rows_b,
@@ -333,7 +333,7 @@ static void draw_content(struct contents *c, const json_t *file, size_t number)
 	}
 	r = read_both(c, path, &both, &err);
 	if (r == 0 && is_type(file, "text/csv"))
-		r = draw_tables(c, &both, &err);
+		r = draw_tables(c, path, &both, &err);
 	else if (r == 0)
 		draw_texts(c, &both);
 	if (r < 0)

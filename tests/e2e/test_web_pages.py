@@ -110,3 +110,20 @@ def test_numbers_are_those_of_the_ledger(hood, ledger):
         ('sh -c', 'failed', 'exit status 3', 2), ('sh -c', 'failed', 'exit status 4', 1)]
     assert '/bin/echo &lt;b&gt;' in page and '<b>' not in page
     assert [day['day'] for day in early['days']] == ['2020-01-01', '2020-01-02'] and early['commands'] == early['failures'] == []
+
+
+def test_one_has_steps_inputs_denials_lineage_and_its_plan(hood, ledger):
+    first = made(hood, 'echo 1 >a.txt; echo 2 >b.txt')
+    second = made(hood, 'cat from/*/a.txt >c.txt', '--from', first)
+    third = made(hood, 'ls; exit 3', '--from', second, '--output', '<i>*')
+    again = made(hood, 'exit 3')
+    hood.cli('run', again, '--', 'sh', '-c', 'true')
+    with served(hood) as web:
+        page, wrong, twice = web.page(f'/a/{second}'), web.page(f'/a/{third}'), web.page(f'/a/{again}')
+        assert web.page('/compare', a=again, b=again, attempt_a=1, attempt_b=2).count('attempt 1') == 1
+    for section in ('inputs', 'lineage', 'outputs'):
+        assert f'<h2 id="{section}">' in page, section
+    assert f'href="/a/{first}?attempt=1"' in page and f'href="/a/{third}?attempt=1"' in page and 'class="graph"' in page
+    assert '<summary><h2>Plan</h2></summary>' in page and '&quot;limits&quot;: {' in page
+    assert '&lt;i&gt;*' in wrong and '<i>' not in wrong
+    assert f'/compare?a={again}&amp;attempt_a=1&amp;b={again}&amp;attempt_b=2' in twice

@@ -24,7 +24,7 @@ static struct csv_differ differ(const char *a, const char *b, struct html *page)
 
 	read_sheet(&x, a);
 	read_sheet(&y, b);
-	return csv_differ_draw(page, &x, &y);
+	return csv_differ_draw(page, "t", &x, &y);
 }
 
 static void test_rows_are_found_again_by_their_first_field(void **state UNUSED)
@@ -82,7 +82,7 @@ static void test_what_is_behind_a_nul_is_compared_too(void **state UNUSED)
 	assert_int_equal(csv_sheet_read(&a, "x\n\0a\n", 5, NULL), 0);
 	assert_int_equal(csv_sheet_read(&b, "x\n\0b\n", 5, NULL), 0);
 	assert_string_not_equal(csv_cell(&a, 1, 0), csv_cell(&b, 1, 0));
-	assert_int_equal(csv_differ_draw(&page, &a, &b).rows_a, 1);
+	assert_int_equal(csv_differ_draw(&page, "t", &a, &b).rows_a, 1);
 	html_done(&page);
 }
 
@@ -104,8 +104,8 @@ static void test_nothing_and_too_much_are_tables_too(void **state UNUSED)
 	assert_int_equal(large.n_rows, SHEET_ROWS);
 	assert_int_equal(large.n_columns, SHEET_COLUMNS);
 	assert_true(large.is_cut);
-	assert_int_equal(csv_differ_draw(&page, &none, &large).rows_b, SHEET_ROWS - 1);
-	assert_int_equal(csv_differ_draw(&page, &large, &none).rows_a, SHEET_ROWS - 1);
+	assert_int_equal(csv_differ_draw(&page, "t", &none, &large).rows_b, SHEET_ROWS - 1);
+	assert_int_equal(csv_differ_draw(&page, "t", &large, &none).rows_a, SHEET_ROWS - 1);
 	html_done(&page);
 }
 
