@@ -398,9 +398,9 @@ static void draw_name(struct html *h, const json_t *side, const char *letter)
 	char number[16];
 
 	snprintf(number, sizeof number, "%d", (int)json_integer_value(json_object_get(side, "attempt")));
-	html_raw(h, "<li><b>");
+	html_raw(h, "<li><strong>");
 	html_text(h, letter);
-	html_raw(h, "</b> <a");
+	html_raw(h, "</strong> <a");
 	html_href(h, "/a/", words_of(side, "id"), "attempt", number);
 	html_raw(h, ">");
 	html_text(h, words_of(side, "id"));

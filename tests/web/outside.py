@@ -33,7 +33,7 @@ try:
     with chromium() as driver:
         driver.get(page.url)
         assert until(lambda: driver.title.startswith('Analyses'))
-        for path in [f'/a/{id}', '/', *(f'/a/{id}/preview?path={quoted(name)}' for name in ['evil.html', 'evil.json', '<img src=x onerror=alert(1)>.csv'])]:
+        for path in [f'/a/{id}', '/', '/timeline', '/numbers', f'/compare?a={id}&b={id}', *(f'/a/{id}/preview?path={quoted(name)}' for name in ['evil.html', 'evil.json', '<img src=x onerror=alert(1)>.csv'])]:
             driver.get(f'http://{page.host}{path}')
         now = 'control'
         driver.get('data:text/html,<img src="http://192.0.2.1/x">')

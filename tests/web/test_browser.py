@@ -24,6 +24,11 @@ def address(page, path):
     return f'http://{page.host}{path}'
 
 
+def text_of(driver, selector):
+    """In one breath: the page may be replaced between two."""
+    return driver.execute_script('const found = document.querySelector(arguments[0]); return found ? found.textContent : ""', selector)
+
+
 def requests(driver):
     """Every address that it has asked for since the last call."""
     messages = [json.loads(entry['message'])['message'] for entry in driver.get_log('performance')]
@@ -60,7 +65,7 @@ def test_one_clicks_through_every_page(driver, house, page):
 
 def test_what_strangers_wrote_does_nothing(driver, house, page):
     requests(driver), complaints(driver)
-    for path in ['/', f'/a/{house.hostile}', '/queue', '/?id=%3Cscript%3Ealert(1)%3C%2Fscript%3E', '/%3Cscript%3Ealert(1)%3C%2Fscript%3E',
+    for path in ['/', f'/a/{house.hostile}', '/queue', '/timeline', '/numbers', f'/compare?a={house.hostile}&b={house.failed}', '/?id=%3Cscript%3Ealert(1)%3C%2Fscript%3E', '/%3Cscript%3Ealert(1)%3C%2Fscript%3E',
                  *(f'/a/{house.hostile}/preview?path={quoted(name)}' for name in ['evil.html', 'evil.json', '<img src=x onerror=alert(1)>.csv'])]:
         driver.get(address(page, path))
         assert 'owned' not in driver.title, path
@@ -95,25 +100,20 @@ def test_rows_change_while_one_looks(driver, house, page):
     driver.get(address(page, '/'))
     assert until(lambda: page.metric('fumehood_web_viewers') >= 1)
     id = house.run('new-row', 'pass')
-    assert until(lambda: id in driver.find_element(By.ID, 'rows').text), driver.page_source
-
-
-def words(driver, selector):
-    """In one go: the page may take another's place at any time."""
-    return driver.execute_script('return document.querySelector(arguments[0])?.textContent ?? ""', selector)
+    assert until(lambda: id in text_of(driver, '#rows')), driver.page_source
 
 
 def test_a_log_comes_as_it_is_written(driver, house, page):
     id, process = house.start('live', 'echo begun; while read line; do echo "$line"; done; echo ended')
     assert until(lambda: page.runs(id))
     driver.get(address(page, f'/a/{id}'))
-    assert until(lambda: 'begun' in words(driver, '#live'))
+    assert until(lambda: 'begun' in text_of(driver, '#live'))
     process.stdin.write(b'<b>more</b> \xff\n')
     process.stdin.flush()
-    assert until(lambda: '<b>more</b> \\xff' in words(driver, '#live'))
+    assert until(lambda: '<b>more</b> \\xff' in text_of(driver, '#live'))
     process.stdin.close()
-    assert until(lambda: 'succeeded' in words(driver, 'h1')), driver.page_source
-    assert until(lambda: 'ended' in words(driver, 'pre.log'))
+    assert until(lambda: 'succeeded' in text_of(driver, 'h1')), driver.page_source
+    assert until(lambda: 'ended' in text_of(driver, 'pre.log'))
 
 
 def test_with_a_keyboard(driver, page):
@@ -128,7 +128,7 @@ def test_on_a_phone(house, page):
     with chromium(width=390, height=800) as phone:
         phone.get(page.url)
         assert until(lambda: phone.title.startswith('Analyses'))
-        for path in ['/', f'/a/{house.hostile}', '/queue']:
+        for path in ['/', f'/a/{house.hostile}', '/queue', '/timeline', '/numbers', f'/compare?a={house.hostile}&b={house.failed}']:
             phone.get(address(page, path))
             assert phone.execute_script('return document.documentElement.scrollWidth <= window.innerWidth'), path
 

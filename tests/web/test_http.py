@@ -16,7 +16,7 @@ ALWAYS = {'X-Content-Type-Options': 'nosniff', 'X-Frame-Options': 'DENY', 'Cross
 
 
 def pages_of(house):
-    return ['/', '/queue', '/workers', f'/a/{house.hostile}', f'/a/{house.hostile}/preview?path=evil.html', '/metrics']
+    return ['/', '/queue', '/workers', '/timeline', '/numbers', f'/compare?a={house.hostile}&b={house.failed}', f'/a/{house.hostile}', f'/a/{house.hostile}/preview?path=evil.html', '/metrics']
 
 
 # ---- who

@@ -13,7 +13,7 @@ from house import House
 
 COUNT = 100000
 PAGES = {'/': 100, '/?verdict=failed': 300, '/?verdict=timed_out': 300, '/?verdict=failed,timed_out': 300, '/?id=a000012': 300, '/?id=a0000*7': 300, '/?since=1h': 300,
-         '/?until=2020-01-01': 300, '/?submitter=nobody': 300, '/?submitter=root&verdict=timed_out': 300, '/?state=queued': 300, '/queue': 300, '/a/a0050000': 100, '/metrics': 300}
+         '/?until=2020-01-01': 300, '/?submitter=nobody': 300, '/?submitter=root&verdict=timed_out': 300, '/?state=queued': 300, '/queue': 300, '/a/a0050000': 100, '/timeline': 300, '/numbers': 300, '/compare?a=a0050000&b=a0050100': 300, '/metrics': 300}
 COLUMNS = {'analysis_id': "'a' || lpad(n::text, 7, '0')", 'token': "md5(n::text)", 'plan': 'NULL', 'receipt': 'NULL',
            'verdict': "CASE WHEN n % 10000 = 0 THEN 'timed_out' WHEN n % 100 = 0 THEN 'failed' ELSE 'succeeded' END"}
 
