@@ -65,7 +65,8 @@ struct command {
 extern const struct command command_run, command_ls, command_show, command_logs, command_outputs, command_get,
 	command_workspace, command_commit, command_gc, command_doctor, command_db, command_post_process,
 	command_version, command_help, command_submit, command_wait, command_cancel, command_retry,
-	command_worker, command_workers, command_top, command_shell, command_rm, command_prune, command_web;
+	command_worker, command_workers, command_top, command_shell, command_rm, command_prune, command_web,
+	command_report;
 /* For shells and for `web`, not for people: they are in no list. */
 extern const struct command command_complete, command_picture;
 /* The table of main.c. Ends with NULL. */

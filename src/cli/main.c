@@ -10,19 +10,15 @@
 #include "cli.h"
 
 const struct command *const commands[] = {
-	&command_run,	  &command_submit,
-	&command_wait,	  &command_cancel,
-	&command_retry,	  &command_worker,
-	&command_workers, &command_top,
-	&command_web,	  &command_shell,
-	&command_ls,	  &command_show,
-	&command_logs,	  &command_outputs,
-	&command_get,	  &command_workspace,
-	&command_commit,  &command_post_process,
-	&command_gc,	  &command_rm,
-	&command_prune,	  &command_doctor,
-	&command_db,	  &command_version,
-	&command_help,	  NULL,
+	&command_run,	       &command_submit,	   &command_wait,
+	&command_cancel,       &command_retry,	   &command_worker,
+	&command_workers,      &command_top,	   &command_web,
+	&command_report,       &command_shell,	   &command_ls,
+	&command_show,	       &command_logs,	   &command_outputs,
+	&command_get,	       &command_workspace, &command_commit,
+	&command_post_process, &command_gc,	   &command_rm,
+	&command_prune,	       &command_doctor,	   &command_db,
+	&command_version,      &command_help,	   NULL,
 };
 
 /* Asked for by programs of ours. */

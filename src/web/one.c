@@ -11,7 +11,7 @@
 #include "plot.h"
 #include "text.h"
 
-enum { THUMBNAILS_MAX = 100, ROWS_MAX = 500 };
+enum { THUMBNAILS_MAX = 100, ROWS_MAX = 500, LOG_REPORTED = 32 * 1024 };
 
 void one_section(struct html *h, const struct one *o, const char *name, const char *title)
 {
@@ -176,6 +176,15 @@ static void draw_path(struct html *h, const json_t *one, const json_t *o, size_t
 	html_raw(h, "</a></td>");
 }
 
+static void draw_unlinked(struct html *h, const struct one *one, const json_t *o)
+{
+	html_raw(h, "<td>");
+	if (one->draw_picture)
+		one->draw_picture(h, one, o);
+	html_text(h, words_of(o, "path"));
+	html_raw(h, "</td>");
+}
+
 /* In a report nothing is linked that is not in it: the whole digest says which content is meant. */
 static void draw_output(struct html *h, const struct one *one, const json_t *o, size_t *n_pictures)
 {
@@ -183,7 +192,7 @@ static void draw_output(struct html *h, const struct one *one, const json_t *o, 
 
 	html_raw(h, "<tr>");
 	if (one->is_report)
-		html_element(h, "td", NULL, words_of(o, "path"));
+		draw_unlinked(h, one, o);
 	else
 		draw_path(h, one->analysis, o, n_pictures);
 	html_raw(h, "<td class=\"n\">");
@@ -213,28 +222,58 @@ static void draw_outputs(struct html *h, const struct one *o)
 	html_raw(h, "</section>\n");
 }
 
-static void draw_log(struct html *h, const json_t *logs, const char *name, const char *title)
+/* Its bytes as they were written, where they are no text; a NUL in a text is one of them. Newly allocated, NULL: memory is out. */
+static char *log_bytes(const json_t *log, const char *name, const char *name_b64, size_t *ret_size)
 {
-	const json_t *log = json_object_get(logs, name);
-	const char *head = words_of(log, "head"), *tail = words_of(log, "tail");
-	json_int_t omitted = json_integer_value(json_object_get(log, "omitted_bytes"));
+	const char *bytes = json_string_value(json_object_get(log, name_b64));
+	const json_t *text = json_object_get(log, name);
+	char *copy;
 
-	if (!*head && !*tail)
-		return;
-	html_element(h, "h3", NULL, title);
+	if (bytes)
+		return base64_decode(bytes, ret_size);
+	*ret_size = json_string_length(text);
+	copy = malloc(*ret_size + 1);
+	if (copy && *ret_size)
+		memcpy(copy, json_string_value(text), *ret_size);
+	return copy;
+}
+
+static void draw_lines(struct html *h, const char *bytes, size_t size)
+{
 	html_raw(h, "<pre class=\"log\" tabindex=\"0\">");
-	html_text(h, head);
+	html_bytes(h, bytes, size);
 	html_raw(h, "</pre>\n");
+}
+
+/* Of a report the beginning and the end, of a page all that was kept. */
+static void draw_log(struct html *h, const struct one *o, const char *name, const char *title)
+{
+	const json_t *log = json_object_get(o->logs, name);
+	json_int_t omitted = json_integer_value(json_object_get(log, "omitted"));
+	size_t of_head = 0, of_tail = 0, most = o->is_report ? LOG_REPORTED : SIZE_MAX, head_shown,
+	       tail_shown;
+	_cleanup_free_ char *head = log_bytes(log, "head", "head_b64", &of_head);
+	_cleanup_free_ char *tail = log_bytes(log, "tail", "tail_b64", &of_tail);
+
+	if (!head || !tail) {
+		buffer_fail(&h->out);
+		return;
+	}
+	if (of_head + of_tail == 0)
+		return;
+	head_shown = of_head < most ? of_head : most;
+	tail_shown = of_tail < most ? of_tail : most;
+	omitted += (json_int_t)(of_head - head_shown + of_tail - tail_shown);
+	html_element(h, "h3", NULL, title);
+	draw_lines(h, head, head_shown);
 	if (omitted > 0) {
 		html_raw(h, "<p>");
-		html_printf(h, "%" JSON_INTEGER_FORMAT " bytes were not kept.", omitted);
+		html_printf(h, "%" JSON_INTEGER_FORMAT " bytes %s.", omitted,
+			    o->is_report ? "are not shown" : "were not kept");
 		html_raw(h, "</p>\n");
 	}
-	if (*tail) {
-		html_raw(h, "<pre class=\"log\" tabindex=\"0\">");
-		html_text(h, tail);
-		html_raw(h, "</pre>\n");
-	}
+	if (tail_shown)
+		draw_lines(h, tail + of_tail - tail_shown, tail_shown);
 }
 
 static bool has_words(json_t *logs)
@@ -243,7 +282,8 @@ static bool has_words(json_t *logs)
 	json_t *log;
 
 	json_object_foreach (logs, name, log)
-		if (*words_of(log, "head") || *words_of(log, "tail"))
+		if (json_string_length(json_object_get(log, "head")) ||
+		    json_string_length(json_object_get(log, "tail")))
 			return true;
 	return false;
 }
@@ -253,9 +293,9 @@ void one_draw_logs(struct html *h, const struct one *o)
 	if (!has_words(o->logs))
 		return;
 	one_section(h, o, "log", "What it wrote");
-	draw_log(h, o->logs, "stdout", "Standard output");
-	draw_log(h, o->logs, "stderr", "Standard error");
-	draw_log(h, o->logs, "post_process", "Post-process");
+	draw_log(h, o, "stdout", "Standard output");
+	draw_log(h, o, "stderr", "Standard error");
+	draw_log(h, o, "post_process", "Post-process");
 	html_raw(h, "</section>\n");
 }
 

@@ -14,6 +14,9 @@ struct one {
 	json_t *logs;	  /* as `logs --json`; NULL: it has none yet */
 	json_t *lineage;  /* as `show --lineage --json`; NULL: it is not known */
 	bool is_report;
+	/* Of a report: a picture of one of its outputs, or nothing; NULL: there are none. */
+	void (*draw_picture)(struct html *h, const struct one *o, const json_t *output);
+	void *picture_arg;
 };
 
 /* attempt 0: the latest. To be done with one_done(). */

@@ -179,7 +179,11 @@ static void draw_graph(struct html *h, struct graph *g)
 
 static void draw_end(struct html *h, const struct one *o, const json_t *end)
 {
+	json_int_t attempt = json_integer_value(json_object_get(end, "attempt"));
+
 	one_link(h, o, words_of(end, "id"), json_object_get(end, "attempt"));
+	if (attempt > 1)
+		html_printf(h, " (attempt %" JSON_INTEGER_FORMAT ")", attempt);
 }
 
 static void draw_list(struct html *h, const struct one *o)

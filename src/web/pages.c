@@ -71,8 +71,8 @@ void pages_span_form(struct html *h, const struct ask *a, const char *path, cons
 
 /* ---- files of our own ---- */
 
-extern const char asset_style[], asset_page[], asset_login[], asset_icon[];
-extern const size_t asset_style_size, asset_page_size, asset_login_size, asset_icon_size;
+extern const char asset_page[], asset_login[], asset_icon[];
+extern const size_t asset_page_size, asset_login_size, asset_icon_size;
 
 int pages_asset(const struct ask *a, struct answer *ret, struct error *err)
 {

@@ -24,6 +24,9 @@ extern const struct page pages[];
 int pages_answer(struct hood *h, const struct ask *a, bool wants_json, struct answer *ret, struct error *err);
 /* Of those that need no ledger, and no right to look: how it looks, and what one may do. 1: it is none of them. */
 int pages_asset(const struct ask *a, struct answer *ret, struct error *err);
+/* How all of it looks. */
+extern const char asset_style[];
+extern const size_t asset_style_size;
 /* Where the token is asked for. */
 int pages_login(bool was_wrong, struct answer *ret, struct error *err);
 

@@ -1,11 +1,13 @@
 """The pages of `fumehood web`, asked as a program asks: what they say, and that each is the JSON of its address, drawn."""
+import base64
 import contextlib
+import hashlib
 import json
+import os
+import re
 import urllib.error
 import urllib.parse
 import urllib.request
-
-import pytest
 
 
 class Web:
@@ -127,3 +129,33 @@ def test_one_has_steps_inputs_denials_lineage_and_its_plan(hood, ledger):
     assert '<summary><h2>Plan</h2></summary>' in page and '&quot;limits&quot;: {' in page
     assert '&lt;i&gt;*' in wrong and '<i>' not in wrong
     assert f'/compare?a={again}&amp;attempt_a=1&amp;b={again}&amp;attempt_b=2' in twice
+
+
+def test_a_report_stands_alone(hood, ledger):
+    a = made(hood, 'echo "<script>alert(1)</script>"; printf "<b>" >"<img src=x>.csv"')
+    b = made(hood, 'printf "\\0a\\nb"; head -c 300000 /dev/zero; cat from/*/*.csv >c.txt', '--from', a)
+    file = hood.home / 'report.html'
+    told = json.loads(hood.succeed('report', a, b, '-o', str(file), '--json').out)
+    page = file.read_text()
+    assert told == {'file': str(file), 'bytes': len(page.encode()), 'analyses': 2}
+    style = re.search('<style>(.*)</style>', page, re.S).group(1)
+    digest = base64.b64encode(hashlib.sha256(style.encode()).digest()).decode()
+    assert f"style-src 'sha256-{digest}'" in page and "default-src 'none'" in page
+    assert '<script' not in page and '<img src=x' not in page and 'href=' not in page and ' style=' not in page
+    assert '&lt;script&gt;alert(1)&lt;/script&gt;' in page and '&lt;img src=x&gt;.csv' in page
+    assert hashlib.sha256(b'<b>').hexdigest() in page and '\\x00a\nb\\x00' in page and 'bytes are not shown' in page and 'class="graph"' in page
+    assert hood.cli('report', a, '-o', str(file)).status == 125 and file.read_text() == page
+    hood.succeed('report', a, '-o', str(file), '--force')
+    assert b not in re.findall('<h1>([^ <]*)', file.read_text())
+    common = os.path.commonprefix([a, b])
+    assert len(re.findall('<article>', hood.succeed('report', common, '-o', '-').out)) == 2
+
+
+def test_a_report_of_nothing_is_none(hood, ledger):
+    made(hood, 'true')
+    for words, said in ((('nobody',), "there is no analysis 'nobody'"), ((), 'is used as'), (('../x',), '../x')):
+        result = hood.cli('report', *words, '-o', str(hood.home / 'none.html'))
+        assert result.status != 0 and said in result.err, result
+    assert "where to?" in hood.cli('report', 'x').err
+    assert hood.cli('report', 'x', '-o', '-', '--json').status != 0
+    assert not (hood.home / 'none.html').exists()
