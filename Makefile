@@ -5,7 +5,7 @@ PREFIX  ?= /usr/local
 DESTDIR ?=
 
 .DEFAULT_GOAL := build
-.PHONY: help deps build demo test test-all test-crash test-vm test-bare bench install clean lint format texts why
+.PHONY: help deps build demo test test-all test-crash test-vm test-bare test-packages bench deb install clean lint format texts why
 
 help:
 	@sed -n 's/^##  //p' Makefile
@@ -23,12 +23,12 @@ demo:
 
 ##  make test        build, and pass every test
 test:
-	@scripts/deps build demo test
+	@scripts/deps build demo test packages
 	@scripts/test $(BUILD)
 
 ##  make test-all    the same with every long part: crash sweeps and virtual machines in full
 test-all:
-	@scripts/deps build demo test all
+	@scripts/deps build demo test all packages
 	@scripts/test $(BUILD) --all
 
 ##  make test-crash  only the crash sweeps, in full
@@ -44,6 +44,16 @@ test-vm:
 ##  make test-bare   demo and test once more, on a bare Debian 12 made for it (as root)
 test-bare:
 	@tests/bare
+
+##  make test-packages  only what is packed, installed on bare Debians made for it (as root)
+test-packages:
+	@scripts/deps build test packages
+	@scripts/test $(BUILD) --all --only packages
+
+##  make deb         Debian packages, in build/dist
+deb:
+	@scripts/deps build packages
+	@scripts/deb $(BUILD)
 
 ##  make bench       what it costs, beside bubblewrap, crun, openssl, rm and xargs: the table, docs/PERFORMANCE.md
 bench:
@@ -74,7 +84,7 @@ why:
 
 ##  make deps        install everything that any of these needs
 deps:
-	@scripts/deps build demo test all bench bare
+	@scripts/deps build demo test all bench bare packages
 
 ##  make install     PREFIX=/usr/local DESTDIR=
 install: build

@@ -18,7 +18,14 @@ def _field(name):
     return re.search(rf'^{name} = "(.*)"$', _TEXT, re.M).group(1)
 
 
-VERSION = _field("version")
+def _version():
+    """Meson's of the source tree that this lies in; of a source distribution, the one that it was given."""
+    if (HERE / "PKG-INFO").exists():
+        return re.search(r"^Version: (.*)$", (HERE / "PKG-INFO").read_text(), re.M).group(1)
+    return re.search(r"^project\(.*\bversion: '([^']+)'", (HERE / "../../meson.build").read_text(), re.M).group(1)
+
+
+VERSION = _version()
 _METADATA = f"""Metadata-Version: 2.1
 Name: {NAME}
 Version: {VERSION}

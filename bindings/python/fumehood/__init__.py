@@ -14,7 +14,7 @@ first call.
 """
 from __future__ import annotations
 
-from typing import Mapping, Optional, Sequence
+from typing import TYPE_CHECKING, Mapping, Optional, Sequence
 
 from . import subprocess
 from ._analysis import Analysis
@@ -34,7 +34,7 @@ from ._rows import Rows
 from ._run import LogLines, Run, expired, seconds, start_run, with_wall
 from .subprocess import CompletedProcess, Popen, run
 
-__version__ = "0.1.0"
+__version__: str
 
 __all__ = [
     "AlreadySucceeded", "Analysis", "AnalysisFailed", "Busy", "Cancelled", "CompletedProcess", "Denial", "DiskLimitExceeded", "DoctorItem", "Engine", "Failure",
@@ -46,6 +46,15 @@ __all__ = [
     "follow", "gc", "get", "lineage", "load", "logs", "ls", "outputs", "plan", "post_process", "prune", "queue", "remove", "restore", "retry", "run", "run_async",
     "shell", "show", "start", "submit", "submit_many", "subprocess", "top", "version", "wait", "wait_async", "workers",
 ]
+
+if not TYPE_CHECKING:  # to a type checker every name would be there
+
+    def __getattr__(name):
+        """__version__ is the library's: it is not loaded before somebody asks."""
+        if name == "__version__":
+            return version()
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
 
 
 def start(command: Command, *, id: Optional[str] = None, if_absent: bool = False, follow: bool = False,
