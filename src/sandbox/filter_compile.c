@@ -1,5 +1,6 @@
 /*
- * Runs at build time and prints the policy (policy.c) as BPF programs (filter.h); libseccomp only translates names into numbers.
+ * filter_compile MACHINE: runs at build time and prints the policy (policy.c) as BPF programs (filter.h) for that machine, which may be
+ * another than the one that it runs on; libseccomp only translates names into numbers.
  *
  * A program is a binary search over ranges of numbers, then the checks of the one call: about ten instructions for most calls.
  * Numbers are compared by their lower half, as the kernel itself truncates them: a flag hidden with high bits set
@@ -18,13 +19,18 @@
 #include "filter.h"
 #include "policy.h"
 
-#if defined(__x86_64__)
-#define NATIVE AUDIT_ARCH_X86_64
-#elif defined(__aarch64__)
-#define NATIVE AUDIT_ARCH_AARCH64
-#endif
+enum { CODE_MAX = 4096, ANOTHERS = __NR_SCMP_ERROR - 1 };
 
-enum { CODE_MAX = 4096 };
+/* As Meson names them. What the rows compare (flags, modes, requests of ioctl) is the same on both. */
+static const struct machine {
+	const char *name;
+	uint32_t audit; /* what the kernel tells a filter */
+	uint32_t seccomp;
+} machines[] = {
+	{"x86_64", AUDIT_ARCH_X86_64, SCMP_ARCH_X86_64},
+	{"aarch64", AUDIT_ARCH_AARCH64, SCMP_ARCH_AARCH64},
+};
+static const struct machine *machine;
 
 /* What the table says of one call. */
 static struct call {
@@ -43,11 +49,20 @@ static void die(const char *what, const char *name)
 	exit(1);
 }
 
-/* Its number, or -1: another architecture's. */
+/* Of a call that is newer than libseccomp. Only from 424 on a number is the same on every machine. */
+static int number_given(const char *digits)
+{
+	int number = atoi(digits);
+
+	return number >= 424 || machine->audit == AUDIT_ARCH_X86_64 ? number : ANOTHERS;
+}
+
+/* Its number; below 0 it is another architecture's. */
 static int number_of(char *word)
 {
 	char *colon = strchr(word, ':');
-	int number = colon ? atoi(colon + 1) : seccomp_syscall_resolve_name(word);
+	int number =
+		colon ? number_given(colon + 1) : seccomp_syscall_resolve_name_arch(machine->seccomp, word);
 
 	if (colon)
 		*colon = 0;
@@ -204,7 +219,7 @@ static void compile(void)
 		if (n == 0 || !same_action(ranges[n - 1].call, &calls[i]))
 			ranges[n++] = (struct policy_range){i, &calls[i]};
 	emit(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, arch), 0, 0);
-	emit(BPF_JMP | BPF_JEQ | BPF_K, NATIVE, 1, 0);
+	emit(BPF_JMP | BPF_JEQ | BPF_K, machine->audit, 1, 0);
 	emit_return(REFUSE(ENOSYS), false); /* i386 and others */
 	emit(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr), 0, 0);
 	emit(BPF_JMP | BPF_JGE | BPF_K, FILTER_CALLS, 0, 1);
@@ -237,8 +252,18 @@ static void print_all(const char *suffix)
 	printf("};\n");
 }
 
-int main(void)
+static const struct machine *machine_named(const char *name)
 {
+	for (size_t i = 0; i < sizeof(machines) / sizeof(*machines); i++)
+		if (strcmp(machines[i].name, name) == 0)
+			return &machines[i];
+	die("no such machine", name);
+	return NULL;
+}
+
+int main(int argc, char **argv)
+{
+	machine = machine_named(argc == 2 ? argv[1] : "none was named");
 	printf("/* Made by filter_compile.c from policy.c and policy_bare.c. */\n#include \"filter.h\"\n\n");
 	for (unsigned i = 0; i < policy_rows; i++)
 		enter(&policy[i], false);

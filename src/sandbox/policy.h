@@ -37,7 +37,7 @@ struct policy_list {
 };
 
 struct policy_row {
-	const char *calls; /* names; "name:number" for what is newer than libseccomp */
+	const char *calls; /* names; "name:number" for what is newer than libseccomp; below 424 x86_64's */
 	const char *reason;
 	uint32_t action;
 	struct clause clauses[12]; /* before `action`; the first with n = -1 ends them */
