@@ -5,7 +5,7 @@ PREFIX  ?= /usr/local
 DESTDIR ?=
 
 .DEFAULT_GOAL := build
-.PHONY: help deps build demo test test-all test-crash test-vm test-bare test-packages bench deb install clean lint format texts why
+.PHONY: help deps build demo test test-all test-crash test-vm test-bare test-packages bench deb wheel dist install clean lint format texts why
 
 help:
 	@sed -n 's/^##  //p' Makefile
@@ -54,6 +54,16 @@ test-packages:
 deb:
 	@scripts/deps build packages
 	@scripts/deb $(BUILD)
+
+##  make wheel       a wheel with module, library and command, in build/dist
+wheel:
+	@scripts/deps build
+	@scripts/wheel $(BUILD)
+
+##  make dist        a tarball with the command, and the checksums of all that lies in build/dist
+dist:
+	@scripts/deps build
+	@scripts/dist $(BUILD)
 
 ##  make bench       what it costs, beside bubblewrap, crun, openssl, rm and xargs: the table, docs/PERFORMANCE.md
 bench:

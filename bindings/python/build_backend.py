@@ -1,10 +1,11 @@
 """A PEP 517 and PEP 660 backend for one package of pure Python: it copies files into an archive, and needs nothing that has to be
-downloaded first.
+downloaded first. scripts/wheel writes with it the wheel that has library and command in it.
 """
 import base64
 import hashlib
 import io
 import re
+import stat
 import tarfile
 import zipfile
 from pathlib import Path
@@ -35,38 +36,46 @@ Requires-Python: {_field("requires-python")}
 Description-Content-Type: text/markdown
 
 {(HERE / "README.md").read_text()}"""
-_WHEEL = "Wheel-Version: 1.0\nGenerator: fumehood\nRoot-Is-Purelib: true\nTag: py3-none-any\n"
+PURE = "py3-none-any"
 
 
-def _sources():
+def sources():
     return sorted(path for path in (HERE / NAME).rglob("*") if path.suffix == ".py" or path.name == "py.typed")
 
 
-def _write_wheel(directory, files):
+def _entry(name, mode):
+    """The same at any time: a ZipInfo is of 1980 unless it is told otherwise."""
+    entry = zipfile.ZipInfo(name)
+    entry.compress_type, entry.create_system, entry.external_attr = zipfile.ZIP_DEFLATED, 3, (stat.S_IFREG | mode) << 16
+    return entry
+
+
+def write_wheel(directory, files, tag=PURE, executables=()):
+    """The same bytes from the same files, which are contents by name, in the order of their names."""
     info, records = f"{NAME}-{VERSION}.dist-info", []
-    files = {**files, f"{info}/METADATA": _METADATA.encode(), f"{info}/WHEEL": _WHEEL.encode()}
-    wheel = f"{NAME}-{VERSION}-py3-none-any.whl"
-    with zipfile.ZipFile(Path(directory) / wheel, "w", zipfile.ZIP_DEFLATED) as archive:
-        for name, content in files.items():
+    about = f"Wheel-Version: 1.0\nGenerator: fumehood\nRoot-Is-Purelib: {str(tag == PURE).lower()}\nTag: {tag}\n"
+    wheel = f"{NAME}-{VERSION}-{tag}.whl"
+    with zipfile.ZipFile(Path(directory) / wheel, "w") as archive:
+        for name, content in [*sorted(files.items()), (f"{info}/METADATA", _METADATA.encode()), (f"{info}/WHEEL", about.encode())]:
             digest = base64.urlsafe_b64encode(hashlib.sha256(content).digest()).rstrip(b"=").decode()
             records.append(f"{name},sha256={digest},{len(content)}\n")
-            archive.writestr(zipfile.ZipInfo(name), content)
-        archive.writestr(zipfile.ZipInfo(f"{info}/RECORD"), "".join(records) + f"{info}/RECORD,,\n")
+            archive.writestr(_entry(name, 0o755 if name in executables else 0o644), content)
+        archive.writestr(_entry(f"{info}/RECORD", 0o644), "".join(records) + f"{info}/RECORD,,\n")
     return wheel
 
 
 def build_wheel(wheel_directory, config_settings=None, metadata_directory=None):
-    return _write_wheel(wheel_directory, {str(path.relative_to(HERE)): path.read_bytes() for path in _sources()})
+    return write_wheel(wheel_directory, {str(path.relative_to(HERE)): path.read_bytes() for path in sources()})
 
 
 def build_editable(wheel_directory, config_settings=None, metadata_directory=None):
-    return _write_wheel(wheel_directory, {f"{NAME}.pth": f"{HERE}\n".encode()})
+    return write_wheel(wheel_directory, {f"{NAME}.pth": f"{HERE}\n".encode()})
 
 
 def build_sdist(sdist_directory, config_settings=None):
     top, sdist = f"{NAME}-{VERSION}", f"{NAME}-{VERSION}.tar.gz"
     with tarfile.open(Path(sdist_directory) / sdist, "w:gz", format=tarfile.PAX_FORMAT) as archive:
-        for path in [HERE / "pyproject.toml", HERE / "README.md", HERE / "build_backend.py", *_sources()]:
+        for path in [HERE / "pyproject.toml", HERE / "README.md", HERE / "build_backend.py", *sources()]:
             archive.add(path, f"{top}/{path.relative_to(HERE)}")
         info = tarfile.TarInfo(f"{top}/PKG-INFO")
         info.size = len(_METADATA.encode())

@@ -123,7 +123,8 @@ _parents: Optional[str] = None  # the library's file, in a child whose parent ha
 
 
 def _directories() -> Iterator[Path]:
-    """Where the library may lie: as the loader is told, else beside this package, below the same prefix."""
+    """Where the library may lie: in this package, as a wheel has it; as the loader is told; below the same prefix."""
+    yield Path(__file__).resolve().parent / "_lib"
     for name in filter(None, os.environ.get("LD_LIBRARY_PATH", "").split(":")):
         yield Path(name)
     multiarch = sysconfig.get_config_var("MULTIARCH") or ""
