@@ -155,7 +155,7 @@ int copy_digests(struct buffer *b, const uint8_t (*sha256)[DIGEST_SIZE], size_t 
 
 static int64_t get_integer(const char *data, int size)
 {
-	uint64_t n = data[0] < 0 ? UINT64_MAX : 0;
+	uint64_t n = (signed char)data[0] < 0 ? UINT64_MAX : 0;
 
 	for (int i = 0; i < size; i++)
 		n = n << 8 | (uint8_t)data[i];
