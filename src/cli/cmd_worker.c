@@ -10,6 +10,7 @@
 #include <sys/resource.h>
 
 #include "cli.h"
+#include "journal.h"
 #include "signals.h"
 #include "slurm_node.h"
 
@@ -34,6 +35,7 @@ static const char help[] =
 
 struct voice {
 	const struct cli *cli;
+	int journal;  /* -1: stderr is all */
 	char *warned; /* the last warning of a quiet one, which is mostly that of the next analysis, too */
 };
 
@@ -52,46 +54,87 @@ static void warn(struct voice *v, const struct engine_end *end)
 	v->warned = warnings;
 }
 
-static void on_end(void *arg, const struct engine_end *end)
+/* How it ended, as lines; NULL or "": nothing is to be said. */
+static char *end_text(const struct cli *cli, const struct engine_end *end)
 {
-	struct voice *voice = arg;
-	const struct cli *cli = voice->cli;
-	_cleanup_free_ char *line = NULL, *id = print_escape(end->id), *why = text_safe(end->why.message);
+	_cleanup_buffer_ struct buffer b = {0};
+	_cleanup_free_ char *id = print_escape(end->id), *why = text_safe(end->why.message);
 
-	if (cli->quiet) {
-		warn(voice, end);
-		return;
-	}
 	if (end->where[0] && end->outcome == OUTCOME_SETTLED) {
 		_cleanup_free_ char *reason = text_safe(end->attempt.reason ? end->attempt.reason : "");
 
-		fprintf(stderr, "fumehood: %s %s (%s)%s%s\n", id, verdict_name(end->attempt.verdict),
-			end->where, reason && *reason ? ": " : "", reason && *reason ? reason : "");
-		return;
+		buffer_printf(&b, "fumehood: %s %s (%s)%s%s\n", id, verdict_name(end->attempt.verdict),
+			      end->where, reason && *reason ? ": " : "", reason && *reason ? reason : "");
+		return buffer_take(&b);
 	}
 	switch (end->outcome) {
 	case OUTCOME_LEFT:
 		if (why && *why)
-			fprintf(stderr, "fumehood: %s: %s\n", id, why);
+			buffer_printf(&b, "fumehood: %s: %s\n", id, why);
 		break;
 	case OUTCOME_SETTLED:
-		line = view_line(&end->attempt, cli->err.colour, false);
-		fputs(line ? line : "", stderr);
-		break;
+		return view_line(&end->attempt, cli->err.colour, false);
 	case OUTCOME_UNSETTLED:
 		if (end->attempt.verdict == VERDICT_NONE)
-			fprintf(stderr, "fumehood: %s has ended, and is pending\n", id);
+			buffer_printf(&b, "fumehood: %s has ended, and is pending\n", id);
 		else
-			fprintf(stderr, "fumehood: %s %s, and is pending until it can be committed\n", id,
-				verdict_name(end->attempt.verdict));
+			buffer_printf(&b, "fumehood: %s %s, and is pending until it can be committed\n", id,
+				      verdict_name(end->attempt.verdict));
 		break;
 	case OUTCOME_LOST:
-		fprintf(stderr, "fumehood: %s became another worker's: nothing of it was committed here\n",
-			id);
+		buffer_printf(&b, "fumehood: %s became another worker's: nothing of it was committed here\n",
+			      id);
 		break;
 	default:
-		fprintf(stderr, "fumehood: %s is handed back: %s\n", id, why ? why : "?");
+		buffer_printf(&b, "fumehood: %s is handed back: %s\n", id, why ? why : "?");
 	}
+	return buffer_take(&b);
+}
+
+/* A failed analysis is the analyst's matter, one that is not in the ledger the operator's: syslog's numbers. */
+static const char *priority(const struct engine_end *end)
+{
+	if (end->outcome != OUTCOME_SETTLED)
+		return "4";
+	return end->attempt.verdict == VERDICT_SUCCEEDED ? "6" : "5";
+}
+
+/* To the journal with what it can be searched by; else, or if that fails, to stderr. */
+static void tell(const struct voice *v, char *lines, const struct engine_end *end)
+{
+	bool has_verdict = end->attempt.verdict != VERDICT_NONE &&
+			   (end->outcome == OUTCOME_SETTLED || end->outcome == OUTCOME_UNSETTLED);
+	size_t size = strlen(lines);
+	const struct journal_field fields[] = {
+		{"MESSAGE", lines},
+		{"PRIORITY", priority(end)},
+		{"SYSLOG_IDENTIFIER", "fumehood"},
+		{"FUMEHOOD_ID", end->id},
+		{"FUMEHOOD_VERDICT", has_verdict ? verdict_name(end->attempt.verdict) : NULL},
+		{0},
+	};
+
+	if (v->journal >= 0) {
+		lines[size - 1] = 0; /* an entry is no line */
+		if (journal_send(v->journal, fields) == 0)
+			return;
+		lines[size - 1] = '\n';
+	}
+	fputs(lines, stderr);
+}
+
+static void on_end(void *arg, const struct engine_end *end)
+{
+	struct voice *voice = arg;
+	_cleanup_free_ char *lines = NULL;
+
+	if (voice->cli->quiet) {
+		warn(voice, end);
+		return;
+	}
+	lines = end_text(voice->cli, end);
+	if (lines && *lines)
+		tell(voice, lines, end);
 }
 
 static void on_say(void *arg, const char *line)
@@ -166,7 +209,7 @@ static void raise_open_files(void)
 
 static int worker_main(struct cli *cli, struct error *err)
 {
-	struct voice voice = {.cli = cli};
+	struct voice voice = {.cli = cli, .journal = -1};
 	struct worker_options w = {.signal_fd = -1, .hooks = {.arg = &voice, .ended = on_end, .say = on_say}};
 	struct worker_take take = {0};
 	const char *lease = NULL, *engine = NULL, *index = NULL;
@@ -197,12 +240,14 @@ static int worker_main(struct cli *cli, struct error *err)
 	w.hood = (struct hood_options){
 		.config_file = cli->config, .ledger = cli->db, .remover = REMOVER_THREAD};
 	raise_open_files();
+	voice.journal = journal_open();
 	r = read_lease(lease, &w.lease_ns, err);
 	if (r == 0)
 		r = signals_open(&w.signal_fd, err);
 	if (r == 0)
 		r = worker_run(&w, err);
 	fd_close(w.signal_fd);
+	fd_close(voice.journal);
 	free(voice.warned);
 	return r;
 }
