@@ -21,6 +21,7 @@ SECONDS = 600  # a hang fails
 
 def pytest_addoption(parser):
     parser.addoption('--binary', default=str(TOP / 'build/fumehood'))
+    parser.addoption('--reuse', action='store_true', help="what lies in the build's dist/ is not made anew")
 
 
 def pytest_configure(config):
@@ -109,7 +110,11 @@ def packed(request):
 
     def pack(kind):
         if kind not in made:
-            said = call(TOP / 'scripts' / kind, build)
+            named = build / 'dist' / f'.{kind}'  # what was made, for --reuse
+            if not (request.config.getoption('reuse') and named.exists()):
+                said = call(TOP / 'scripts' / kind, build)
+                named.write_text(said)
+            said = named.read_text()
             made[kind] = [build / 'dist' / line for line in said.splitlines() if (build / 'dist' / line).is_file()]
             assert made[kind], f'scripts/{kind} named no file that it made:\n{said[-3000:]}'
         return made[kind]
