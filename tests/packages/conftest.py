@@ -81,7 +81,7 @@ def make_root(scratch):
     """make_root('trixie', 'python3'): a bare Debian of that release, with these packages and an ordinary user."""
     def make(suite, *packages):
         path = Path(tempfile.mkdtemp(prefix=f'{suite}-', dir=scratch)) / 'root'
-        call(BARE, 'make', path, suite, 'ca-certificates', *packages)
+        call(BARE, 'make', '--lists', path, suite, 'ca-certificates', *packages)
         root = Root(path)
         root('useradd', '--create-home', '--shell', '/bin/bash', USER)
         return root

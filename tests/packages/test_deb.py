@@ -80,6 +80,7 @@ def test_every_override_says_why():
 
 def test_a_lost_symbol_of_the_library_is_an_error(debs, tmp_path):
     """What dpkg-gensymbols is told when it is built (-c4), with a symbol that an earlier version would have had."""
+    (tmp_path / 'debian').mkdir()
     call('dpkg-deb', '-x', debs['libfumehood0'], tmp_path / 'debian/libfumehood0')
     (tmp_path / 'debian/control').write_text((TOP / 'packaging/debian/control').read_text())
     symbols = (TOP / 'packaging/debian/libfumehood0.symbols').read_text()
