@@ -59,7 +59,9 @@ class Root:
 
     def take(self, *files, directory='/root'):
         """Copies files of this machine into it; their paths there."""
-        return [f'{directory}/{shutil.copy(file, self.path / directory[1:]).name}' for file in map(Path, files)]
+        for file in files:
+            shutil.copy(file, self.path / directory[1:])
+        return [f'{directory}/{Path(file).name}' for file in files]
 
     def files(self):
         """Every path in it but those that no package owns anywhere: kernel's and temporary ones."""
@@ -110,7 +112,7 @@ def packed(request):
 
     def pack(kind):
         if kind not in made:
-            named = build / 'dist' / f'.{kind}'  # what was made, for --reuse
+            named = build / 'dist' / f'.made-{kind}'  # what was made, for --reuse
             if not (request.config.getoption('reuse') and named.exists()):
                 said = call(TOP / 'scripts' / kind, build)
                 named.write_text(said)
