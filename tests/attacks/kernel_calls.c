@@ -17,7 +17,6 @@
 #include <string.h>
 #include <sys/acct.h>
 #include <sys/fanotify.h>
-#include <sys/io.h>
 #include <sys/klog.h>
 #include <sys/mman.h>
 #include <sys/quota.h>
@@ -29,6 +28,10 @@
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
+
+#if defined(__x86_64__)
+#include <sys/io.h>
+#endif
 
 #include "act.h"
 #include "stage.h"
@@ -237,6 +240,7 @@ ACT(kernel_log)
 	return got_through(a, klogctl(3, line, sizeof(line)));
 }
 
+#if defined(__x86_64__)
 ACT(ports)
 {
 	return got_through(a, a->number ? iopl(3) : ioperm(0x80, 1, 1));
@@ -247,6 +251,7 @@ ACT(local_descriptors)
 	char room[64];
 	return got_through(a, syscall(SYS_modify_ldt, a->number, room, sizeof(room)));
 }
+#endif
 
 ACT(watch_files)
 {
@@ -372,9 +377,11 @@ static const struct attack table[] = {
 	CALL("quotactl-fd", "quotactl_fd(Q_SYNC)", quota_by_descriptor),
 	CALL("core-handler", "a crash, for the host's core handler", core_handler),
 	CALL("syslog", "syslog(): the kernel's log", kernel_log),
+#if defined(__x86_64__)
 	CALL("ioperm", "ioperm()", ports, .flags = ROOT_ONLY),
 	CALL("iopl", "iopl()", ports, .number = 1, .flags = ROOT_ONLY),
 	CALL("modify-ldt", "modify_ldt()", local_descriptors),
+#endif
 	CALL("fanotify", "fanotify_init(FAN_REPORT_FID)", watch_files, .number = FAN_REPORT_FID),
 	CALL("fanotify-content", "fanotify_init(FAN_CLASS_CONTENT): stops the opens of others", watch_files,
 	     .number = FAN_CLASS_CONTENT, .flags = ROOT_ONLY),

@@ -4,7 +4,6 @@
  */
 #include <errno.h>
 #include <fcntl.h>
-#include <linux/vm_sockets.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdio.h>
@@ -13,6 +12,11 @@
 #include <sys/prctl.h>
 #include <sys/stat.h>
 #include <unistd.h>
+
+/* It uses what only <sys/socket.h> declares. */
+#include <sys/socket.h>
+
+#include <linux/vm_sockets.h>
 
 #include "dial.h"
 #include "platform.h"

@@ -9,7 +9,6 @@
 #include <linux/rtnetlink.h>
 #include <linux/sock_diag.h>
 #include <linux/unix_diag.h>
-#include <linux/vm_sockets.h>
 #include <net/ethernet.h>
 #include <netinet/ip_icmp.h>
 #include <netinet/tcp.h>
@@ -18,6 +17,11 @@
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
+
+/* It uses what only <sys/socket.h> declares. */
+#include <sys/socket.h>
+
+#include <linux/vm_sockets.h>
 
 #include "act.h"
 #include "dial.h"
