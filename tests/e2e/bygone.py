@@ -9,7 +9,7 @@ from pathlib import Path
 import records
 
 FIXTURES = Path(__file__).resolve().parents[1] / 'fixtures'
-VERSIONS = sorted(path.name for path in FIXTURES.glob('v*'))
+VERSIONS = sorted((path.name for path in FIXTURES.glob('v*')), key=lambda name: int(name[1:]))
 
 
 class Bygone:

@@ -20,6 +20,12 @@ def dump(url):
     return [line for line in text.splitlines() if 'restrict ' not in line]
 
 
+def test_every_version_of_the_schema_since_the_third_is_kept(hood):
+    hood.succeed('db', 'init')
+    wanted = hood.succeed('db', 'status', '--json').json['wanted']
+    assert bygone.VERSIONS == [f'v{n}' for n in range(3, wanted)], 'the last binary of a version makes its fixture: tests/fixtures/make'
+
+
 @pytest.fixture(params=bygone.VERSIONS)
 def old(request, hood, ledger):
     old = bygone.Bygone(hood, request.param)
