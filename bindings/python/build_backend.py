@@ -37,6 +37,7 @@ Description-Content-Type: text/markdown
 
 {(HERE / "README.md").read_text()}"""
 PURE = "py3-none-any"
+INFO = f"{NAME}-{VERSION}.dist-info"
 
 
 def sources():
@@ -50,18 +51,31 @@ def _entry(name, mode):
     return entry
 
 
+def _info(tag):
+    """What a .dist-info directory has but for its RECORD: contents by name."""
+    about = f"Wheel-Version: 1.0\nGenerator: fumehood\nRoot-Is-Purelib: {str(tag == PURE).lower()}\nTag: {tag}\n"
+    return {f"{INFO}/METADATA": _METADATA.encode(), f"{INFO}/WHEEL": about.encode()}
+
+
 def write_wheel(directory, files, tag=PURE, executables=()):
     """The same bytes from the same files, which are contents by name, in the order of their names."""
-    info, records = f"{NAME}-{VERSION}.dist-info", []
-    about = f"Wheel-Version: 1.0\nGenerator: fumehood\nRoot-Is-Purelib: {str(tag == PURE).lower()}\nTag: {tag}\n"
+    records = []
     wheel = f"{NAME}-{VERSION}-{tag}.whl"
     with zipfile.ZipFile(Path(directory) / wheel, "w") as archive:
-        for name, content in [*sorted(files.items()), (f"{info}/METADATA", _METADATA.encode()), (f"{info}/WHEEL", about.encode())]:
+        for name, content in [*sorted(files.items()), *_info(tag).items()]:
             digest = base64.urlsafe_b64encode(hashlib.sha256(content).digest()).rstrip(b"=").decode()
             records.append(f"{name},sha256={digest},{len(content)}\n")
             archive.writestr(_entry(name, 0o755 if name in executables else 0o644), content)
-        archive.writestr(_entry(f"{info}/RECORD", 0o644), "".join(records) + f"{info}/RECORD,,\n")
+        archive.writestr(_entry(f"{INFO}/RECORD", 0o644), "".join(records) + f"{INFO}/RECORD,,\n")
     return wheel
+
+
+def prepare_metadata_for_build_wheel(metadata_directory, config_settings=None):
+    for name, content in _info(PURE).items():
+        path = Path(metadata_directory) / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(content)
+    return INFO
 
 
 def build_wheel(wheel_directory, config_settings=None, metadata_directory=None):

@@ -78,15 +78,15 @@ def test_every_override_says_why():
             assert line.startswith('#') or before.startswith('# '), f'{file.name}: {line}'
 
 
-def test_a_lost_symbol_of_the_library_is_an_error(debs, tmp_path):
+def test_a_lost_symbol_of_the_library_is_an_error(debs, tmp_path, version):
     """What dpkg-gensymbols is told when it is built (-c4), with a symbol that an earlier version would have had."""
     (tmp_path / 'debian').mkdir()
     call('dpkg-deb', '-x', debs['libfumehood0'], tmp_path / 'debian/libfumehood0')
     (tmp_path / 'debian/control').write_text((TOP / 'packaging/debian/control').read_text())
     symbols = (TOP / 'packaging/debian/libfumehood0.symbols').read_text()
-    for more, status in (('', 0), (' fh_gone@FUMEHOOD_0 0.1.0\n', 1)):
+    for more, status in (('', 0), (f' fh_gone@FUMEHOOD_0 {version}\n', 1)):
         (tmp_path / 'symbols').write_text(symbols + more)
-        call('dpkg-gensymbols', '-c4', '-plibfumehood0', '-v0.1.0-1', '-Pdebian/libfumehood0', '-Isymbols', '-Oout',
+        call('dpkg-gensymbols', '-c4', '-plibfumehood0', f'-v{version}-1', '-Pdebian/libfumehood0', '-Isymbols', '-Oout',
              cwd=tmp_path, status=status)
     assert '-c4' in (TOP / 'packaging/debian/rules').read_text()
 
@@ -128,9 +128,9 @@ def test_a_ledger_of_an_earlier_schema_is_refused_until_it_is_upgraded(root):
 
 
 def test_the_library_and_the_module_work(root, version):
-    said = root('/usr/bin/python3', '-c', 'import fumehood; print(fumehood.__version__, '
+    said = root('/usr/bin/python3', '-c', 'import fumehood, importlib.metadata as m; print(fumehood.__version__, m.version("fumehood"), '
                 'fumehood.run(["echo", "hello"], id="py", capture_output=True, text=True).stdout)', user=USER)
-    assert said.split() == [version, 'hello'], said
+    assert said.split() == [version, version, 'hello'], said
     assert (root.path / 'usr/include/fumehood.h').exists() and root.shell('cat /usr/lib/*/pkgconfig/libfumehood.pc').count(version) == 1
 
 
