@@ -7,6 +7,7 @@ A bare Debian 12 is made once, and copied for each purpose: `new_root()`. `root(
 """
 import os
 import shutil
+import signal
 import subprocess
 import tempfile
 from pathlib import Path
@@ -16,7 +17,7 @@ import pytest
 TOP = Path(__file__).resolve().parents[2]
 BARE = TOP / 'tests/support/bare-root'
 USER = 'analyst'
-SECONDS = 600  # a hang fails
+SECONDS, PACK_SECONDS = 600, 1800  # a hang fails
 
 
 def pytest_addoption(parser):
@@ -26,14 +27,15 @@ def pytest_addoption(parser):
 
 def pytest_configure(config):
     config.addinivalue_line('markers', 'long: only in make test-all')
+    signal.signal(signal.SIGTERM, signal.default_int_handler)  # roots are removed then, too
     if os.geteuid():
         pytest.exit('tests/packages: a root with mounts of its own can be made only by root', 4)
 
 
-def call(*command, status=0, **others):
+def call(*command, status=0, seconds=SECONDS, **others):
     """Runs it; what it said, both streams in one."""
     done = subprocess.run(list(map(str, command)), stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
-                          text=True, errors='replace', timeout=SECONDS, **others)
+                          text=True, errors='replace', timeout=seconds, **others)
     assert done.returncode == status, f'{command}: status {done.returncode}\n{done.stdout[-5000:]}'
     return done.stdout
 
@@ -114,7 +116,7 @@ def packed(request):
         if kind not in made:
             named = build / 'dist' / f'.made-{kind}'  # what was made, for --reuse
             if not (request.config.getoption('reuse') and named.exists()):
-                said = call(TOP / 'scripts' / kind, build)
+                said = call(TOP / 'scripts' / kind, build, seconds=PACK_SECONDS)
                 named.write_text(said)
             said = named.read_text()
             made[kind] = [build / 'dist' / line for line in said.splitlines() if (build / 'dist' / line).is_file()]
