@@ -5,10 +5,11 @@ The tests of one root come in the order in which they stand here: a package is i
 import json
 import re
 import subprocess
+from pathlib import Path
 
 import pytest
 
-from conftest import TOP, USER, call
+from conftest import PACK_SECONDS, TOP, USER, call
 
 NAMES = {'fumehood', 'libfumehood0', 'libfumehood-dev', 'python3-fumehood'}
 LEDGER = './root/.local/share/fumehood'
@@ -69,6 +70,24 @@ def test_there_are_the_four_packages_and_lintian_finds_nothing(debs, packed, ver
     [changes] = [file for file in packed('deb') if file.suffix == '.changes']
     said = call('lintian', '--allow-root', '--fail-on', 'error,warning', '--no-tag-display-limit', changes)
     assert not re.search(r'^[EW]:', said, re.M), said
+
+
+@pytest.mark.long
+def test_under_systemd_an_upgrade_restarts_the_worker_and_remove_stops_it(request, debs, scratch, version):
+    directory = scratch / 'life'
+    directory.mkdir()
+    said = call(TOP / 'tests/vm/run', '-s', '-t', '1200', '--', TOP / 'tests/packages/guest-deb', older(debs['fumehood'], directory, version),
+                debs['fumehood'], Path(request.config.getoption('binary')).resolve(), seconds=PACK_SECONDS)
+    assert said.splitlines()[-1] == 'ok', said
+
+
+@pytest.mark.long
+def test_the_next_release_of_debian_takes_them(make_root, debs, version):
+    root = make_root('trixie')
+    install(root, *debs.values())
+    for who in (None, USER):
+        assert 'hello' in root('fumehood', 'run', 'a1', '--', 'echo', 'hello', user=who)
+    assert root('/usr/bin/python3', '-c', 'import fumehood; print(fumehood.__version__)').strip() == version
 
 
 def test_every_override_says_why():
