@@ -39,7 +39,7 @@ def staged(build):
     information, in which the names of this machine's directories would be."""
     release = (TOP / build / 'release').resolve()
     if not (release / 'build.ninja').exists():
-        run('meson', 'setup', release, '--prefix=/usr/local', '-Dtests=false', '-Ddebug=false', stdout=subprocess.DEVNULL)
+        run('meson', 'setup', release, '--prefix=/usr/local', '--libdir=lib', '-Dtests=false', '-Ddebug=false', stdout=subprocess.DEVNULL)
     run('ninja', '-C', release, '--quiet')
     run('rm', '-rf', release / 'root')
     run('meson', 'install', '-C', release, '--no-rebuild', '--quiet', '--strip', '--destdir', release / 'root')
