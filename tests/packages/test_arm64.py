@@ -12,7 +12,7 @@ from conftest import BARE, TOP
 pytestmark = pytest.mark.long
 
 HERE = ['gcc', 'libc6-dev', 'meson', 'ninja-build', 'pkg-config', 'python3', 'libseccomp-dev', 'gcc-aarch64-linux-gnu']
-THERE = ['libc6-dev', 'libssl-dev', 'libsqlite3-dev', 'libjansson-dev', 'libyaml-dev', 'zlib1g-dev', 'libseccomp-dev', 'libpq-dev',
+THERE = ['libc6-dev', 'libssl-dev', 'libsqlite3-dev', 'libjansson-dev', 'libyaml-dev', 'zlib1g-dev', 'libmicrohttpd-dev', 'libpng-dev', 'libjpeg62-turbo-dev', 'libseccomp-dev', 'libpq-dev',
          'libsystemd-dev', 'libcmocka-dev']
 # There is no server; and what is in a cgroup of this machine is qemu, whose threads are not those that the test counts and freezes.
 LEFT_OUT = ['test_queue_postgres', 'test_store_postgres', 'test_cgroup']
