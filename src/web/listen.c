@@ -98,12 +98,14 @@ static int open_address(const char *where, struct listening *l, struct error *er
 	return 0;
 }
 
-/* One that nobody listens on any more is replaced. */
+/* One that nobody listens on any more is replaced. A file that is no socket refuses connections too, and is somebody's. */
 static bool is_dead(const union address *a, socklen_t size)
 {
 	_cleanup_close_ int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	struct stat st;
 
-	return fd >= 0 && connect(fd, &a->any, size) < 0 && errno == ECONNREFUSED;
+	return fd >= 0 && lstat(a->path.sun_path, &st) == 0 && S_ISSOCK(st.st_mode) &&
+	       connect(fd, &a->any, size) < 0 && errno == ECONNREFUSED;
 }
 
 static int open_unix(const char *path, struct listening *l, struct error *err)
