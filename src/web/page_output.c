@@ -72,6 +72,14 @@ int page_output(struct hood *h, const struct ask *a, bool wants_json UNUSED, str
 
 /* ---- to be looked at ---- */
 
+/* All of it: a NUL hides nothing that is behind it. */
+static void draw_cell(struct html *h, const char *tag, const struct buffer *field)
+{
+	buffer_printf(&h->out, "<%s>", tag);
+	html_bytes(h, field->data, field->size);
+	buffer_printf(&h->out, "</%s>", tag);
+}
+
 static const char *draw_line(struct html *h, const char *at, const char *end, const char *tag)
 {
 	bool is_last = false;
@@ -82,7 +90,7 @@ static const char *draw_line(struct html *h, const char *at, const char *end, co
 
 		is_last = csv_field(&at, end, &field);
 		if (column < COLUMNS_MAX)
-			html_element(h, tag, NULL, field.size ? field.data : "");
+			draw_cell(h, tag, &field);
 	}
 	html_raw(h, "</tr>\n");
 	return at;

@@ -21,3 +21,11 @@ def test_a_socket_that_nobody_listens_on_is_replaced(house):
         left.bind(str(path))
     served = house.serve('--listen', f'unix:{path}')
     assert served.stop()[0] == 0 and not path.exists()
+
+
+# ---- what is shown is what was written
+
+def test_a_nul_hides_nothing_in_a_table(house, page):
+    id = house.run('nul', r'open("nul.csv", "wb").write(b"a\0head,b\n1\0hidden,2\n")')
+    text = page.ask(f'/a/{id}/preview?path=nul.csv').text
+    assert '<th>a\\x00head</th>' in text and '<td>1\\x00hidden</td><td>2</td>' in text, text
