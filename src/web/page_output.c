@@ -12,6 +12,7 @@
 #include "fetch.h"
 #include "csv.h"
 #include "file.h"
+#include "json_layout.h"
 #include "picture.h"
 #include "text.h"
 
@@ -116,11 +117,10 @@ static void draw_table(struct html *h, const char *text, size_t size)
 static void draw_text(struct html *h, const char *text, size_t size, bool is_json)
 {
 	json_auto_t *json = is_json ? json_loadb(text, size, JSON_DECODE_ANY, NULL) : NULL;
-	_cleanup_free_ char *set_out = json ? json_dumps(json, JSON_INDENT(2) | JSON_ENCODE_ANY) : NULL;
 
 	html_raw(h, "<pre class=\"log\" tabindex=\"0\">");
-	if (set_out)
-		html_text(h, set_out);
+	if (json)
+		json_layout(h, text, size);
 	else
 		html_bytes(h, text, size);
 	html_raw(h, "</pre>\n");

@@ -1,4 +1,6 @@
 """What somebody tried who wanted to break in, to mislead, or to make it stop: each of these worked once."""
+import html
+import re
 import socket
 
 
@@ -29,3 +31,32 @@ def test_a_nul_hides_nothing_in_a_table(house, page):
     id = house.run('nul', r'open("nul.csv", "wb").write(b"a\0head,b\n1\0hidden,2\n")')
     text = page.ask(f'/a/{id}/preview?path=nul.csv').text
     assert '<th>a\\x00head</th>' in text and '<td>1\\x00hidden</td><td>2</td>' in text, text
+
+
+def shown_json(page, id, name):
+    answer = page.ask(f'/a/{id}/preview?path={name}')
+    return html.unescape(re.search('<pre[^>]*>(.*)</pre>', answer.text, re.S).group(1)), len(answer.body)
+
+
+def test_json_is_set_out_as_it_was_written(house, page):
+    id = house.run('json', r'''
+open("n.json", "w").write('{"p":0.1,"e": 1e2, "p": 2,"none":[ ], "text":"a, \\"b\\": {\\u00e4}", "in":[true,{}, {"x":null}]}')
+open("word.json", "w").write(' -1.50 ')
+open("deep.json", "w").write("[" * 2000 + ",".join(["1"] * 30000) + "]" * 2000)''')
+    assert shown_json(page, id, 'n.json')[0] == '''{
+  "p": 0.1,
+  "e": 1e2,
+  "p": 2,
+  "none": [],
+  "text": "a, \\"b\\": {\\u00e4}",
+  "in": [
+    true,
+    {},
+    {
+      "x": null
+    }
+  ]
+}'''
+    assert shown_json(page, id, 'word.json')[0] == '-1.50'
+    text, size = shown_json(page, id, 'deep.json')
+    assert size < 4_000_000 and ''.join(text.split()) == '[' * 2000 + ','.join(['1'] * 30000) + ']' * 2000
