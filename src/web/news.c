@@ -37,6 +37,12 @@ struct viewer {
 	bool is_suspended, is_over; /* over: when all is sent, the stream ends */
 };
 
+/* The beginning of a letter whose other bytes were not written yet. */
+struct piece {
+	char bytes[3];
+	size_t size;
+};
+
 struct topic {
 	struct topic *next;
 	char id[ID_ROOM]; /* "": the ledger */
@@ -47,6 +53,7 @@ struct topic {
 	bool is_over, is_left; /* nothing more comes; nobody looks any more: the ear frees it */
 	/* The ear's. */
 	struct log_reader reader;
+	struct piece pieces[STREAM_POST + 1];
 	struct buffer heard;
 	uint64_t seen; /* what the ledger was like */
 	bool has_begun;
@@ -104,12 +111,43 @@ static void hear(struct topic *t, const char *event, json_t *data)
 	buffer_puts(&t->heard, "\n\n");
 }
 
+/* How many bytes at its end begin a letter that is longer. */
+static size_t piece_at_end(const char *data, size_t size)
+{
+	for (size_t n = 1; n <= sizeof(((struct piece *)0)->bytes) && n <= size; n++) {
+		unsigned char c = (unsigned char)data[size - n];
+		size_t whole = c >= 0xf0 ? 4 : c >= 0xe0 ? 3 : 2;
+
+		if (c >= 0xc2)
+			return c <= 0xf4 && n < whole ? n : 0;
+		if (c < 0x80)
+			return 0;
+	}
+	return 0;
+}
+
+/* What was kept and what has come, but for what is to be kept now. */
+static void piece_join(struct piece *p, const char *data, size_t size, struct buffer *ret)
+{
+	buffer_append(ret, p->bytes, p->size);
+	buffer_append(ret, data, size);
+	p->size = ret->data ? piece_at_end(ret->data, ret->size) : 0;
+	ret->size -= p->size;
+	if (p->size)
+		memcpy(p->bytes, ret->data + ret->size, p->size);
+}
+
 /* Bytes of a log, made text: what is no UTF-8 is shown as the pages show it. */
 static int hear_log(void *arg, int stream, const char *data, size_t size, struct error *err UNUSED)
 {
 	struct topic *t = arg;
-	_cleanup_buffer_ struct buffer text = {0};
+	_cleanup_buffer_ struct buffer text = {0}, whole = {0};
 
+	piece_join(&t->pieces[stream], data, size, &whole);
+	data = whole.data;
+	size = whole.size;
+	if (size == 0)
+		return 0;
 	for (size_t i = 0, n; i < size; i += n) {
 		bool shown;
 

@@ -3,6 +3,8 @@ import html
 import re
 import socket
 
+from house import Viewer, until
+
 
 # ---- the operator's files
 
@@ -60,3 +62,17 @@ open("deep.json", "w").write("[" * 2000 + ",".join(["1"] * 30000) + "]" * 2000)'
     assert shown_json(page, id, 'word.json')[0] == '-1.50'
     text, size = shown_json(page, id, 'deep.json')
     assert size < 4_000_000 and ''.join(text.split()) == '[' * 2000 + ','.join(['1'] * 30000) + ']' * 2000
+
+
+def test_a_letter_that_comes_in_two_pieces_is_one(house, page):
+    id, process = house.start('pieces', r'printf "begun\n\303"; read go; printf "\244\n\342\202"; read go; printf "\254\n\377\n\303"; read go')
+    assert until(lambda: page.runs(id))
+    viewer = Viewer(page, f'/a/{id}/events')
+    for seen in ['begun\n', 'ä\n', '€\n\\xff\n']:
+        assert until(lambda: seen in viewer.text()), viewer.text()
+        process.stdin.write(b'go\n')
+        process.stdin.flush()
+    process.stdin.close()
+    assert until(lambda: viewer.events[-1][0] == 'end')
+    viewer.close()
+    assert viewer.text() in ('begun\nä\n€\n\\xff\n', 'begun\nä\n€\n\\xff\n\\xc3'), viewer.text()
