@@ -19,7 +19,7 @@ struct askers {
 	size_t n, n_running;
 };
 
-static struct errand *next_errand(struct askers *all)
+static struct errand *next_errand(struct askers *all, bool *ret_closing)
 {
 	struct errand *e;
 
@@ -32,6 +32,7 @@ static struct errand *next_errand(struct askers *all)
 		if (!all->first)
 			all->end = &all->first;
 	}
+	*ret_closing = all->closing;
 	pthread_mutex_unlock(&all->lock);
 	return e;
 }
@@ -40,9 +41,10 @@ static void *ask(void *arg)
 {
 	struct asker *a = arg;
 	struct errand *e;
+	bool closing;
 
-	while ((e = next_errand(a->all)))
-		e->work(e, a->hood);
+	while ((e = next_errand(a->all, &closing)))
+		e->work(e, closing ? NULL : a->hood);
 	return NULL;
 }
 

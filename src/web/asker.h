@@ -7,7 +7,7 @@
 #include "hood.h"
 
 /* Something to be asked: the first member of what the caller has. work is called in one of the threads, and does not touch it after it has
- * told that it is done. */
+ * told that it is done. h NULL: the threads are to end, and nothing is asked any more. */
 struct errand {
 	struct errand *next;
 	void (*work)(struct errand *e, struct hood *h);
@@ -16,7 +16,7 @@ struct errand {
 struct askers;
 int askers_open(const struct hood_options *options, size_t n, struct askers **ret, struct error *err);
 void askers_give(struct askers *a, struct errand *e);
-/* After all that was given is done. Returns NULL. */
+/* After what is being asked is done, and the rest of what was given is told that it comes too late. Returns NULL. */
 struct askers *askers_close(struct askers *a);
 
 #endif

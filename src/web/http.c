@@ -284,6 +284,8 @@ static enum MHD_Result ask_to_log_in(struct exchange *x)
 
 static int make_answer(struct exchange *x, struct hood *h, struct error *err)
 {
+	if (!h)
+		return error_set(err, ERROR_BUSY, "this page is being ended: ask again when it is back");
 	if (x->is_metrics)
 		return metrics_answer(h, &x->counts, &x->answer, err);
 	if (pages_is_image(&x->ask))

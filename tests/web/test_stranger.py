@@ -1,6 +1,10 @@
 """What somebody tried who wanted to break in, to mislead, or to make it stop: each of these worked once."""
+import contextlib
 import html
+import http.client
+import os
 import re
+import signal
 import socket
 
 from house import Viewer, until
@@ -76,3 +80,34 @@ def test_a_letter_that_comes_in_two_pieces_is_one(house, page):
     assert until(lambda: viewer.events[-1][0] == 'end')
     viewer.close()
     assert viewer.text() in ('begun\nä\n€\n\\xff\n', 'begun\nä\n€\n\\xff\n\\xc3'), viewer.text()
+
+
+# ---- the end
+
+SLOW = '''
+import struct, zlib
+def chunk(name, data): return struct.pack(">I", len(data)) + name + data + struct.pack(">I", zlib.crc32(name + data))
+side, packer = 7900, zlib.compressobj(1)
+data = b"".join(packer.compress(bytes(1 + side * 4)) for _ in range(side)) + packer.flush()
+for i in range(12):
+    open(f"{i}.png", "wb").write(b"\\x89PNG\\r\\n\\x1a\\n" + chunk(b"IHDR", struct.pack(">IIBBBBB", side, side, 8, 6, 0, 0, 0)) +
+                                 chunk(b"tEXt", b"n\\0%d" % i) + chunk(b"IDAT", data) + chunk(b"IEND", b""))
+'''
+
+
+def test_it_ends_though_many_wait_for_pictures(house):
+    id, served = house.run('slow', SLOW), house.serve()
+    waiting = []
+    for number in range(12):
+        waiting.append(http.client.HTTPConnection(served.host, timeout=60))
+        waiting[-1].request('GET', f'/a/{id}/image?path={number}.png', headers={'Authorization': f'Bearer {served.token}'})
+    assert waiting[0].getresponse().status == 200
+    os.kill(served.process.pid, signal.SIGTERM)
+    statuses = []
+    for connection in waiting[1:]:
+        with contextlib.suppress(OSError, http.client.HTTPException):
+            statuses.append(connection.getresponse().status)
+        connection.close()
+    waiting[0].close()
+    assert served.stop() == (0, '')
+    assert statuses.count(200) < 6, statuses
