@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
 #include <sys/socket.h>
@@ -63,6 +64,7 @@ struct exchange {
 	char *uri;
 	struct ask ask;
 	bool is_begun, is_given, wants_json, is_form, is_metrics;
+	bool is_last;		  /* nothing more is read on its connection */
 	struct web_counts counts; /* for /metrics, as they were when it was asked for */
 	char form[FORM_MAX];
 	size_t form_size;
@@ -188,6 +190,7 @@ static enum MHD_Result send_answer(struct exchange *x)
 	if (!r)
 		return MHD_NO;
 	add_headers(r, &x->answer);
+	add_header(r, "Connection", x->is_last ? "close" : NULL);
 	sent = MHD_queue_response(x->connection, x->answer.status ? (unsigned)x->answer.status : MHD_HTTP_OK,
 				  r);
 	MHD_destroy_response(r);
@@ -202,6 +205,34 @@ static enum MHD_Result refuse(struct exchange *x, int status, enum error_kind ki
 	error_set(&err, kind, "%s", why);
 	answer_error(&x->answer, x->wants_json, status, &err);
 	return send_answer(x);
+}
+
+/* ---- where a request ends ---- */
+
+struct framing {
+	int hosts, lengths, encodings;
+	bool is_odd; /* the name of a header has a space in it */
+};
+
+static enum MHD_Result look_at_header(void *arg, enum MHD_ValueKind kind UNUSED, const char *name,
+				      const char *value UNUSED)
+{
+	struct framing *f = arg;
+
+	f->hosts += strcasecmp(name, "Host") == 0;
+	f->lengths += strcasecmp(name, "Content-Length") == 0;
+	f->encodings += strcasecmp(name, "Transfer-Encoding") == 0;
+	f->is_odd = f->is_odd || strpbrk(name, " \t");
+	return MHD_YES;
+}
+
+/* Else a server in front of us may see one request where we see two, and give somebody another's answer (RFC 9112, 6.3 and 11.2). */
+static bool has_one_end(const struct exchange *x)
+{
+	struct framing f = {0};
+
+	MHD_get_connection_values(x->connection, MHD_HEADER_KIND, look_at_header, &f);
+	return !f.is_odd && f.hosts <= 1 && f.lengths + f.encodings <= 1;
 }
 
 /* ---- who asks ---- */
@@ -371,6 +402,11 @@ static enum MHD_Result begin(struct exchange *x, const char *method)
 	x->is_begun = true;
 	x->http->counts.requests++;
 	x->wants_json = ask_wants_json(header(x, "Accept"));
+	if (!has_one_end(x)) {
+		x->is_last = true;
+		return refuse(x, MHD_HTTP_BAD_REQUEST, ERROR_USAGE,
+			      "the request can be read in two ways: it has one Host and one length");
+	}
 	if (!guard_knows_host(x->http->guard, header(x, "Host")))
 		return refuse(
 			x, MHD_HTTP_MISDIRECTED_REQUEST, ERROR_REFUSED,

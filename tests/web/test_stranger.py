@@ -111,3 +111,35 @@ def test_it_ends_though_many_wait_for_pictures(house):
     waiting[0].close()
     assert served.stop() == (0, '')
     assert statuses.count(200) < 6, statuses
+
+
+# ---- requests that two servers read differently
+
+def answers(page, request):
+    """The status of everything that is answered on one connection, and whether it was closed then."""
+    with socket.create_connection(page.host.split(':')) as s:
+        s.settimeout(20)
+        s.sendall(request)
+        s.shutdown(socket.SHUT_WR)
+        got = b''
+        with contextlib.suppress(ConnectionResetError):
+            while part := s.recv(65536):
+                got += part
+    return re.findall(rb'HTTP/1\.1 (\d+)', got)
+
+
+def test_what_has_two_ends_is_refused(page):
+    host, token = f'Host: {page.host}\r\n', f'Authorization: Bearer {page.token}\r\n'
+    inner = f'GET /workers HTTP/1.1\r\n{host}{token}\r\n'
+    assert answers(page, (inner * 3).encode()) == [b'200'] * 3  # the way it is meant
+    for first, headers, body in [
+            ('POST /login', f'Content-Length: {5 + len(inner)}\r\nTransfer-Encoding: chunked\r\n', '0\r\n\r\n'),
+            ('POST /login', f'Content-Length: 0\r\nContent-Length: {len(inner)}\r\n', ''),
+            ('POST /login', f'Content-Length : {len(inner)}\r\n', ''),
+            ('POST /login', f'Transfer-Encoding : chunked\r\nContent-Length: 0\r\n', ''),
+            ('GET /workers', f'Content-Length : {len(inner)}\r\n', ''),
+            ('GET /workers', f'Content-Length: 0\r\nContent-Length: {len(inner)}\r\n', ''),
+            ('GET /workers', f'Content-Length: {5 + len(inner)}\r\nTransfer-Encoding: chunked\r\n', '0\r\n\r\n'),
+            ('GET /workers', 'Host: other.example\r\n', '')]:
+        request = f'{first} HTTP/1.1\r\n{host}{token}{headers}\r\n{body}{inner}'
+        assert answers(page, request.encode()) == [b'400'], (first, headers)
