@@ -5,12 +5,14 @@
 #include "hand.h"
 #include "lending.h"
 #include "stock.h"
+#include "url.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
 
 enum { CONFIG_MAX = 1024 * 1024 };
 static const char site_config[] = "/etc/fumehood/config.yaml";
@@ -167,6 +169,36 @@ const char *hood_state_dir(const struct hood *h)
 	return h->state_dir;
 }
 
+/* False: it is no file, or there is none. */
+static bool ledger_file(const struct hood *h, struct stat *ret)
+{
+	_cleanup_ledger_url_ struct ledger_url u = {0};
+	struct error ignored = ERROR_INIT;
+
+	return ledger_url_parse(h->ledger_url, &u, &ignored) == 0 && !u.is_postgres &&
+	       stat(u.location, ret) == 0;
+}
+
+static void know_ledger_file(struct hood *h)
+{
+	struct stat st;
+
+	h->ledger_is_file = ledger_file(h, &st);
+	if (h->ledger_is_file) {
+		h->ledger_device = st.st_dev;
+		h->ledger_inode = st.st_ino;
+	}
+}
+
+void hood_ledger_renew(struct hood *h)
+{
+	struct stat st;
+
+	if (h->ledger && h->ledger_is_file &&
+	    (!ledger_file(h, &st) || st.st_dev != h->ledger_device || st.st_ino != h->ledger_inode))
+		hood_ledger_close(h);
+}
+
 int hood_ledger(struct hood *h, unsigned flags, struct ledger **ret, struct error *err)
 {
 	int r;
@@ -183,6 +215,8 @@ int hood_ledger(struct hood *h, unsigned flags, struct ledger **ret, struct erro
 		if (r < 0)
 			return r;
 		h->ledger_flags = flags;
+		if (h->only_reads)
+			know_ledger_file(h);
 		ledger_watch(h->ledger, h->work);
 	}
 	*ret = h->ledger;

@@ -53,6 +53,8 @@ const char *hood_state_dir(const struct hood *h); /* it may not be there yet */
 int hood_ledger(struct hood *h, unsigned flags, struct ledger **ret, struct error *err);
 /* Nobody needs it for a while: the next use opens it again. */
 void hood_ledger_close(struct hood *h);
+/* Of one that only reads, for long, between two uses: if its file was replaced by another, the next use opens that. */
+void hood_ledger_renew(struct hood *h);
 
 /* What `gc` and `commit` do, and what is done with the ledger, is counted by w from now on (work.h); NULL: by nobody. A run
  * tells its hooks. */

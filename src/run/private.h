@@ -21,6 +21,10 @@ struct hood {
 	struct work *work; /* hood_watch() */
 	unsigned ledger_flags;
 	bool only_reads;
+	/* Of one that only reads: which file it has open. */
+	bool ledger_is_file;
+	dev_t ledger_device;
+	ino_t ledger_inode;
 	struct cgroup_host cgroups;
 	bool cgroups_probed;
 	struct stock *stock;	    /* hood_use_stock(); borrowed */

@@ -43,8 +43,10 @@ static void *ask(void *arg)
 	struct errand *e;
 	bool closing;
 
-	while ((e = next_errand(a->all, &closing)))
+	while ((e = next_errand(a->all, &closing))) {
+		hood_ledger_renew(a->hood);
 		e->work(e, closing ? NULL : a->hood);
+	}
 	return NULL;
 }
 

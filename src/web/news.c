@@ -230,8 +230,10 @@ static int listen_to_ledger(struct news *n, struct topic *t)
 static void look(struct news *n, struct topic *t)
 {
 	bool is_log = *t->id != 0;
-	int heard = is_log ? listen_to_log(n, t) : listen_to_ledger(n, t);
+	int heard;
 
+	hood_ledger_renew(n->hood);
+	heard = is_log ? listen_to_log(n, t) : listen_to_ledger(n, t);
 	t->look_at = clock_now() + (uint64_t)(is_log ? LOG_LOOK_MS : LEDGER_LOOK_MS) * NSEC_PER_MSEC;
 	pthread_mutex_lock(&n->lock);
 	if (is_log)

@@ -7,7 +7,7 @@ import re
 import signal
 import socket
 
-from house import Viewer, until
+from house import House, Viewer, until
 
 
 # ---- the operator's files
@@ -143,3 +143,27 @@ def test_what_has_two_ends_is_refused(page):
             ('GET /workers', 'Host: other.example\r\n', '')]:
         request = f'{first} HTTP/1.1\r\n{host}{token}{headers}\r\n{body}{inner}'
         assert answers(page, request.encode()) == [b'400'], (first, headers)
+
+
+# ---- another ledger in its place
+
+def test_a_ledger_that_was_replaced_is_the_new_one(binary, tmp_path):
+    house = House(binary, tmp_path)
+    try:
+        old, page = house.run('old', 'pass'), house.serve()
+        assert [row['id'] for row in page.json('/')] == [old]
+        viewer = Viewer(page, '/events')
+        assert until(lambda: page.metric('fumehood_web_ledger_looks_total') > 0)
+        (tmp_path / 'share/fumehood').rename(tmp_path / 'aside')
+        answer = page.ask('/')
+        assert answer.status == 404 and 'there is no ledger' in answer.text
+        new = house.run('new', 'pass')
+        for _ in range(6):  # whoever of them is asked
+            assert [row['id'] for row in page.json('/')] == [new]
+        looks, count = page.metric('fumehood_web_ledger_looks_total'), len(viewer.events)
+        assert until(lambda: page.metric('fumehood_web_ledger_looks_total') > looks + 1)
+        house.run('newer', 'pass')
+        assert until(lambda: len(viewer.events) > count)
+        viewer.close()
+    finally:
+        house.close()
