@@ -34,7 +34,8 @@ static const char *entity(unsigned char c)
 	}
 }
 
-void html_bytes(struct html *h, const char *text, size_t size)
+/* with: what is shown as it is though it is a control. */
+static void put_bytes(struct html *h, const char *text, size_t size, const char *with)
 {
 	for (size_t i = 0, n; i < size; i += n) {
 		const char *name = entity((unsigned char)text[i]);
@@ -43,12 +44,22 @@ void html_bytes(struct html *h, const char *text, size_t size)
 		n = text_next(text + i, size - i, &shown);
 		if (name)
 			buffer_puts(&h->out, name);
-		else if (shown || text[i] == '\n' || text[i] == '\t')
+		else if (shown || (text[i] && strchr(with, text[i])))
 			buffer_append(&h->out, text + i, n);
 		else
 			for (size_t k = 0; k < n; k++)
 				buffer_printf(&h->out, "\\x%02x", (unsigned char)text[i + k]);
 	}
+}
+
+void html_bytes(struct html *h, const char *text, size_t size)
+{
+	put_bytes(h, text, size, "\n\t");
+}
+
+void html_name(struct html *h, const char *name)
+{
+	put_bytes(h, name, strlen(name), "");
 }
 
 void html_text(struct html *h, const char *text)

@@ -22,6 +22,8 @@ void html_raw(struct html *h, const char *markup);
 /* Any bytes: what is no UTF-8, and what would be no character on a page, is shown as an escape. NULL: nothing. */
 void html_text(struct html *h, const char *text);
 void html_bytes(struct html *h, const char *text, size_t size);
+/* Of a file, on one line: a line break is shown as what it is, and not as the space that a browser makes of it. */
+void html_name(struct html *h, const char *name);
 /* ` NAME="VALUE"`; value NULL: nothing. */
 void html_attr(struct html *h, const char *name, const char *value);
 /* A link's ` href="…"`: a path of ours, whose last part is somebody's word, and a question mark with one more; each may be NULL. */

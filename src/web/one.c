@@ -148,7 +148,7 @@ static void draw_thumbnail(struct html *h, const json_t *one, const json_t *o, c
 	html_raw(h, "<img class=\"thumbnail\" loading=\"lazy\"");
 	html_attr(h, "src", address.data);
 	html_raw(h, " alt=\"Thumbnail of ");
-	html_text(h, words_of(o, "path"));
+	html_name(h, words_of(o, "path"));
 	html_raw(h, "\">");
 }
 
@@ -172,7 +172,7 @@ static void draw_path(struct html *h, const json_t *one, const json_t *o, size_t
 	html_raw(h, ">");
 	if (is_picture && (*n_pictures)++ < THUMBNAILS_MAX)
 		draw_thumbnail(h, one, o, name);
-	html_text(h, path);
+	html_name(h, path);
 	html_raw(h, "</a></td>");
 }
 
@@ -181,7 +181,7 @@ static void draw_unlinked(struct html *h, const struct one *one, const json_t *o
 	html_raw(h, "<td>");
 	if (one->draw_picture)
 		one->draw_picture(h, one, o);
-	html_text(h, words_of(o, "path"));
+	html_name(h, words_of(o, "path"));
 	html_raw(h, "</td>");
 }
 

@@ -91,7 +91,9 @@ static void draw_input(struct html *h, const struct one *o, const json_t *input)
 	const char *from = words_of(input, "from_analysis"), *sha256 = words_of(input, "sha256");
 
 	html_raw(h, "<tr>");
-	html_element(h, "td", NULL, words_of(input, "path"));
+	html_raw(h, "<td>");
+	html_name(h, words_of(input, "path"));
+	html_raw(h, "</td>");
 	html_raw(h, "<td class=\"n\">");
 	words_size(h, json_object_get(input, "size"));
 	html_raw(h, "</td><td>");
@@ -138,7 +140,7 @@ void one_draw_refused(struct html *h, const struct one *o)
 	}
 	for (size_t i = 0; i < shown_of(refused); i++) {
 		html_raw(h, "<li><code>");
-		html_text(h, words_of(json_array_get(refused, i), "path"));
+		html_name(h, words_of(json_array_get(refused, i), "path"));
 		html_raw(h, "</code>: ");
 		html_text(h, words_of(json_array_get(refused, i), "reason"));
 		html_raw(h, "</li>\n");

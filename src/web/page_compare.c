@@ -182,7 +182,9 @@ static void draw_files(struct html *h, const json_t *files, const char *title)
 		"<th scope=\"col\">SHA-256</th><th scope=\"col\" class=\"n\">B</th><th scope=\"col\">SHA-256</th></tr></thead><tbody>\n");
 	json_array_foreach (files, i, file) {
 		html_raw(h, "<tr>");
-		html_element(h, "td", NULL, words_of(file, "path"));
+		html_raw(h, "<td>");
+		html_name(h, words_of(file, "path"));
+		html_raw(h, "</td>");
 		html_element(h, "td", is_state(file, "same") ? NULL : "changed", state_word(file));
 		draw_side_of_file(h, json_object_get(file, "a"));
 		draw_side_of_file(h, json_object_get(file, "b"));
@@ -353,7 +355,9 @@ static void draw_contents(struct contents *c, const json_t *files)
 			continue;
 		}
 		html_raw(c->h, "<section>");
-		html_element(c->h, "h3", NULL, words_of(file, "path"));
+		html_raw(c->h, "<h3>");
+		html_name(c->h, words_of(file, "path"));
+		html_raw(c->h, "</h3>\n");
 		draw_content(c, file, n++);
 		html_raw(c->h, "</section>\n");
 	}

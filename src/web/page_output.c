@@ -165,7 +165,7 @@ static void draw_head(struct html *h, const struct ask *a, const struct output *
 	html_raw(h, ">");
 	html_text(h, a->parts[1]);
 	html_raw(h, "</a> / ");
-	html_text(h, o->path);
+	html_name(h, o->path);
 	html_raw(h, "</h1>\n<p><a");
 	draw_address(h, a, o, "href", "output", "");
 	html_raw(h, ">Save it</a></p>\n");

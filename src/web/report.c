@@ -134,7 +134,7 @@ static void draw_picture(struct html *h, const struct one *o, const json_t *outp
 	html_raw(h, "<img class=\"thumbnail\" src=\"data:image/png;base64,");
 	html_text(h, text);
 	html_raw(h, "\" alt=\"Thumbnail of ");
-	html_text(h, words_of(output, "path"));
+	html_name(h, words_of(output, "path"));
 	html_raw(h, "\"> ");
 }
 

@@ -39,6 +39,14 @@ def test_a_nul_hides_nothing_in_a_table(house, page):
     assert '<th>a\\x00head</th>' in text and '<td>1\\x00hidden</td><td>2</td>' in text, text
 
 
+def test_a_line_break_in_a_name_is_no_space(house, page):
+    write = 'open("final\\nresult\\t.txt", "w").write("%s"); open("final result .txt", "w").close()'
+    a, b = house.run('break-a', write % 'a'), house.run('break-b', write % 'b')
+    report = house.cli('report', a, '-o', '-').stdout
+    for text in [page.ask(f'/a/{a}').text, page.ask(f'/a/{a}/preview?path=final%0Aresult%09.txt').text.split('<main', 1)[1], page.ask(f'/compare?a={a}&b={b}').text, report]:
+        assert 'final\\x0aresult\\x09.txt<' in text and 'final\nresult\t.txt<' not in text, text
+
+
 def shown_json(page, id, name):
     answer = page.ask(f'/a/{id}/preview?path={name}')
     return html.unescape(re.search('<pre[^>]*>(.*)</pre>', answer.text, re.S).group(1)), len(answer.body)
