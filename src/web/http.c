@@ -44,7 +44,8 @@ struct http {
 	bool closing;
 };
 
-/* From the end of the answer before to that of the next; not for who looks at something live. */
+/* From the end of the answer before to that of the next; not for who looks at something live, or saves a file: who may do that is known, and is let
+ * go when nothing moves (IDLE_S). */
 static const uint64_t exchange_ns = 120 * NSEC_PER_SEC;
 
 /* One connection. */
@@ -53,7 +54,7 @@ struct line {
 	struct http *http;
 	int fd;
 	uint64_t since; /* clock_now(): it began, or its last answer was sent */
-	bool is_live;
+	bool is_live;	/* what it is sent takes as long as it takes: something live, or a file */
 };
 
 /* One request. It waits for the asker only while its connection is suspended. */
@@ -184,11 +185,13 @@ static struct MHD_Response *response_of(struct answer *a)
 
 static enum MHD_Result send_answer(struct exchange *x)
 {
+	bool is_file = x->answer.has_file;
 	struct MHD_Response *r = response_of(&x->answer);
 	enum MHD_Result sent;
 
 	if (!r)
 		return MHD_NO;
+	line_of(x->connection)->is_live = is_file;
 	add_headers(r, &x->answer);
 	add_header(r, "Connection", x->is_last ? "close" : NULL);
 	sent = MHD_queue_response(x->connection, x->answer.status ? (unsigned)x->answer.status : MHD_HTTP_OK,
@@ -460,8 +463,12 @@ static void *on_uri(void *arg, const char *uri, struct MHD_Connection *connectio
 static void on_completed(void *arg UNUSED, struct MHD_Connection *connection, void **state,
 			 enum MHD_RequestTerminationCode how UNUSED)
 {
-	if (line_of(connection))
-		line_of(connection)->since = clock_now();
+	struct line *l = line_of(connection);
+
+	if (l) {
+		l->since = clock_now();
+		l->is_live = false;
+	}
 	if (*state)
 		exchange_free(*state);
 	*state = NULL;

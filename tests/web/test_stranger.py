@@ -6,6 +6,9 @@ import os
 import re
 import signal
 import socket
+import time
+
+import pytest
 
 from house import House, Viewer, until
 
@@ -175,3 +178,20 @@ def test_a_ledger_that_was_replaced_is_the_new_one(binary, tmp_path):
         viewer.close()
     finally:
         house.close()
+
+
+# ---- who is slow
+
+@pytest.mark.long
+def test_a_download_may_take_its_time(house, page):
+    size = 96 << 20
+    id = house.run('large', f'open("large.bin", "wb").truncate({size})')
+    with socket.create_connection(page.host.split(':')) as s:
+        s.settimeout(60)
+        s.sendall(f'GET /a/{id}/output?path=large.bin HTTP/1.1\r\nHost: {page.host}\r\nAuthorization: Bearer {page.token}\r\n\r\n'.encode())
+        begun, got = time.monotonic(), 0
+        while got < size and (part := s.recv(1 << 20)):
+            got += len(part)
+            if time.monotonic() - begun < 135:
+                time.sleep(4 * len(part) / (1 << 20))  # that slow is the wire
+    assert got >= size and time.monotonic() - begun > 135, got
