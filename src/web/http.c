@@ -20,6 +20,7 @@
 
 enum {
 	CONNECTIONS_MAX = 512,
+	CONNECTIONS_SPARE = 32,	 /* when fewer are left, who has not said who he is makes room */
 	REQUEST_MAX = 32 * 1024, /* of its headers, with what is to be sent next */
 	IDLE_S = 20,
 	LOOK_S = 5, /* how often is looked for who takes too long */
@@ -40,6 +41,7 @@ struct http {
 	struct news *news;
 	struct web_counts counts;
 	struct line *lines;
+	int n_lines;
 	struct source *watch;
 	bool closing;
 };
@@ -54,6 +56,8 @@ struct line {
 	struct http *http;
 	int fd;
 	uint64_t since; /* clock_now(): it began, or its last answer was sent */
+	bool is_known;	/* it has once had what it takes to look */
+	bool is_ended;	/* by make_room() */
 	bool is_live;	/* what it is sent takes as long as it takes: something live, or a file */
 };
 
@@ -95,6 +99,7 @@ static struct line *line_new(struct http *h, int fd)
 	*l = (struct line){.http = h, .fd = fd, .since = clock_now(), .after = h->lines};
 	if (l->after)
 		l->after->before = l;
+	h->n_lines++;
 	return h->lines = l;
 }
 
@@ -106,7 +111,24 @@ static void line_free(struct line *l)
 		l->http->lines = l->after;
 	if (l->after)
 		l->after->before = l->before;
+	l->http->n_lines--;
 	free(l);
+}
+
+/* Whoever can reach the port can hold connections; the oldest that came without a token goes for the next that comes. */
+static void make_room(struct http *h)
+{
+	struct line *oldest = NULL;
+
+	if (h->n_lines <= CONNECTIONS_MAX - CONNECTIONS_SPARE)
+		return;
+	for (struct line *l = h->lines; l; l = l->after)
+		if (!l->is_known && !l->is_ended)
+			oldest = l;
+	if (oldest) {
+		oldest->is_ended = true;
+		shutdown(oldest->fd, SHUT_RDWR);
+	}
 }
 
 static void on_connection(void *arg, struct MHD_Connection *connection, void **context,
@@ -116,6 +138,7 @@ static void on_connection(void *arg, struct MHD_Connection *connection, void **c
 		*context = line_new(
 			arg,
 			MHD_get_connection_info(connection, MHD_CONNECTION_INFO_CONNECTION_FD)->connect_fd);
+		make_room(arg);
 	} else if (*context) {
 		line_free(*context);
 		*context = NULL;
@@ -384,6 +407,7 @@ static enum MHD_Result judge(struct exchange *x)
 		return send_answer(x);
 	if (!may_look(x))
 		return ask_to_log_in(x);
+	line_of(x->connection)->is_known = true;
 	if (x->http->closing)
 		return MHD_NO;
 	if (is_news(&x->ask))

@@ -195,3 +195,20 @@ def test_a_download_may_take_its_time(house, page):
             if time.monotonic() - begun < 135:
                 time.sleep(4 * len(part) / (1 << 20))  # that slow is the wire
     assert got >= size and time.monotonic() - begun > 135, got
+
+
+def test_who_has_no_token_cannot_take_every_connection(house):
+    served, silent = house.serve(), []
+    viewer = Viewer(served, '/events')
+    try:
+        for _ in range(600):
+            silent.append(socket.create_connection(served.host.split(':'), timeout=60))
+            silent[-1].sendall(b'GET / HT')
+        begun = time.monotonic()
+        assert served.ask('/').status == 200
+        assert time.monotonic() - begun < 10
+        assert served.metric('fumehood_web_viewers') == 1  # who is known is not let go for them
+    finally:
+        for s in silent:
+            s.close()
+        viewer.close()
