@@ -517,7 +517,8 @@ static int set_timer(struct http *h)
 
 	if (MHD_get_timeout(h->daemon, &ms) != MHD_YES)
 		return loop_timer_set(h->timer, 0);
-	return loop_timer_set(h->timer, clock_now() + (ms ? (uint64_t)ms : 1) * NSEC_PER_MSEC);
+	/* At once, if somebody can be sent more: a millisecond for each piece makes a file slow. */
+	return loop_timer_set(h->timer, clock_now() + (ms ? (uint64_t)ms * NSEC_PER_MSEC : 1));
 }
 
 static int on_time(void *arg, struct error *err UNUSED)

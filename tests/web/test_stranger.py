@@ -212,3 +212,11 @@ def test_who_has_no_token_cannot_take_every_connection(house):
         for s in silent:
             s.close()
         viewer.close()
+
+
+def test_a_file_is_sent_as_fast_as_it_is_read(house, page):
+    size = 64 << 20
+    id = house.run('fast', f'open("large.bin", "wb").truncate({size})')
+    begun = time.monotonic()
+    assert len(page.ask(f'/a/{id}/output?path=large.bin').body) == size
+    assert time.monotonic() - begun < 8
