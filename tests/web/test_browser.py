@@ -96,6 +96,21 @@ def test_nothing_is_asked_of_anybody_else(house):
     assert '192.0.2.1' in seen['control'], seen  # the wire does carry it, if a page of another kind asks
 
 
+def test_a_report_of_a_hostile_analysis_does_nothing(driver, house):
+    """Opened from the disk, as who was sent it does."""
+    path = house.directory / 'report.html'
+    house.cli('report', house.hostile, house.failed, '-o', str(path))
+    assert path.stat().st_size < 5 << 20
+    requests(driver), complaints(driver)
+    driver.get(path.as_uri())
+    assert 'owned' not in driver.title and house.hostile in text_of(driver, 'main')
+    assert "document.title='owned'" in text_of(driver, 'main')  # as text
+    assert driver.execute_script('return document.querySelectorAll("script, iframe, object, embed, [style], [onerror], img[src^=http]").length') == 0
+    assert driver.execute_script('return getComputedStyle(document.querySelector("th")).textAlign') == 'left'  # its own style does hold
+    assert [url for url in requests(driver) if not url.startswith(('file:', 'data:'))] == []
+    assert complaints(driver) == []
+
+
 def test_rows_change_while_one_looks(driver, house, page):
     driver.get(address(page, '/'))
     assert until(lambda: page.metric('fumehood_web_viewers') >= 1)
