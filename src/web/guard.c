@@ -2,6 +2,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -18,17 +19,19 @@ enum { SECRET_MIN = 16, SECRET_MAX = 256 };
 
 int guard_open(struct guard *g, unsigned port, struct error *err)
 {
-	char words[64 + GUARD_TOKEN];
-	uint8_t digest[DIGEST_SIZE];
-
 	*g = (struct guard){0};
-	if (token_make(g->token, err) < 0)
-		return -1;
 	snprintf(g->cookie, sizeof g->cookie, "fumehood-%u", port);
-	snprintf(words, sizeof words, "fumehood web session %s", g->token);
+	return token_make(g->token, err);
+}
+
+void guard_session(const struct guard *g, int64_t uid, char out[GUARD_SESSION + 1])
+{
+	uint8_t digest[DIGEST_SIZE];
+	char words[96 + GUARD_TOKEN];
+
+	snprintf(words, sizeof words, "fumehood web session %s of %" PRId64, g->token, uid);
 	digest_bytes(words, strlen(words), digest);
-	hex_encode(digest, sizeof digest, g->session);
-	return 0;
+	hex_encode(digest, sizeof digest, out);
 }
 
 int guard_add_host(struct guard *g, const char *host, struct error *err)
@@ -84,17 +87,19 @@ static bool is_same(const char *secret, size_t size, const char *given, size_t g
 	return differs == 0;
 }
 
-bool guard_knows_cookie(const struct guard *g, const char *cookies)
+bool guard_knows_cookie(const struct guard *g, int64_t uid, const char *cookies)
 {
+	char session[GUARD_SESSION + 1];
 	size_t n = strlen(g->cookie);
 
+	guard_session(g, uid, session);
 	for (const char *at = cookies; at && *at;) {
 		size_t size;
 
 		at += strspn(at, "; ");
 		size = strcspn(at, ";");
 		if (size > n && strncmp(at, g->cookie, n) == 0 && at[n] == '=' &&
-		    is_same(g->session, GUARD_SESSION, at + n + 1, size - n - 1))
+		    is_same(session, GUARD_SESSION, at + n + 1, size - n - 1))
 			return true;
 		at += size;
 	}

@@ -16,6 +16,7 @@
 #include "metrics.h"
 #include "news.h"
 #include "pages.h"
+#include "peer.h"
 #include "text.h"
 
 enum {
@@ -59,6 +60,8 @@ struct line {
 	bool is_known;	/* it has once had what it takes to look */
 	bool is_ended;	/* by make_room() */
 	bool is_live;	/* what it is sent takes as long as it takes: something live, or a file */
+	bool has_uid;	/* it was asked whose it is: */
+	int64_t uid;	/* -1: of nobody on this host */
 };
 
 /* One request. It waits for the asker only while its connection is suspended. */
@@ -278,6 +281,17 @@ static bool is_known_peer(const struct exchange *x)
 	       (peer.uid == 0 || peer.uid == geteuid());
 }
 
+static int64_t uid_of(const struct exchange *x)
+{
+	struct line *l = line_of(x->connection);
+
+	if (!l->has_uid) {
+		l->uid = peer_uid(l->fd);
+		l->has_uid = true;
+	}
+	return l->uid;
+}
+
 static bool may_look(const struct exchange *x)
 {
 	const struct guard *g = x->http->guard;
@@ -286,7 +300,7 @@ static bool may_look(const struct exchange *x)
 		return true;
 	if (x->http->at.is_unix)
 		return is_known_peer(x);
-	return guard_knows_cookie(g, header(x, "Cookie")) ||
+	return guard_knows_cookie(g, uid_of(x), header(x, "Cookie")) ||
 	       guard_knows_bearer(g, header(x, "Authorization"));
 }
 
@@ -305,6 +319,7 @@ static const char *token_of(struct exchange *x)
 static enum MHD_Result log_in(struct exchange *x)
 {
 	const struct guard *g = x->http->guard;
+	char session[GUARD_SESSION + 1];
 	struct error err = ERROR_INIT;
 
 	if (!guard_is_own_page(g, header(x, "Origin"), header(x, "Sec-Fetch-Site")))
@@ -317,8 +332,8 @@ static enum MHD_Result log_in(struct exchange *x)
 	}
 	x->answer =
 		(struct answer){.status = MHD_HTTP_SEE_OTHER, .type = "text/plain", .location = strdup("/")};
-	if (asprintf(&x->answer.cookie, "%s=%s; Path=/; HttpOnly; SameSite=Strict", g->cookie, g->session) <
-	    0)
+	guard_session(g, uid_of(x), session);
+	if (asprintf(&x->answer.cookie, "%s=%s; Path=/; HttpOnly; SameSite=Strict", g->cookie, session) < 0)
 		x->answer.cookie = NULL;
 	return send_answer(x);
 }

@@ -24,12 +24,13 @@ static void address(const char *text)
 static void headers(const char *text)
 {
 	struct guard g = {.cookie = "fumehood-80"};
+	char session[GUARD_SESSION + 1];
 	char *hosts[] = {(char *)"127.0.0.1:80", NULL};
 
-	memset(g.session, 's', GUARD_SESSION);
 	memset(g.token, 't', GUARD_TOKEN);
 	g.hosts = hosts;
-	PROMISE(!guard_knows_cookie(&g, text) || strstr(text, g.session));
+	guard_session(&g, 1000, session);
+	PROMISE(!guard_knows_cookie(&g, 1000, text) || strstr(text, session));
 	PROMISE(!guard_knows_bearer(&g, text) || strstr(text, g.token));
 	PROMISE(!guard_knows_host(&g, text) || strlen(text) == strlen(hosts[0]));
 	(void)guard_is_own_page(&g, text, NULL);

@@ -67,7 +67,7 @@ static void test_who_wants_json(void **state)
 
 static void test_a_guard_knows_its_own(void **state)
 {
-	char cookies[256];
+	char cookies[256], session[GUARD_SESSION + 1];
 	struct guard g;
 
 	(void)state;
@@ -81,15 +81,18 @@ static void test_a_guard_knows_its_own(void **state)
 	assert_true(guard_knows_token(&g, g.token));
 	assert_false(guard_knows_token(&g, ""));
 	assert_false(guard_knows_token(&g, NULL));
-	snprintf(cookies, sizeof cookies, "x=y; fumehood-80=%s", g.session);
-	assert_true(guard_knows_cookie(&g, cookies));
-	snprintf(cookies, sizeof cookies, "fumehood-80=%sx", g.session);
-	assert_false(guard_knows_cookie(&g, cookies));
-	snprintf(cookies, sizeof cookies, "fumehood-8=%s; fumehood-801=%s", g.session, g.session);
-	assert_false(guard_knows_cookie(&g, cookies));
-	assert_false(guard_knows_cookie(&g, "fumehood-80="));
-	assert_false(guard_knows_cookie(&g, ";;; ; ="));
-	assert_false(guard_knows_cookie(&g, NULL));
+	guard_session(&g, 1000, session);
+	snprintf(cookies, sizeof cookies, "x=y; fumehood-80=%s", session);
+	assert_true(guard_knows_cookie(&g, 1000, cookies));
+	assert_false(guard_knows_cookie(&g, 1001, cookies));
+	assert_false(guard_knows_cookie(&g, -1, cookies));
+	snprintf(cookies, sizeof cookies, "fumehood-80=%sx", session);
+	assert_false(guard_knows_cookie(&g, 1000, cookies));
+	snprintf(cookies, sizeof cookies, "fumehood-8=%s; fumehood-801=%s", session, session);
+	assert_false(guard_knows_cookie(&g, 1000, cookies));
+	assert_false(guard_knows_cookie(&g, 1000, "fumehood-80="));
+	assert_false(guard_knows_cookie(&g, 1000, ";;; ; ="));
+	assert_false(guard_knows_cookie(&g, 1000, NULL));
 	assert_true(guard_is_own_page(&g, "http://127.0.0.1:80", "same-origin"));
 	assert_true(guard_is_own_page(&g, NULL, NULL));
 	assert_false(guard_is_own_page(&g, "null", NULL));

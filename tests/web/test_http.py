@@ -42,6 +42,19 @@ def test_the_token_becomes_a_cookie(page):
         assert page.ask('/', headers={'Cookie': wrong}).status == 401, wrong
 
 
+@pytest.mark.skipif(os.geteuid() != 0, reason='needs another user')
+def test_a_cookie_is_nothing_to_another_user(page):
+    """A server on another port of this host gets it, too: browsers do not tell ports apart."""
+    cookie = page.ask('/login', 'POST', body=f'token={page.token}', token='').headers['Set-Cookie'].split(';')[0]
+    script = ('import http.client, sys; c = http.client.HTTPConnection(sys.argv[1]); c.request("GET", "/", headers={"Cookie": sys.argv[2]}); '
+              'print(c.getresponse().status)')
+    for host in [page.host, f'localhost:{page.host.split(":")[1]}']:
+        ask = ['/usr/bin/python3', '-c', script, host, cookie]
+        assert subprocess.run(ask, capture_output=True, text=True).stdout == '200\n'
+        other = ['setpriv', '--reuid', '61999', '--regid', '61999', '--clear-groups', *ask]
+        assert subprocess.run(other, capture_output=True, text=True).stdout == '401\n'
+
+
 def test_another_sites_page_cannot_log_in(page):
     for headers in [{'Origin': 'http://evil.example'}, {'Origin': 'null'}, {'Origin': f'http://{page.host}.evil.example'},
                     {'Sec-Fetch-Site': 'cross-site'}, {'Sec-Fetch-Site': 'same-site', 'Origin': f'http://{page.host}'}]:
