@@ -250,11 +250,39 @@ static int check_shared(const struct objects *o, int fd, struct error *err)
 		o->path, (unsigned)o->group);
 }
 
+/* Others of the group may come upon it: it has its mode before it has its name. Who makes it holds the ledger's row, and takes away what one
+ * that died here has left. -errno. */
+static int dir_make_shared(const struct objects *o, const char *temporary)
+{
+	_cleanup_close_ int fd = -1;
+	int r;
+
+	(void)rmdir(temporary);
+	if (mkdir(temporary, 0700) < 0)
+		return -errno;
+	fd = open(temporary, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	r = fd < 0 ? -errno : share(o, fd, 0700, 02770);
+	if (r == 0 && renameat2(AT_FDCWD, temporary, AT_FDCWD, o->path, RENAME_NOREPLACE) < 0)
+		r = -errno;
+	if (r < 0)
+		rmdir(temporary);
+	return r;
+}
+
 /* Parents that are made for it are their owner's alone, where nobody else would come through. */
 static int dir_make(const struct objects *o, struct error *err)
 {
+	_cleanup_free_ char *temporary = NULL;
+
 	if (o->group == NO_GROUP)
 		return dir_make_private(o->path, err);
+	if (access(o->path, F_OK) == 0)
+		return 0;
+	if (text_print(&temporary, err, "%s.new", o->path) < 0)
+		return -1;
+	if (dir_make_shared(o, temporary) == 0)
+		return 0;
+	/* Somebody was faster, the file system knows no NOREPLACE, or what is wrong shows here. */
 	if (mkdir(o->path, 0700) == 0 || errno == EEXIST)
 		return 0;
 	return error_system(err, errno, "cannot make the object store '%s'", o->path);

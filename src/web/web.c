@@ -73,7 +73,6 @@ static int tell(const struct house *s, const struct web_options *o, struct error
 static int house_open(struct house *s, const struct web_options *o, struct error *err)
 {
 	struct hood_options hood = o->hood;
-	_cleanup_free_ char *address = NULL;
 
 	hood.only_reads = true;
 	if (listen_open(o->listen, &s->at, err) < 0 || guard_open(&s->guard, s->at.port, err) < 0 ||

@@ -1,5 +1,6 @@
 """What an analysis may have left on the host: workspaces, processes, mounts, cgroups."""
 import os
+import re
 from pathlib import Path
 
 from until import until
@@ -13,15 +14,16 @@ def _read(path):
 
 
 def processes(mark):
-    """Pids of living processes with mark in their arguments or environment, ourselves aside."""
-    needle, found = mark.encode(), []
+    """Pids of living processes with mark in their arguments or environment, ourselves aside. A word of its own: a short id may stand within the
+    random name of another's directory."""
+    needle, found = re.compile(rb'(?<![0-9A-Za-z])' + re.escape(mark.encode()) + rb'(?![0-9A-Za-z])'), []
     for entry in Path('/proc').iterdir():
         if not entry.name.isdigit() or int(entry.name) == os.getpid():
             continue
         state = _read(entry / 'stat').rpartition(b')')[2].split()
         if not state or state[0] in (b'Z', b'X'):
             continue
-        if needle in _read(entry / 'cmdline') or needle in _read(entry / 'environ'):
+        if needle.search(_read(entry / 'cmdline')) or needle.search(_read(entry / 'environ')):
             found.append(int(entry.name))
     return found
 
