@@ -1,8 +1,7 @@
 #include "crew.h"
+#include "process.h"
 
-#include <pthread.h>
 #include <sched.h>
-#include <signal.h>
 #include <stdbool.h>
 
 struct crew {
@@ -95,14 +94,9 @@ static void *crew_main(void *arg)
 /* As many as can be had: the caller does the rest. */
 static void start(struct crew *c)
 {
-	sigset_t all, before;
-
-	sigfillset(&all);
-	pthread_sigmask(SIG_SETMASK, &all, &before);
-	while (c->started < c->wanted && pthread_create(&c->threads[c->started], NULL, crew_main, c) == 0)
+	while (c->started < c->wanted && thread_start(&c->threads[c->started], 0, crew_main, c) == 0)
 		c->started++;
 	c->wanted = c->started;
-	pthread_sigmask(SIG_SETMASK, &before, NULL);
 }
 
 void crew_each(struct crew *c, size_t count, size_t grain, crew_fn fn, void *arg)

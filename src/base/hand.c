@@ -1,8 +1,7 @@
 #include "hand.h"
+#include "process.h"
 #include "crew.h"
 
-#include <pthread.h>
-#include <signal.h>
 #include <stdbool.h>
 #include <stdlib.h>
 
@@ -50,18 +49,8 @@ static void *hand_main(void *arg)
 
 static bool hand_start(struct hand *h)
 {
-	sigset_t all, before;
-	pthread_attr_t attr;
-
-	if (h->has_thread)
-		return true;
-	pthread_attr_init(&attr);
-	pthread_attr_setstacksize(&attr, STACK_SIZE);
-	sigfillset(&all);
-	pthread_sigmask(SIG_SETMASK, &all, &before);
-	h->has_thread = pthread_create(&h->thread, &attr, hand_main, h) == 0;
-	pthread_sigmask(SIG_SETMASK, &before, NULL);
-	pthread_attr_destroy(&attr);
+	if (!h->has_thread)
+		h->has_thread = thread_start(&h->thread, STACK_SIZE, hand_main, h) == 0;
 	return h->has_thread;
 }
 

@@ -1,8 +1,7 @@
 #include "hasher.h"
+#include "process.h"
 #include "crew.h"
 
-#include <pthread.h>
-#include <signal.h>
 #include <stdbool.h>
 
 enum { ROOMS = 4, SHORT = 4 * 1024 * 1024 };
@@ -43,14 +42,9 @@ static void *hasher_main(void *arg)
 
 static void start(struct hasher *h)
 {
-	sigset_t all, before;
-
 	pthread_mutex_init(&h->lock, NULL);
 	pthread_cond_init(&h->turn, NULL);
-	sigfillset(&all);
-	pthread_sigmask(SIG_SETMASK, &all, &before);
-	h->has_thread = pthread_create(&h->thread, NULL, hasher_main, h) == 0;
-	pthread_sigmask(SIG_SETMASK, &before, NULL);
+	h->has_thread = thread_start(&h->thread, 0, hasher_main, h) == 0;
 }
 
 /* Nothing is waited for any more: what was fed is hashed. */

@@ -43,7 +43,7 @@ int process_open(const struct process_id *id)
 
 	if (fd < 0)
 		return errno == EINVAL ? -ESRCH : -errno;
-	/* The pidfd is held, so the pid cannot change hands between the two looks. */
+	/* A pid that has changed hands between the two looks has another start. */
 	if (process_identify(id->pid, &now) < 0 || now.start != id->start)
 		return -ESRCH;
 	return TAKE_FD(fd);
@@ -126,4 +126,21 @@ char *host_name(void)
 int random_bytes(void *out, size_t size)
 {
 	return getentropy(out, size) < 0 ? -errno : 0;
+}
+
+int thread_start(pthread_t *ret, size_t stack, void *(*body)(void *arg), void *arg)
+{
+	sigset_t all, before;
+	pthread_attr_t attr;
+	int r;
+
+	pthread_attr_init(&attr);
+	if (stack)
+		pthread_attr_setstacksize(&attr, stack);
+	sigfillset(&all);
+	pthread_sigmask(SIG_SETMASK, &all, &before);
+	r = pthread_create(ret, &attr, body, arg);
+	pthread_sigmask(SIG_SETMASK, &before, NULL);
+	pthread_attr_destroy(&attr);
+	return -r;
 }

@@ -5,6 +5,7 @@
 #ifndef BASE_PROCESS_H
 #define BASE_PROCESS_H
 
+#include <pthread.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <sys/types.h>
@@ -36,5 +37,8 @@ int machine_id(char out[MACHINE_ID_SIZE]);
 char *host_name(void); /* allocated; NULL: memory is out */
 
 int random_bytes(void *out, size_t size); /* at most 256; never fails in practice; -errno */
+
+/* A thread of ours, with every signal blocked: they are for who has the loop. stack 0: as the system has it. -errno. */
+int thread_start(pthread_t *ret, size_t stack, void *(*body)(void *arg), void *arg);
 
 #endif

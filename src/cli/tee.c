@@ -1,8 +1,8 @@
 #include "tee.h"
+#include "process.h"
 
 #include <errno.h>
 #include <poll.h>
-#include <pthread.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
@@ -151,17 +151,10 @@ static void *thread_main(void *arg)
  * background may still write to its terminal. */
 static int start_thread(struct tee *t)
 {
-	sigset_t all, before;
-	int r;
-
 	t->done_fd = eventfd(0, EFD_CLOEXEC);
 	if (t->done_fd < 0)
 		return -errno;
-	sigfillset(&all);
-	pthread_sigmask(SIG_SETMASK, &all, &before);
-	r = pthread_create(&t->thread, NULL, thread_main, t);
-	pthread_sigmask(SIG_SETMASK, &before, NULL);
-	return -r;
+	return thread_start(&t->thread, 0, thread_main, t);
 }
 
 /* Something is to be shown, the lock held: most runs show nothing, or only how they ended. */

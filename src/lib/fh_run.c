@@ -9,6 +9,7 @@
  * has the lock.
  */
 #include "lib.h"
+#include "process.h"
 #include "feed.h"
 
 #include <errno.h>
@@ -168,21 +169,11 @@ static void *run_main(void *arg)
 	return NULL;
 }
 
-/* With every signal blocked: the host's handlers are for the host's threads. */
 static int start_thread(fh_run *run, struct error *err)
 {
-	sigset_t all, before;
-	pthread_attr_t attr;
-	int r;
+	int r = thread_start(&run->thread, STACK_SIZE, run_main, run);
 
-	pthread_attr_init(&attr);
-	pthread_attr_setstacksize(&attr, STACK_SIZE);
-	sigfillset(&all);
-	pthread_sigmask(SIG_SETMASK, &all, &before);
-	r = pthread_create(&run->thread, &attr, run_main, run);
-	pthread_sigmask(SIG_SETMASK, &before, NULL);
-	pthread_attr_destroy(&attr);
-	return r ? error_system(err, r, "cannot start a thread for the analysis") : 0;
+	return r < 0 ? error_system(err, -r, "cannot start a thread for the analysis") : 0;
 }
 
 /* ---- making and ending it ---- */

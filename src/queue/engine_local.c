@@ -4,10 +4,10 @@
  * connections to the ledger: while an analysis runs it has none.
  */
 #include "engine.h"
+#include "process.h"
 
 #include <errno.h>
 #include <fcntl.h>
-#include <pthread.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
@@ -351,21 +351,16 @@ static const struct engine_ops local_ops = {
 	.close = local_close,
 };
 
-/* Signals are for the thread that has the loop. */
 static int seat_start(struct seat *seat, const struct hood_options *options, struct error *err)
 {
-	sigset_t all, before;
 	int r = hood_open(options, &seat->hood, err);
 
 	if (r < 0)
 		return r;
 	hood_use_stock(seat->hood, seat->local->stock);
-	sigfillset(&all);
-	pthread_sigmask(SIG_SETMASK, &all, &before);
-	r = pthread_create(&seat->thread, NULL, seat_main, seat);
-	pthread_sigmask(SIG_SETMASK, &before, NULL);
-	if (r != 0)
-		return error_system(err, r, "cannot start a thread");
+	r = thread_start(&seat->thread, 0, seat_main, seat);
+	if (r < 0)
+		return error_system(err, -r, "cannot start a thread");
 	seat->started = true;
 	return 0;
 }

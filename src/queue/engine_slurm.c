@@ -4,10 +4,9 @@
  * runs nothing else.
  */
 #include "engine.h"
+#include "process.h"
 
 #include <errno.h>
-#include <pthread.h>
-#include <signal.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/epoll.h>
@@ -216,18 +215,12 @@ static void slurm_poke(struct engine *e)
 	pthread_mutex_unlock(&s->lock);
 }
 
-/* Signals are for the thread that has the loop. */
-static int thread_start(struct remote *s, struct error *err)
+static int talk_start(struct remote *s, struct error *err)
 {
-	sigset_t all, before;
-	int r;
+	int r = thread_start(&s->thread, 0, talk, s);
 
-	sigfillset(&all);
-	pthread_sigmask(SIG_SETMASK, &all, &before);
-	r = pthread_create(&s->thread, NULL, talk, s);
-	pthread_sigmask(SIG_SETMASK, &before, NULL);
-	if (r != 0)
-		return error_system(err, r, "cannot start a thread");
+	if (r < 0)
+		return error_system(err, -r, "cannot start a thread");
 	s->started = true;
 	return 0;
 }
@@ -240,7 +233,7 @@ static int slurm_adopted(struct engine *e, void (*fn)(void *arg, const char *id,
 
 	for (size_t i = 0; i < s->dispatch.n; i++)
 		fn(arg, s->dispatch.entries[i]->id, s->dispatch.entries[i]->token);
-	return thread_start(s, err);
+	return talk_start(s, err);
 }
 
 static int slurm_recover(struct engine *e, bool keeps_house, struct error *err)

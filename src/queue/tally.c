@@ -1,7 +1,6 @@
 #include "tally.h"
+#include "process.h"
 
-#include <pthread.h>
-#include <signal.h>
 #include <string.h>
 #include <time.h>
 
@@ -90,7 +89,6 @@ static void *tally_main(void *arg)
 
 static int tally_start(struct tally *t, struct error *err)
 {
-	sigset_t all, before;
 	pthread_condattr_t monotonic;
 	int r;
 
@@ -99,11 +97,8 @@ static int tally_start(struct tally *t, struct error *err)
 	pthread_mutex_init(&t->lock, NULL);
 	pthread_cond_init(&t->turn, &monotonic);
 	pthread_condattr_destroy(&monotonic);
-	sigfillset(&all);
-	pthread_sigmask(SIG_SETMASK, &all, &before);
-	r = pthread_create(&t->thread, NULL, tally_main, t);
-	pthread_sigmask(SIG_SETMASK, &before, NULL);
-	return r == 0 ? 0 : error_system(err, r, "cannot start the thread that counts the queue");
+	r = thread_start(&t->thread, 0, tally_main, t);
+	return r == 0 ? 0 : error_system(err, -r, "cannot start the thread that counts the queue");
 }
 
 int tally_open(const struct hood_options *o, struct tally **ret, struct error *err)

@@ -1,4 +1,5 @@
 #include "remover.h"
+#include "process.h"
 #include "ended.h"
 #include "hand.h"
 
@@ -87,8 +88,6 @@ void remover_close(struct remover *r)
 
 static bool start_thread(struct remover *r, struct workspace *w)
 {
-	sigset_t all, before;
-
 	if (r->has_thread && !atomic_load(&r->done))
 		return false;
 	remover_close(r);
@@ -97,10 +96,7 @@ static bool start_thread(struct remover *r, struct workspace *w)
 		return false;
 	*r->workspace = *w;
 	atomic_store(&r->done, false);
-	sigfillset(&all);
-	pthread_sigmask(SIG_SETMASK, &all, &before);
-	r->has_thread = pthread_create(&r->thread, NULL, remover_main, r) == 0;
-	pthread_sigmask(SIG_SETMASK, &before, NULL);
+	r->has_thread = thread_start(&r->thread, 0, remover_main, r) == 0;
 	if (!r->has_thread) {
 		free(TAKE_PTR(r->workspace));
 		return false;

@@ -1,4 +1,5 @@
 #include "stock.h"
+#include "process.h"
 #include "clock.h"
 #include "file.h"
 #include "spare.h"
@@ -6,8 +7,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
-#include <pthread.h>
-#include <signal.h>
 #include <stdlib.h>
 #include <sys/eventfd.h>
 #include <unistd.h>
@@ -200,27 +199,15 @@ static void *stock_main(void *arg)
 	return NULL;
 }
 
-/* With every signal blocked: the host's handlers are for the host's threads. */
 static void need_thread(struct stock *k)
 {
-	sigset_t all, before;
-	pthread_attr_t attr;
-	int r;
-
 	if (k->has_thread && !k->has_ended)
 		return;
 	if (k->has_thread)
 		pthread_join(k->thread, NULL);
 	k->has_ended = false;
-	pthread_attr_init(&attr);
-	pthread_attr_setstacksize(&attr, STACK_SIZE);
-	sigfillset(&all);
-	pthread_sigmask(SIG_SETMASK, &all, &before);
-	r = pthread_create(&k->thread, &attr, stock_main, k);
-	pthread_sigmask(SIG_SETMASK, &before, NULL);
-	pthread_attr_destroy(&attr);
-	k->has_thread = r == 0;
-	if (r)
+	k->has_thread = thread_start(&k->thread, STACK_SIZE, stock_main, k) == 0;
+	if (!k->has_thread)
 		k->orders = 0;
 }
 

@@ -1,7 +1,6 @@
 #include "asker.h"
+#include "process.h"
 
-#include <pthread.h>
-#include <signal.h>
 #include <stdlib.h>
 
 struct asker {
@@ -50,17 +49,11 @@ static void *ask(void *arg)
 	return NULL;
 }
 
-/* Signals are for the thread that has the loop. */
 static int asker_start(struct asker *a, struct error *err)
 {
-	sigset_t all, before;
-	int r;
+	int r = thread_start(&a->thread, 0, ask, a);
 
-	sigfillset(&all);
-	pthread_sigmask(SIG_SETMASK, &all, &before);
-	r = pthread_create(&a->thread, NULL, ask, a);
-	pthread_sigmask(SIG_SETMASK, &before, NULL);
-	return r ? error_system(err, r, "cannot start a thread") : 0;
+	return r < 0 ? error_system(err, -r, "cannot start a thread") : 0;
 }
 
 static int open_all(struct askers *all, const struct hood_options *options, size_t n, struct error *err)

@@ -1,9 +1,8 @@
 #include "news.h"
+#include "process.h"
 
 #include <errno.h>
 #include <poll.h>
-#include <pthread.h>
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -499,7 +498,6 @@ struct news_counts news_count(struct news *n)
 
 static int start(struct news *n, const struct hood_options *options, struct error *err)
 {
-	sigset_t all, before;
 	int r;
 
 	if (n->bell_fd < 0 || n->wake_fd < 0)
@@ -508,12 +506,9 @@ static int start(struct news *n, const struct hood_options *options, struct erro
 	    loop_add_fd(n->loop, n->bell_fd, EPOLLIN, on_heard, n, &n->bell, err) < 0 ||
 	    loop_add_timer(n->loop, clock_now() + alive_ns, on_time, n, &n->timer, err) < 0)
 		return -EINVAL;
-	sigfillset(&all);
-	pthread_sigmask(SIG_SETMASK, &all, &before);
-	r = pthread_create(&n->ear, NULL, listen_on, n);
-	pthread_sigmask(SIG_SETMASK, &before, NULL);
+	r = thread_start(&n->ear, 0, listen_on, n);
 	n->has_ear = r == 0;
-	return r ? error_system(err, r, "cannot start a thread") : 0;
+	return r < 0 ? error_system(err, -r, "cannot start a thread") : 0;
 }
 
 int news_open(struct loop *loop, const struct hood_options *options, void (*on_sent)(void *arg), void *arg,
