@@ -22,10 +22,10 @@
 #include "macros.h"
 #include "roles.h"
 
-static int copy(const char *from, const char *to)
+static int copy(const char *from, const char *to, int how)
 {
 	_cleanup_close_ int in = open(from, O_RDONLY | O_CLOEXEC);
-	_cleanup_close_ int out = open(to, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0755);
+	_cleanup_close_ int out = open(to, O_WRONLY | O_CREAT | how | O_CLOEXEC, 0755);
 	char block[65536];
 	ssize_t n;
 	while (in >= 0 && out >= 0 && (n = read(in, block, sizeof(block))) > 0)
@@ -43,7 +43,7 @@ static void stage_in(const char *name, const char *workspace)
 {
 	char to[PATH_MAX];
 	snprintf(to, sizeof(to), "%s/%s", workspace, name);
-	copy(name, to);
+	copy(name, to, O_TRUNC);
 }
 
 static void link_input(const char *name, const char *workspace)
@@ -74,7 +74,7 @@ static void each_entry(const char *directory, const char *into, visit_fn fn)
 		closedir(dir);
 }
 
-static void collect(const char *path, const char *name, const char *into)
+static void collect_by(const char *path, const char *name, const char *into, int how, visit_fn inner)
 {
 	char to[PATH_MAX];
 	struct stat st;
@@ -82,13 +82,24 @@ static void collect(const char *path, const char *name, const char *into)
 		return;
 	if (S_ISDIR(st.st_mode)) {
 		if (strlen(path) < PATH_MAX - 64)
-			each_entry(path, into, collect);
+			each_entry(path, into, inner);
 		return;
 	}
 	snprintf(to, sizeof(to), "%s/%s", into, name);
-	copy(path, to);
+	copy(path, to, how);
 	printf("collected %s\n{\"outputs\": [\"%s\"]}\n", name, name);
 	fflush(stdout);
+}
+
+static void collect(const char *path, const char *name, const char *into)
+{
+	collect_by(path, name, into, O_TRUNC, collect);
+}
+
+/* What an earlier round took stays: against who swaps names, one round of many is enough. */
+static void collect_more(const char *path, const char *name, const char *into)
+{
+	collect_by(path, name, into, O_APPEND, collect_more);
 }
 
 static void own(const char *path, const char *name, const char *into)
@@ -192,8 +203,9 @@ int role_plain(int argc, char **argv)
 		mkdir(into, 0777);
 		note(workspace);
 		each_entry(workspace, into, own);
-		for (int i = atoi(argv[3]); i > 0; i--)
-			each_entry(workspace, into, collect);
+		each_entry(workspace, into, collect);
+		for (int i = atoi(argv[3]); i > 1; i--)
+			each_entry(workspace, into, collect_more);
 		each_entry(workspace, into, list_by_shell);
 	}
 	for (int i = atoi(argv[3]); i > 0; i--)
