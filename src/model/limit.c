@@ -33,10 +33,10 @@ const struct limit_info limit_table[LIMIT_COUNT] = {
 	[LIMIT_OUTPUT_MAX] = {"output_max", "--output-max", UNIT_SIZE, 10 * GIB, 0, false,
 			      "bytes collected in all"},
 	[LIMIT_LOG_MAX] = {"log_max", "--log-max", UNIT_SIZE, 16 * MIB, 0, true,
-			   "bytes kept of each of stdout and stderr"},
+			   "bytes kept of each of stdout and stderr, 64M at the most"},
 	[LIMIT_FILE_SIZE] = {"file_size", "--file-size", UNIT_SIZE, LIMIT_NONE, 1, false,
 			     "bytes of one file"},
-	[LIMIT_OPEN_FILES] = {"open_files", "--open-files", UNIT_COUNT, 4096, 4, false,
+	[LIMIT_OPEN_FILES] = {"open_files", "--open-files", UNIT_COUNT, 1024, 4, false,
 			      "open files of one process"},
 };
 
@@ -223,9 +223,9 @@ int limit_parse(enum limit which, const char *text, uint64_t *ret, struct error 
 		return 0;
 	}
 	r = unit_parse(info->unit, text, &value);
-	if (r == -ERANGE)
-		return error_set(err, ERROR_USAGE, "limit %s is too large: '%s'; use 'none' for no limit",
-				 info->name, shown);
+	if (r == -ERANGE || (r == 0 && which == LIMIT_LOG_MAX && value > 64 * MIB))
+		return error_set(err, ERROR_USAGE, "limit %s is too large: '%s'; use %s", info->name, shown,
+				 which == LIMIT_LOG_MAX ? "64M at the most" : "'none' for no limit");
 	if (r < 0)
 		return error_set(err, ERROR_USAGE, "limit %s makes no sense: '%s' is not %s", info->name,
 				 shown, unit_example(info->unit));

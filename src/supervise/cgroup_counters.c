@@ -56,7 +56,7 @@ static ssize_t counter_text(const struct cgroup *c, size_t row, char *out, size_
 	if (!file->sampled)
 		return file_read_small(dir, file->name, out, room);
 	if (*fd < 0)
-		*fd = openat(dir, file->name, O_RDONLY | O_CLOEXEC);
+		*fd = file_open_beneath(dir, file->name, O_RDONLY, 0);
 	if (*fd < 0)
 		return -errno;
 	n = pread(*fd, out, room - 1, 0);
@@ -76,11 +76,12 @@ static void row_read(const struct cgroup *c, size_t row, struct cgroup_counters 
 	for (int i = 0; i < file->n_values; i++) {
 		const char *key = file->values[i].key;
 		int64_t n = key ? keyed_parse(text, key) : number_parse(text);
+		int64_t *field = (int64_t *)(void *)((char *)ret + file->values[i].field);
 
 		if (n < 0 && file->sums)
 			n = 0;
 		if (n >= 0)
-			*(int64_t *)(void *)((char *)ret + file->values[i].field) = n * file->values[i].scale;
+			*field = (*field < 0 ? 0 : *field) + n * file->values[i].scale;
 	}
 }
 

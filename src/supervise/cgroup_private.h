@@ -70,7 +70,7 @@ struct cgroup_group {
 	int join; /* the file to which a process with one thread writes "0" */
 };
 
-/* One file with counters; values[].key NULL: the file is one number. */
+/* One file with counters; values[].key NULL: the file is one number. What several have of a field is added up. */
 struct counter_file {
 	enum controller controller;
 	const char *name;

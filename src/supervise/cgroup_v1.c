@@ -11,12 +11,14 @@
 /* cpuacct.stat counts in USER_HZ, which is 100 for every program on Linux. */
 enum { NSEC_PER_TICK = 10000000 };
 
-/* The peak includes the page cache that the analysis's reading filled: the kernel gives no other. v1 does not count peak
- * swap, nor writes, which it charges to nobody when they reach the disk; reads only where Linux is older than 6.10 or the
- * device is throttled: no line for a device is "not counted", not 0. */
+/* The peak includes the page cache that the analysis's reading filled: the kernel gives no other; that of its sockets is
+ * counted by itself, and may have been at another time. v1 does not count peak swap, nor writes, which it charges to nobody
+ * when they reach the disk; reads only where Linux is older than 6.10 or the device is throttled: no line for a device is
+ * "not counted", not 0. */
 static const struct counter_file counters[] = {
 	COUNTER_ONE(CONTROLLER_CPUACCT, "cpuacct.usage", true, NULL, cpu_ns, 1),
 	COUNTER_ONE(CONTROLLER_MEMORY, "memory.usage_in_bytes", true, NULL, memory_bytes, 1),
+	COUNTER_ONE(CONTROLLER_MEMORY, "memory.kmem.tcp.usage_in_bytes", true, NULL, memory_bytes, 1),
 	COUNTER_ONE(CONTROLLER_MEMORY, "memory.stat", true, "total_rss", memory_anon_bytes, 1),
 	COUNTER_ONE(CONTROLLER_PIDS, "pids.current", true, NULL, pids, 1),
 	{CONTROLLER_CPUACCT,
@@ -28,6 +30,8 @@ static const struct counter_file counters[] = {
 	 2},
 	COUNTER_ONE(CONTROLLER_CPU, "cpu.stat", false, "throttled_time", throttled_ns, 1),
 	COUNTER_ONE(CONTROLLER_MEMORY, "memory.max_usage_in_bytes", false, NULL, memory_peak_bytes, 1),
+	COUNTER_ONE(CONTROLLER_MEMORY, "memory.kmem.tcp.max_usage_in_bytes", false, NULL, memory_peak_bytes,
+		    1),
 	COUNTER_ONE(CONTROLLER_MEMORY, "memory.oom_control", false, "oom_kill", oom_kills, 1),
 	COUNTER_ONE(CONTROLLER_PIDS, "pids.peak", false, NULL, pids_peak, 1), /* since Linux 6.1 */
 	COUNTER_ONE(CONTROLLER_PIDS, "pids.events", false, "max", pids_hits, 1),
@@ -86,7 +90,8 @@ static int number_write(int dir, const char *file, uint64_t value)
 	return cgroup_file_write(dir, file, text);
 }
 
-/* Memory and swap together may not pass the limit. Where the kernel does not count swap, none is used at all. */
+/* Memory and swap together may not pass the limit. Where the kernel does not count swap, none is used at all. What sockets of the
+ * internet's kinds hold is counted beside it, and only if it is limited: once more as much. */
 static int memory_limit(int dir, uint64_t bytes)
 {
 	int r = number_write(dir, "memory.limit_in_bytes", bytes);
@@ -96,7 +101,10 @@ static int memory_limit(int dir, uint64_t bytes)
 	r = number_write(dir, "memory.memsw.limit_in_bytes", bytes);
 	if (r == -ENOENT)
 		r = cgroup_file_write(dir, "memory.swappiness", "0");
-	return r;
+	if (r < 0)
+		return r;
+	r = number_write(dir, "memory.kmem.tcp.limit_in_bytes", bytes);
+	return r == -ENOENT ? 0 : r;
 }
 
 static int cpus_limit(int dir, uint64_t millicpus)

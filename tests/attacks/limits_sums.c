@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <mqueue.h>
+#include <netinet/in.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdio.h>
@@ -12,7 +13,9 @@
 #include <sys/inotify.h>
 #include <sys/ipc.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/shm.h>
+#include <sys/socket.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <time.h>
@@ -94,6 +97,101 @@ ACT(memory_by_segment)
 	shmctl(id, IPC_RMID, NULL);
 	memset(room, 1, (size_t)a->number);
 	return reached("%ld bytes of System V memory", a->number);
+}
+
+/* What the kernel has taken from fd to hand on, and nobody reads. */
+static long stuff(int fd)
+{
+	static const char block[32768] = "x";
+	long taken = 0;
+	for (ssize_t n; (n = send(fd, block, sizeof(block), MSG_DONTWAIT | MSG_NOSIGNAL)) > 0;)
+		taken += n;
+	return taken;
+}
+
+static int own_port(int kind, struct sockaddr_in *at)
+{
+	socklen_t size = sizeof(*at);
+	int fd = socket(AF_INET, kind, 0);
+	*at = (struct sockaddr_in){.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+	if (fd < 0 || bind(fd, (struct sockaddr *)at, size) || getsockname(fd, (struct sockaddr *)at, &size))
+		return -errno;
+	return fd;
+}
+
+/* Connections to itself, both ends of which are left full. */
+ACT(memory_by_streams)
+{
+	struct sockaddr_in at;
+	int door = own_port(SOCK_STREAM, &at);
+	long taken = 0, before;
+	if (door < 0 || listen(door, 128))
+		return door < 0 ? door : -errno;
+	do {
+		int out = socket(AF_INET, SOCK_STREAM, 0);
+		if (out < 0 || connect(out, (struct sockaddr *)&at, sizeof(at)) ||
+		    accept(door, NULL, NULL) < 0)
+			return -errno;
+		before = taken;
+		taken += stuff(out);
+	} while (taken < a->number && taken > before);
+	return taken >= a->number ? reached("%ld bytes in connections", taken) : -ENOBUFS;
+}
+
+/* How much of what was sent lies there is only seen at the end, by who reads it. */
+ACT(memory_by_datagrams)
+{
+	static char block[65536];
+	struct sockaddr_in at;
+	int list[900], n = 0, room = 1 << 30;
+	long kept = 0, sent = 0;
+	for (; n < (int)ARRAY_SIZE(list) && sent < 2 * a->number; n++) {
+		int out = socket(AF_INET, SOCK_DGRAM, 0);
+		list[n] = own_port(SOCK_DGRAM, &at);
+		if (out < 0 || list[n] < 0)
+			return -errno;
+		setsockopt(list[n], SOL_SOCKET, SO_RCVBUF, &room, sizeof(room));
+		if (connect(out, (struct sockaddr *)&at, sizeof(at)))
+			return -errno;
+		/* What is sent to a full one is lost: this is less than a machine gives each by default. */
+		for (int i = 0; i < 6 && send(out, block, 32768, MSG_DONTWAIT) > 0; i++)
+			sent += 32768;
+		close(out);
+	}
+	for (ssize_t size; n-- > 0;)
+		while ((size = recv(list[n], block, sizeof(block), MSG_DONTWAIT)) > 0)
+			kept += size;
+	return kept >= a->number ? reached("%ld bytes in datagrams", kept) : -ENOBUFS;
+}
+
+/* Each has as many as one may have; all together they are the machine's. */
+ACT(files_by_children)
+{
+	int counts[2];
+	long n, sum = 0;
+	if (pipe(counts))
+		return -errno;
+	for (int i = 0; i < 20; i++) {
+		pid_t child = fork();
+		struct rlimit most;
+		if (child < 0)
+			return -errno;
+		if (child)
+			continue;
+		getrlimit(RLIMIT_NOFILE, &most);
+		most.rlim_cur = most.rlim_max;
+		setrlimit(RLIMIT_NOFILE, &most);
+		for (n = 0; n < a->number / 16 && open("/dev/null", O_RDONLY) >= 0;)
+			n++;
+		if (write(counts[1], &n, sizeof(n)) != sizeof(n))
+			_exit(1);
+		linger(HOLD_ALL * HOLD_MS);
+		_exit(0);
+	}
+	close(counts[1]);
+	while (read(counts[0], &n, sizeof(n)) == sizeof(n))
+		sum += n;
+	return sum >= a->number ? reached("%ld open files", sum) : -EMFILE;
 }
 
 ACT(disk_by_deleted)
@@ -322,6 +420,10 @@ static const struct attack table[] = {
 	    .number = 160 * MIB),
 	SUM("memory-sysv", "memory as System V segments", memory_by_segment, "--memory 64M",
 	    .number = 160 * MIB),
+	SUM("memory-tcp", "memory as what nobody reads from connections", memory_by_streams, "--memory 16M",
+	    .number = 48 * MIB),
+	SUM("memory-udp", "memory as datagrams that nobody reads", memory_by_datagrams, "--memory 16M",
+	    .number = 48 * MIB),
 	SUM("disk-deleted", "disk in deleted files that stay open", disk_by_deleted, "--disk 16M",
 	    .number = 64 * MIB),
 	SUM("disk-nameless", "disk in O_TMPFILE files", disk_by_nameless, "--disk 16M", .number = 64 * MIB),
@@ -330,6 +432,11 @@ static const struct attack table[] = {
 	SUM("disk-allocate", "disk by fallocate()", disk_by_allocation, "--disk 16M", .number = 64 * MIB),
 	SUM("processes-fork", "processes by fork()", processes_by_fork, "--pids 16", .number = 48),
 	SUM("processes-threads", "processes as threads", processes_by_threads, "--pids 16", .number = 48),
+	{.name = "open-files",
+	 .mechanism = "open files spread over twenty children",
+	 .run = files_by_children,
+	 .number = 48000,
+	 .effect = EFFECT_CLAIM},
 	SUM("cpu-children", "CPU time spread over four children", time_by_children, "--cpu-time 1s",
 	    .number = 300),
 	{.name = "inotify-instances",

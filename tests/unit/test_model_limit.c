@@ -161,7 +161,7 @@ static void test_built_in_limits_are_those_of_the_manual(void **state)
 		[LIMIT_CPUS] = "none",	     [LIMIT_MEMORY] = "2G",	[LIMIT_PIDS] = "512",
 		[LIMIT_DISK] = "10G",	     [LIMIT_FILES] = "1000000", [LIMIT_OUTPUT_MAX] = "10G",
 		[LIMIT_INPUT_MAX] = "1G",    [LIMIT_LOG_MAX] = "16M",	[LIMIT_FILE_SIZE] = "none",
-		[LIMIT_OPEN_FILES] = "4096",
+		[LIMIT_OPEN_FILES] = "1024",
 	};
 	struct limits l = {0};
 	char text[LIMIT_TEXT_SIZE];
@@ -190,6 +190,10 @@ static void test_exact_text_reads_back_as_the_same_value(void **state)
 			    (values[k] == LIMIT_NONE && limit_table[i].always))
 				continue;
 			limit_format_exact((enum limit)i, values[k], text);
+			if (i == LIMIT_LOG_MAX && values[k] > 64 << 20) {
+				assert_true(limit_parse((enum limit)i, text, &back, NULL) < 0);
+				continue;
+			}
 			assert_int_equal(limit_parse((enum limit)i, text, &back, NULL), 0);
 			assert_true(back == values[k]);
 		}
