@@ -313,7 +313,7 @@ int fh_commit_as(fh_hood *hood, const char *id, const char *const *outputs, cons
 /* attempt 0: the latest. */
 
 int fh_load(fh_hood *hood, const char *id, int attempt, fh_result **ret, fh_error *err);
-/* As `ls --json`. state: NULL, "waiting", "queued", "running", "pending", "held", "dead", "finished", or a verdict; prefix of ids: or NULL; limit 0:
+/* As `ls --json`. state: NULL, "waiting", "queued", "running", "pending", "restored", "held", "dead", "finished", or a verdict; prefix of ids: or NULL; limit 0:
  * all. */
 int fh_list(fh_hood *hood, const char *state, const char *prefix, int limit, char **ret_json, fh_error *err);
 /* The same, chosen by more: each word is NAME=VALUE as the options of `ls` are: id (a beginning, or a pattern), state, since,
@@ -375,7 +375,8 @@ int fh_db_roles(fh_hood *hood, char **ret_json, fh_error *err);
 int fh_db_status(fh_hood *hood, char **ret_json, fh_error *err);
 int fh_db_check(fh_hood *hood, char **ret_json, fh_error *err);
 /* As `db backup DIR --json` and `db restore DIR --json`: all of the ledger, database and objects, as it was at one moment, to a directory
- * that is new or empty; and back, into an empty ledger, or with FH_FORCE over what is there. */
+ * that is new or empty; and back, into an empty ledger, or with FH_FORCE over what is there. What had not ended in it is
+ * "restored": fh_retry() lets it go. */
 int fh_backup(fh_hood *hood, const char *directory, char **ret_json, fh_error *err);
 int fh_restore(fh_hood *hood, const char *directory, unsigned flags, char **ret_json, fh_error *err);
 
@@ -387,7 +388,7 @@ enum fh_submit_flags { FH_IF_ABSENT = 1 /* an id that is known is the same analy
 int fh_submit(fh_hood *hood, fh_request *const *requests, size_t n, unsigned flags, char **ret_json,
 	      fh_error *err);
 /* [{"id", "state", "verdict", "status", "attempt", "priority", "owner", "submitter", "worker", "reason",
- * "cancelling", "submitted", "due", "engine"}, …], the newest first. state: NULL, "waiting", "queued", "running", "finished", "cancelled". */
+ * "cancelling", "submitted", "due", "engine"}, …], the newest first. state: NULL, "waiting", "queued", "running", "finished", "cancelled", "restored". */
 int fh_queue(fh_hood *hood, const char *state, const char *prefix, int limit, char **ret_json, fh_error *err);
 /* As `workers --json`: [{"id", "host", "pid", "engine", "seats", "running", "state", "alive", "seen", "silent_ms", "lease_ms",
  * "started", "version", "owner"}, …], who was heard of last first. */
@@ -396,15 +397,16 @@ int fh_workers(fh_hood *hood, char **ret_json, fh_error *err);
 int fh_top(fh_hood *hood, char **ret_json, fh_error *err);
 /* Until every one of the ids (up to a NULL) is finished or cancelled: 1. 0: timeout_ms have passed (-1: no end; 0: only
  * look), or stop_fd (-1: none) became readable. *ret_json (both times): as fh_queue(), in the order of ids; with 0
- * null for one that the ledger, which has gone away since, cannot tell of. -FH_NOT_FOUND: one of them was never submitted. */
+ * null for one that the ledger, which has gone away since, cannot tell of. -FH_NOT_FOUND: one of them was never submitted. -FH_REFUSED: one was restored from a
+ * backup, and nobody runs it before it is retried. */
 int fh_wait(fh_hood *hood, const char *const *ids, int timeout_ms, int stop_fd, char **ret_json,
 	    fh_error *err);
-/* Waiting or queued: it will not run. Running: its worker is told; so is, without waiting for the end, who runs it on this host
+/* Waiting, queued or restored: it will not run. Running: its worker is told; so is, without waiting for the end, who runs it on this host
  * by the same state directory, a run or a program, which loses nothing else. Pending (its command has ended, and it could not be
  * finished): it is given up, its outputs thrown away, and recorded as cancelled. Ended: nothing. *ret_state (may be NULL):
  * the state before, a constant. */
 int fh_cancel(fh_hood *hood, const char *id, const char **ret_state, fh_error *err);
-/* Ended without success: queued again as it was submitted. */
+/* Ended without success, or restored from a backup: queued again as it was submitted. */
 int fh_retry(fh_hood *hood, const char *id, fh_error *err);
 
 /* A worker in this process: claims and runs what is queued until a byte can be read from stop_fd (a pipe; -1: none): then

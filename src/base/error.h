@@ -67,6 +67,8 @@ int error_here(struct error *err, int r);
 #define error_refuse_here(err, ...) error_here(err, error_set(err, ERROR_REFUSED, __VA_ARGS__))
 /* Marks what is there as damage. Returns r. err may be NULL. */
 int error_damaged(struct error *err, int r);
+/* ERROR_LEDGER, marked so. */
+#define error_damaged_ledger(err, ...) error_damaged(err, error_set(err, ERROR_LEDGER, __VA_ARGS__))
 /* Is it of this moment or of this host: marked so, somebody else's now, a full disk, too many files, a ledger that does not
  * answer? Then it may be tried again, here or elsewhere, and says nothing about what was asked. */
 bool error_is_passing(const struct error *err);

@@ -4,12 +4,14 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <linux/magic.h>
 #include <linux/openat2.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/sendfile.h>
 #include <sys/syscall.h>
+#include <sys/vfs.h>
 
 #ifndef MFD_EXEC
 #define MFD_EXEC 0x0010U
@@ -58,6 +60,13 @@ int file_open_within(int dirfd, const char *path, int flags)
 	return open_resolved(dirfd, path, flags, 0, RESOLVE_BENEATH | RESOLVE_NO_MAGICLINKS);
 }
 
+/* Below a directory nothing leads elsewhere; a path without one is the caller's own words, or ours. */
+static int open_named(int dirfd, const char *path, int flags, mode_t mode)
+{
+	return dirfd == AT_FDCWD ? open(path, flags | O_CLOEXEC, mode)
+				 : file_open_beneath(dirfd, path, flags, mode);
+}
+
 enum { LINKS_MAX = 40 };
 
 /* Puts what a link says in front of what is left of the path. 1: it begins at the root again. */
@@ -84,13 +93,14 @@ static int open_start(const char *path)
 }
 
 /* One component of rest, from fd on: the next descriptor, with rest shortened; or fd's own successor behind a link. */
-static int step(int fd, char rest[PATH_MAX], bool follow, unsigned *links)
+static int step(int fd, char rest[PATH_MAX], bool follow, file_judge_fn judge, void *arg, unsigned *links)
 {
 	size_t skip = strspn(rest, "/"), n = strcspn(rest + skip, "/"), used = skip + n;
 	bool last = rest[used + strspn(rest + used, "/")] == 0;
 	_cleanup_close_ int next = -1;
 	char name[NAME_MAX + 1];
-	struct stat st;
+	struct statfs fs;
+	struct stat st = {0};
 	int r;
 
 	if (n > NAME_MAX)
@@ -98,13 +108,19 @@ static int step(int fd, char rest[PATH_MAX], bool follow, unsigned *links)
 	memcpy(name, rest + skip, n);
 	name[n] = 0;
 	next = openat(fd, n ? name : ".", O_PATH | O_NOFOLLOW | O_CLOEXEC);
-	if (next < 0 || fstat(next, &st) < 0)
-		return -errno;
+	r = next < 0 || fstat(next, &st) < 0 ? -errno : 0;
+	if (judge)
+		r = judge(arg, fd, r < 0 ? r : next, &st, name, last);
+	if (r != 0)
+		return r < 0 ? r : fcntl(fd, F_DUPFD_CLOEXEC, 3);
 	if (!S_ISLNK(st.st_mode) || (last && !follow)) {
 		memmove(rest, rest + used, strlen(rest + used) + 1);
 		return TAKE_FD(next);
 	}
-	if ((st.st_uid != 0 && st.st_uid != geteuid()) || ++*links > LINKS_MAX)
+	if (fstatfs(next, &fs) < 0)
+		return -errno;
+	if (fs.f_type == PROC_SUPER_MAGIC || (st.st_uid != 0 && st.st_uid != geteuid()) ||
+	    ++*links > LINKS_MAX)
 		return -ELOOP;
 	r = follow_link(next, rest, used);
 	if (r < 0)
@@ -113,7 +129,7 @@ static int step(int fd, char rest[PATH_MAX], bool follow, unsigned *links)
 	return r < 0 ? -errno : r;
 }
 
-int file_open_trusted(const char *path, bool follow)
+int file_walk(const char *path, bool follow, file_judge_fn judge, void *arg)
 {
 	_cleanup_close_ int fd = open_start(path);
 	char rest[PATH_MAX];
@@ -125,7 +141,7 @@ int file_open_trusted(const char *path, bool follow)
 		return -ENAMETOOLONG;
 	strcpy(rest, path);
 	while (rest[strspn(rest, "/")]) {
-		int next = step(fd, rest, follow, &links);
+		int next = step(fd, rest, follow, judge, arg, &links);
 
 		if (next < 0)
 			return next;
@@ -133,6 +149,11 @@ int file_open_trusted(const char *path, bool follow)
 		fd = next;
 	}
 	return TAKE_FD(fd);
+}
+
+int file_open_trusted(const char *path, bool follow)
+{
+	return file_walk(path, follow, NULL, NULL);
 }
 
 char *path_real_trusted(const char *path)
@@ -157,25 +178,6 @@ int file_unlock(int dirfd, const char *name, int flags, mode_t mode)
 	return chmod(self, mode) < 0 ? -errno : 0;
 }
 
-int file_open_parent(int top, const char *path, file_step_fn step_down, void *arg, const char **ret_name,
-		     struct error *err)
-{
-	_cleanup_close_ int at = top;
-	const char *slash;
-
-	for (; (slash = strchr(path, '/')); path = slash + 1) {
-		_cleanup_free_ char *name = strndup(path, (size_t)(slash - path));
-		int next = name ? step_down(arg, at, name, err) : error_memory(err);
-
-		if (next < 0)
-			return next;
-		fd_close(at);
-		at = next;
-	}
-	*ret_name = path;
-	return TAKE_FD(at);
-}
-
 int file_write_at(int fd, const void *data, size_t size, off_t at)
 {
 	const char *p = data;
@@ -196,7 +198,7 @@ int file_write_at(int fd, const void *data, size_t size, off_t at)
 
 ssize_t file_read_small(int dirfd, const char *path, char *out, size_t room)
 {
-	_cleanup_close_ int fd = openat(dirfd, path, O_RDONLY | O_CLOEXEC);
+	_cleanup_close_ int fd = open_named(dirfd, path, O_RDONLY, 0);
 	ssize_t n;
 
 	do
@@ -282,7 +284,7 @@ int file_read_all(int fd, struct buffer *b, size_t max)
 
 int file_load(int dirfd, const char *path, size_t max, struct buffer *b, struct error *err)
 {
-	_cleanup_close_ int fd = openat(dirfd, path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
+	_cleanup_close_ int fd = open_named(dirfd, path, O_RDONLY | O_NOCTTY | O_NONBLOCK, 0);
 	struct stat st;
 	int r;
 
@@ -308,7 +310,7 @@ int file_replace_with(int dirfd, const char *name, file_fill_fn fill, void *arg,
 	r = text_print(&temporary, err, "%s.tmp~", name);
 	if (r < 0)
 		return r;
-	fd = openat(dirfd, temporary, O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, mode);
+	fd = open_named(dirfd, temporary, O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW, mode);
 	if (fd < 0)
 		return error_system(err, errno, "cannot create '%s'", temporary);
 	r = fchmod(fd, mode) < 0 ? -errno : fill(arg, fd);
@@ -343,11 +345,23 @@ int file_replace(int dirfd, const char *name, const void *data, size_t size, mod
 	return file_replace_with(dirfd, name, write_content, &(struct bytes){data, size}, mode, sync, err);
 }
 
+int file_name_new(int from_dir, const char *from, int to_dir, const char *to)
+{
+	if (renameat2(from_dir, from, to_dir, to, RENAME_NOREPLACE) == 0)
+		return 0;
+	if (errno != EINVAL)
+		return -errno;
+	/* The file system knows no NOREPLACE (NFS), but it has links, but for directories. */
+	if (linkat(from_dir, from, to_dir, to, 0) < 0)
+		return -errno;
+	return unlinkat(from_dir, from, 0) < 0 ? -errno : 0;
+}
+
 int dir_make_own(int dirfd, const char *name, mode_t mode)
 {
 	if (mkdirat(dirfd, name, mode) < 0)
 		return -errno;
-	if (fchmodat(dirfd, name, mode, 0) < 0) {
+	if (fchmodat(dirfd, name, mode, AT_SYMLINK_NOFOLLOW) < 0) {
 		int r = -errno;
 
 		unlinkat(dirfd, name, AT_REMOVEDIR);
@@ -358,7 +372,7 @@ int dir_make_own(int dirfd, const char *name, mode_t mode)
 
 int file_open_own(int dirfd, const char *name, int flags)
 {
-	_cleanup_close_ int fd = openat(dirfd, name, flags | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600);
+	_cleanup_close_ int fd = file_open_beneath(dirfd, name, flags | O_CREAT, 0600);
 	struct stat st;
 
 	if (fd < 0 || fstat(fd, &st) < 0)
@@ -388,30 +402,6 @@ void dir_unlist(DIR *dir)
 bool name_is_dots(const char *name)
 {
 	return strcmp(name, ".") == 0 || strcmp(name, "..") == 0;
-}
-
-int dir_make_private(const char *path, struct error *err)
-{
-	_cleanup_free_ char *copy = strdup(path);
-
-	if (!copy)
-		return error_memory(err);
-	for (char *p = copy + 1;; p++) {
-		char end = *p;
-		int errnum;
-
-		if (end != '/' && end != 0)
-			continue;
-		*p = 0;
-		errnum = mkdir(copy, 0700) < 0 ? errno : 0;
-		if (!errnum)
-			(void)chmod(copy, 0700);
-		else if (errnum != EEXIST && access(copy, F_OK) < 0)
-			return error_system(err, errnum, "cannot create directory '%s'", copy);
-		if (end == 0)
-			return 0;
-		*p = end;
-	}
 }
 
 char *fd_path(int fd)

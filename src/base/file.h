@@ -15,16 +15,22 @@
 #include "error.h"
 
 /* openat2() beneath dirfd: no "..", no link, no magic link, no other mount (RESOLVE_BENEATH | NO_SYMLINKS |
- * NO_MAGICLINKS | NO_XDEV). O_CLOEXEC is added. Returns the descriptor or -errno; sets no error. */
+ * NO_MAGICLINKS | NO_XDEV). O_CLOEXEC is added. Returns the descriptor or -errno, which errno is as well. */
 int file_open_beneath(int dirfd, const char *path, int flags, mode_t mode);
 
 /* openat2() with RESOLVE_NO_SYMLINKS | NO_MAGICLINKS only: for canonical absolute paths. -errno. */
 int file_open_nolinks(int dirfd, const char *path, int flags);
 
 /* An O_PATH descriptor of a path, component by component. A link on the way is followed only if it is root's or our own:
- * nobody else leads us anywhere, now or by swapping a directory for a link. So is the last component with follow; else
- * it may be a link itself. -ELOOP for somebody else's link; -errno. */
+ * nobody else leads us anywhere, now or by swapping a directory for a link; nor does one of /proc, which is root's as soon as
+ * its process says so, and leads where that one goes. So is the last component with follow; else it may be a link itself.
+ * -ELOOP for such a link; -errno. */
 int file_open_trusted(const char *path, bool follow);
+/* The same, with a word at each step: next is what name is in the directory at (O_PATH descriptors), or -errno. 0: on; 1: look
+ * again; negative ends it. */
+typedef int (*file_judge_fn)(void *arg, int at, int next, const struct stat *st, const char *name,
+			     bool is_last);
+int file_walk(const char *path, bool follow, file_judge_fn judge, void *arg);
 /* realpath() by the same rule; newly allocated, or NULL with errno. */
 char *path_real_trusted(const char *path);
 
@@ -33,13 +39,6 @@ int file_open_within(int dirfd, const char *path, int flags);
 
 /* What its owner has locked gets a mode, by its name beneath dirfd and without being opened. 0, -errno. */
 int file_unlock(int dirfd, const char *name, int flags, mode_t mode);
-
-/* One step down: the directory name in at, as a new descriptor; negative with err set. */
-typedef int (*file_step_fn)(void *arg, int at, const char *name, struct error *err);
-/* The directory that the last component of a relative path lies in, found by a step for each component before it. top is
- * taken over, also on failure. *ret_name: that last component. */
-int file_open_parent(int top, const char *path, file_step_fn step, void *arg, const char **ret_name,
-		     struct error *err);
 
 int file_write_all(int fd, const void *data, size_t size);	    /* -errno */
 int file_write_at(int fd, const void *data, size_t size, off_t at); /* likewise */
@@ -65,6 +64,9 @@ typedef int (*file_fill_fn)(void *arg, int fd);
 int file_replace_with(int dirfd, const char *name, file_fill_fn fill, void *arg, mode_t mode, bool sync,
 		      struct error *err);
 
+/* Its name becomes another one, which must be new. -EEXIST if it is not; -errno. */
+int file_name_new(int from_dir, const char *from, int to_dir, const char *to);
+
 /* What we make for ourselves, and open again later: mkdirat, and openat with flags, O_CREAT and 0600, of which no umask
  * takes anything away. 0 or the descriptor; -errno, so -EEXIST for a directory that was there. */
 int dir_make_own(int dirfd, const char *name, mode_t mode);
@@ -76,9 +78,6 @@ void dir_unlist(DIR *dir); /* NULL is fine */
 DEFINE_CLEANUP(DIR *, dir_unlist);
 #define _cleanup_dir_ _cleanup_(dir_unlistp)
 bool name_is_dots(const char *name); /* "." and ".." */
-
-/* mkdir -p for our own directories (state, ledger): made 0700 whatever the umask; existing ones are kept. */
-int dir_make_private(const char *path, struct error *err);
 
 /* The path that fd is open at, as the kernel tells it; newly allocated or NULL. For messages and mounts. */
 char *fd_path(int fd);

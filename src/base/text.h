@@ -10,6 +10,11 @@
 #include "buffer.h"
 
 bool utf8_valid(const char *bytes, size_t size);
+/* Of a letter that begins so, with 0xc2 or more. */
+static inline size_t utf8_length(unsigned char first)
+{
+	return first >= 0xf0 ? 4 : first >= 0xe0 ? 3 : 2;
+}
 /* The bytes of the character that comes first, or of one that is none; can it be shown as it is? Controls cannot, nor what turns the
  * direction of writing. */
 size_t text_next(const char *bytes, size_t size, bool *ret_shown);

@@ -28,6 +28,7 @@ static const char *what_was_done(const char *was)
 		[JOB_RUNNING] = "is running, and its worker is told to end it",
 		[JOB_FINISHED] = "has ended already",
 		[JOB_CANCELLED] = "was cancelled before",
+		[JOB_RESTORED] = "is cancelled",
 	};
 
 	for (int i = 0; i < JOB_STATES; i++)
@@ -160,7 +161,7 @@ static int cancel_all(struct cli *cli, char *const *ids, struct error *err)
 static int cancel_main(struct cli *cli, struct error *err)
 {
 	_cleanup_strv_ char **ids = NULL;
-	int r = queue_begin(cli, false, &ids, err);
+	int r = queue_begin(cli, NULL, false, &ids, err);
 
 	return r < 0 ? r : cancel_all(cli, ids, err);
 }

@@ -121,7 +121,10 @@ static int restore(struct cli *cli, struct ledger *ledger, bool force, struct er
 	json_t *json = NULL;
 	int r = ledger_restore(ledger, cli->o.words[1], force, &json, err);
 
-	return r < 0 ? r : print_copy(cli, "restored", json, err);
+	r = r < 0 ? r : print_copy(cli, "restored", json, err);
+	if (r == 0 && !cli->json && !cli->quiet)
+		puts("what had not ended waits: 'fumehood ls --state restored' lists it, 'fumehood retry' lets it go");
+	return r;
 }
 
 static int restore_empty(struct cli *cli, struct ledger *ledger, struct error *err)
@@ -191,8 +194,6 @@ static int db_main(struct cli *cli, struct error *err)
 		r = give_roles(verb, ledger, err);
 	if (r < 0)
 		return r;
-	if (!cli->json && !cli->quiet && ledger_store_adopted(ledger))
-		fprintf(stderr, "fumehood: %s\n", ledger_store_adopted(ledger));
 	return (force ? verb->forced : verb->answer)(cli, ledger, err);
 }
 

@@ -72,7 +72,7 @@ static int wait_for_start(struct cli *cli, struct live *live, struct error *err)
 			live_done(live);
 		}
 		r = ledger_queue_look(cli->ledger, ids, take_state, &state, err);
-		if (r < 0 || state == JOB_FINISHED || state == JOB_CANCELLED)
+		if (r < 0 || state == JOB_FINISHED || state == JOB_CANCELLED || state == JOB_RESTORED)
 			break;
 		if (!told)
 			fprintf(stderr, "fumehood: %s is %s: waiting for it\n", cli->id,

@@ -16,8 +16,8 @@ static const char help[] =
 	"  fumehood ls --sort memory --limit 10\n"
 	"  fumehood ls --json | jq -r '.[].id'\n"
 	"\n"
-	"--state S          waiting, queued, running, pending (gc finishes it), cancelled, held, dead, finished,\n"
-	"                   or a verdict\n"
+	"--state S          waiting, queued, running, pending (gc finishes it), restored, cancelled, held, dead,\n"
+	"                   finished, or a verdict\n"
 	"--verdict V[,V]    with one of these verdicts\n"
 	"--since TIME  --until TIME\n"
 	"                   made at or after, and before: 2026-11-15, 2026-11-15T02:34 (UTC), or 2h, 7d ago\n"
@@ -53,7 +53,8 @@ static int ls_main(struct cli *cli, struct error *err)
 	bool no_pager = false;
 	json_t *json = NULL;
 	const struct option_row own[] = {
-		{"--state", OPTION_TEXT, &state, "waiting|queued|running|pending|held|dead|finished|VERDICT",
+		{"--state", OPTION_TEXT, &state,
+		 "waiting|queued|running|pending|restored|held|dead|finished|VERDICT",
 		 "only what is in that state, or has that verdict"},
 		{"--verdict", OPTION_TEXT, &verdict, "VERDICT[,VERDICT]", "only with one of these verdicts"},
 		{"--since", OPTION_TEXT, &since, "TIME",

@@ -2,6 +2,7 @@
  * fumehood retry: once more, from the request as it was submitted, with the files as they were then.
  */
 #include <stdio.h>
+#include <string.h>
 
 #include "cli.h"
 #include "queue_words.h"
@@ -10,14 +11,16 @@
 static const char help[] =
 	"  fumehood retry a42\n"
 	"  fumehood retry sweep                every task of an array that did not succeed\n"
+	"  fumehood retry --restored           all that `ls --state restored` shows, out of a backup\n"
 	"\n"
-	"For what failed or was cancelled. The files are those of the submission; of what `run` has run, those that it\n"
-	"had: if one has changed since, that is said, and nothing is queued.\n"
+	"For what failed, was cancelled or restored. The files are those of the submission; of what `run` has run, those\n"
+	"that it had: if one has changed since, that is said, and nothing is queued.\n"
 	"--db URL  --config FILE  --json  --quiet\n";
 
 struct retry {
 	bool found, is_alive, succeeded;
 	enum job_state state;
+	char whose[64]; /* what the backup says */
 };
 
 static int note(void *arg, const struct queued *q, struct error *err UNUSED)
@@ -30,7 +33,21 @@ static int note(void *arg, const struct queued *q, struct error *err UNUSED)
 		.succeeded = q->state == JOB_FINISHED && q->verdict == VERDICT_SUCCEEDED,
 		.state = q->state,
 	};
+	if (q->state == JOB_RESTORED && q->submitter)
+		text_escape_into(look->whose, sizeof look->whose, q->submitter, strlen(q->submitter));
 	return 0;
+}
+
+struct retry_ids {
+	char ***list;
+	size_t n;
+};
+
+static int note_id(void *arg, const struct queued *q, struct error *err)
+{
+	struct retry_ids *ids = arg;
+
+	return strv_push(ids->list, &ids->n, q->id, err);
 }
 
 /* skips: one of many tasks, of which those that succeeded are left alone. */
@@ -56,7 +73,8 @@ static int retry_one(struct cli *cli, const char *id, bool skips, json_t *answer
 			       ? error_memory(err)
 			       : 0;
 	if (!cli->quiet)
-		printf("%s is %s%s\n", id, look.is_alive ? job_state_name(look.state) : "queued",
+		printf("%s%s%s is %s%s\n", id, *look.whose ? " of " : "", look.whose,
+		       look.is_alive ? job_state_name(look.state) : "queued",
 		       look.is_alive ? " already" : " again");
 	return 0;
 }
@@ -67,7 +85,7 @@ static int retry_all(struct cli *cli, char *const *ids, bool skips, struct error
 	struct error first = ERROR_INIT;
 	int r = 0;
 
-	for (size_t i = 0; ids[i]; i++) {
+	for (size_t i = 0; ids && ids[i]; i++) {
 		struct error why = ERROR_INIT;
 
 		if (retry_one(cli, ids[i], skips, answers, &why) < 0 && r == 0) {
@@ -85,20 +103,27 @@ static int retry_all(struct cli *cli, char *const *ids, bool skips, struct error
 static int retry_main(struct cli *cli, struct error *err)
 {
 	_cleanup_strv_ char **ids = NULL;
-	int r = queue_begin(cli, true, &ids, err);
+	bool restored = false;
+	const struct option_row own[] = {
+		{"--restored", OPTION_FLAG, &restored, NULL, "all that were restored from a backup"}, {0}};
+	int r = queue_begin(cli, own, true, &ids, err);
 
 	if (r < 0)
 		return r;
+	if (restored == (cli->o.n_words > 0))
+		return cli_usage_error(cli, err);
+	if (restored && ledger_queue_list(cli->ledger, JOB_RESTORED, NULL, 0, note_id,
+					  &(struct retry_ids){&ids, 0}, err) < 0)
+		return -1;
 	return retry_all(cli, ids, strv_length(ids) > (size_t)cli->o.n_words, err);
 }
 
 const struct command command_retry = {
 	.name = "retry",
-	.usage = "retry ID…",
+	.usage = "retry ID…|--restored",
 	.summary = "queues failed and cancelled analyses again",
 	.help = help,
 	.main = retry_main,
-	.words_min = 1,
 	.words_max = 1 << 30,
 	.opens = CLI_LEDGER,
 };

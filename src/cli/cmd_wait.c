@@ -137,7 +137,7 @@ int wait_and_tell(struct cli *cli, char *const *ids, json_t *json, struct error 
 static int wait_main(struct cli *cli, struct error *err)
 {
 	_cleanup_strv_ char **ids = NULL;
-	int r = queue_begin(cli, true, &ids, err);
+	int r = queue_begin(cli, NULL, true, &ids, err);
 
 	return r < 0 ? r : wait_and_tell(cli, ids, cli->json ? json_object() : NULL, err);
 }

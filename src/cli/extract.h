@@ -25,7 +25,4 @@ bool extract_is_stdout(const struct extract *x);
 int extract_output(const struct extract *x, struct ledger *ledger, const struct output *o, char **ret_file,
 		   struct error *err);
 
-/* An output's path that may be used below a directory: relative, no empty, "." or ".." part. */
-bool extract_path_is_inside(const char *path);
-
 #endif

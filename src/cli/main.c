@@ -147,6 +147,7 @@ static int dispatch(struct cli *cli, int argc, char **argv, struct error *err)
 		return refuse_command(name, err);
 	cli->argc = argc - 1;
 	cli->argv = argv + 1;
+	ledger_bound_memory();
 	r = cli->command->main(cli, err);
 	cli_end(cli);
 	return r < 0 && cli->help ? 0 : r;

@@ -2,6 +2,7 @@
 
 #include <string.h>
 
+#include "terminal.h"
 #include "text.h"
 
 /* Soft reset by hand: not every terminal knows how, and some reset more. The other screen first, since the rest is kept for each. */
@@ -149,19 +150,12 @@ static void take_string(struct passage *p, char c)
 	}
 }
 
-static size_t letter_length(unsigned char first)
-{
-	return first >= 0xf0 ? 4 : first >= 0xe0 ? 3 : 2;
-}
-
-/* C1 in disguise (U+0080 to U+009F) begins a sequence on some terminals. */
 static void take_letter(struct passage *p, char c, struct buffer *out)
 {
 	hold(p, c);
-	if (p->n_held < letter_length((unsigned char)p->held[0]))
+	if (p->n_held < utf8_length((unsigned char)p->held[0]))
 		return;
-	if (!utf8_valid(p->held, p->n_held) ||
-	    ((unsigned char)p->held[0] == 0xc2 && (unsigned char)p->held[1] < 0xa0))
+	if (!utf8_valid(p->held, p->n_held) || terminal_obeys(p->held, p->n_held))
 		drop_held(p);
 	else
 		pass_held(p, out);

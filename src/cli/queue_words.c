@@ -87,11 +87,12 @@ static int find_ids(struct cli *cli, bool and_ledger, struct words *w, struct er
 	return r;
 }
 
-int queue_begin(struct cli *cli, bool and_ledger, char ***ret, struct error *err)
+int queue_begin(struct cli *cli, const struct option_row *own, bool and_ledger, char ***ret,
+		struct error *err)
 {
 	json_auto_t *added = NULL;
 	struct words w = {0};
-	int r = cli_begin(cli, NULL, err);
+	int r = cli_begin(cli, own, err);
 
 	if (r < 0)
 		return r;

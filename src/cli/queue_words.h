@@ -8,7 +8,8 @@
 #include "queue.h"
 
 /* Begins such a command (see cli_begin), whose words are all ids: checked, in their order, each once. and_ledger: tasks too that are in the queue no more. */
-int queue_begin(struct cli *cli, bool and_ledger, char ***ret, struct error *err);
+int queue_begin(struct cli *cli, const struct option_row *own, bool and_ledger, char ***ret,
+		struct error *err);
 
 /* Says it in one line, a warning, if nobody is there to run what is queued (has_queued) or runs (else). *ret_alive (NULL is fine):
  * how many workers are alive. True: it was said; with --json nothing is. */

@@ -25,6 +25,7 @@ void terminal_probe(struct terminal *t, int fd)
 	t->is_tty = isatty(fd);
 	t->colour = t->is_tty && !(no_colour && *no_colour) && kind && strcmp(kind, "dumb") != 0;
 	t->utf8 = locale_is_utf8();
+	terminal_is_8bit |= t->is_tty && !t->utf8;
 }
 
 int terminal_width(const struct terminal *t)
@@ -90,17 +91,22 @@ static bool continues_colour(const struct filter *f, unsigned char c)
 	return (c >= '0' && c <= '9') || c == ';' || c == ':' || c == 'm';
 }
 
-static size_t utf8_length(unsigned char first)
+bool terminal_is_8bit;
+
+bool terminal_obeys(const char *letter, size_t size)
 {
-	return first >= 0xf0 ? 4 : first >= 0xe0 ? 3 : 2;
+	if (size == 2 && (unsigned char)letter[0] == 0xc2 && (unsigned char)letter[1] < 0xa0)
+		return true;
+	for (size_t i = 0; terminal_is_8bit && i < size; i++)
+		if ((unsigned char)letter[i] >= 0x80 && (unsigned char)letter[i] < 0xa0)
+			return true;
+	return false;
 }
 
-/* A complete multi-byte sequence: text, unless it is no UTF-8, or one of C1 (U+0080 to U+009F) in disguise. */
+/* A complete multi-byte sequence: text, unless it is no UTF-8, or C1 in disguise. */
 static void pass_character(struct filter *f, struct buffer *out)
 {
-	bool is_c1 = (unsigned char)f->held[0] == 0xc2 && (unsigned char)f->held[1] < 0xa0;
-
-	if (is_c1 || !utf8_valid(f->held, f->n_held)) {
+	if (terminal_obeys(f->held, f->n_held) || !utf8_valid(f->held, f->n_held)) {
 		release_held(f, out);
 		return;
 	}

@@ -29,6 +29,11 @@ int terminal_width(const struct terminal *t);
 struct look terminal_look(const struct terminal *t);
 const char *terminal_style(const struct terminal *t, enum style style);
 
+/* Our terminal's letters are bytes (the locale is not of UTF-8): it obeys 0x80 to 0x9f in the midst of a letter, too. Told once. */
+extern bool terminal_is_8bit;
+/* Has the letter what such a terminal obeys, or is it one of C1 (U+0080 to U+009F), which begin a sequence on others? */
+bool terminal_obeys(const char *letter, size_t size);
+
 struct filter {
 	char held[32]; /* the beginning of a sequence whose end has not come yet */
 	size_t n_held;

@@ -104,6 +104,8 @@ FH_PUBLIC int fh_open(const char *config_file, const char *ledger, fh_hood **ret
 
 	if (!hood)
 		return fail_memory(err);
+	if (SQLITE_IS_OURS)
+		ledger_bound_memory();
 	atomic_init(&hood->refs, 1);
 	pthread_mutex_init(&hood->lock, NULL);
 	hood->pid = getpid();

@@ -9,7 +9,7 @@
 
 static const char *const state_names[JOB_STATES] = {
 	[JOB_WAITING] = "waiting",   [JOB_QUEUED] = "queued",	    [JOB_RUNNING] = "running",
-	[JOB_FINISHED] = "finished", [JOB_CANCELLED] = "cancelled",
+	[JOB_FINISHED] = "finished", [JOB_CANCELLED] = "cancelled", [JOB_RESTORED] = "restored",
 };
 
 const char *job_state_name(enum job_state s)

@@ -19,9 +19,10 @@ enum job_state {
 	JOB_RUNNING,   /* a worker has a lease on it */
 	JOB_FINISHED,  /* its last attempt has a verdict that stays */
 	JOB_CANCELLED, /* before it ran */
+	JOB_RESTORED,  /* out of a backup, where it had not ended: nobody claims it before it is retried */
 	JOB_STATES
 };
-const char *job_state_name(enum job_state s); /* "waiting", "queued", "running", "finished", "cancelled" */
+const char *job_state_name(enum job_state s);		    /* "waiting" … */
 int job_state_parse(const char *name, enum job_state *ret); /* -EINVAL */
 
 enum { JOB_RETRIES_DEFAULT = 5, JOB_RETRIES_MAX = 100, JOB_PRIORITY_MAX = 1000 };

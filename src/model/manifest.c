@@ -5,6 +5,7 @@
 
 #include "array.h"
 #include "member.h"
+#include "relative.h"
 #include "text.h"
 
 static const struct member output_members[] = {
@@ -191,6 +192,14 @@ char *json_get_path(const json_t *object, struct error *err)
 	return TAKE_PTR(path);
 }
 
+static char *get_path_below(const json_t *object, struct error *err)
+{
+	_cleanup_free_ char *path = json_get_path(object, err);
+	struct relative checked;
+
+	return path && relative_check(path, strlen(path), &checked, err) == 0 ? TAKE_PTR(path) : NULL;
+}
+
 json_t *output_to_json(const struct output *o, bool whole)
 {
 	json_auto_t *object = json_object();
@@ -257,7 +266,7 @@ json_t *manifest_to_json(const struct manifest *m)
 int output_read(struct manifest *m, const json_t *json, struct error *err)
 {
 	const char *type = json_string_value(json_object_get(json, "media_type"));
-	_cleanup_free_ char *path = json_get_path(json, err);
+	_cleanup_free_ char *path = get_path_below(json, err);
 	struct output o = {.path = path};
 	int r;
 
@@ -310,7 +319,7 @@ json_t *inputs_to_json(const struct inputs *in)
 
 int input_read(struct inputs *in, const json_t *object, struct error *err)
 {
-	_cleanup_free_ char *path = json_get_path(object, err);
+	_cleanup_free_ char *path = get_path_below(object, err);
 	struct input read = {.path = path, .for_post = json_is_true(json_object_get(object, "post_process"))};
 	int r;
 

@@ -8,6 +8,7 @@
 #include <sys/utsname.h>
 
 #include "file.h"
+#include "owned.h"
 #include "id.h"
 #include "process.h"
 #include "text.h"

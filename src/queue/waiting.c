@@ -84,12 +84,17 @@ static int seat_compare(const void *a, const void *b)
 }
 
 /* An id may be there twice. */
-static int on_queued(void *arg, const struct queued *q, struct error *err UNUSED)
+static int on_queued(void *arg, const struct queued *q, struct error *err)
 {
 	struct waiting *w = arg;
 	struct seat key = {.id = q->id};
 	struct seat *s = bsearch(&key, w->seats, w->n_seats, sizeof key, seat_compare);
 
+	if (q->state == JOB_RESTORED)
+		return error_set(
+			err, ERROR_REFUSED,
+			"'%s' was restored from a backup, and nobody runs it: `fumehood retry %s` lets it go",
+			q->id, q->id);
 	while (s && s > w->seats && strcmp(s[-1].id, q->id) == 0)
 		s--;
 	for (; s && s < w->seats + w->n_seats && strcmp(s->id, q->id) == 0; s++) {

@@ -20,7 +20,7 @@ struct wait_hooks {
 	int stop_fd;	 /* readable: stop waiting; -1 */
 };
 
-/* 0: all have ended. 1: stopped. ERROR_NOT_FOUND: one that is in no queue and in no ledger. */
+/* 0: all have ended. 1: stopped. ERROR_NOT_FOUND: one that is in no queue and in no ledger. ERROR_REFUSED: nobody runs it. */
 int wait_for(struct ledger *l, char *const *ids, const struct wait_hooks *hooks, struct error *err);
 /* Is it only that the ledger is away? A server that is restarted is waited for. */
 bool wait_is_passing(const struct error *err);

@@ -25,9 +25,14 @@ int ledger_fetch_output(void *arg, const struct output *o, int fd, struct error 
 int ledger_fetch_input(void *arg, const struct input *i, int fd, struct error *err)
 {
 	struct output content = {.path = i->path, .size = i->size};
+	int r;
 
 	memcpy(content.sha256, i->sha256, sizeof content.sha256);
-	return ledger_copy_output(arg, &content, fd, err);
+	r = ledger_copy_output(arg, &content, fd, err);
+	/* What is wrong with the content, or with what is said of it, stays wrong: nobody tries it again. */
+	if (r < 0 && err->is_damaged)
+		err->kind = ERROR_REFUSED;
+	return r;
 }
 
 int ledger_take_object(void *arg, int fd, uint64_t size, uint8_t ret_sha256[DIGEST_SIZE], struct error *err)
@@ -173,7 +178,7 @@ static int load_logs(struct workspace *w, size_t step, struct captured logs[STRE
 
 	for (int i = 0; i < STREAM_COUNT; i++) {
 		_cleanup_close_ int fd =
-			openat(w->run_fd, run_log_name(step, i, name), O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
+			file_open_beneath(w->run_fd, run_log_name(step, i, name), O_RDONLY, 0);
 		struct captured *log = &logs[i];
 		int r;
 
@@ -273,8 +278,7 @@ static int read_lines(int fd, const char *name, struct attempt *a, struct error 
 
 int attempt_read(struct workspace *w, const char *name, struct attempt *a, struct error *err)
 {
-	_cleanup_close_ int fd =
-		openat(w->run_fd, name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NOCTTY | O_NONBLOCK);
+	_cleanup_close_ int fd = file_open_beneath(w->run_fd, name, O_RDONLY | O_NOCTTY | O_NONBLOCK, 0);
 	int r;
 
 	if (fd < 0 && errno == ENOENT)

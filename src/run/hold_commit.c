@@ -252,6 +252,9 @@ static int commit_all(struct holding_commit *c, struct workspace *w, struct erro
 		*err = c->why;
 		return -EIO;
 	}
+	if (c->order->result &&
+	    json_dumpb(c->order->result, NULL, 0, JSON_COMPACT | JSON_ENCODE_ANY) > 4 << 20)
+		return error_set(err, ERROR_USAGE, "the result is larger than 4 MiB: make it an output");
 	if (steps < 0 || (r = steps ? 0 : describe(c, err)) < 0)
 		return steps < 0 ? steps : r;
 	a->result = json_incref(c->order->result);

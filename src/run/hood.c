@@ -4,6 +4,7 @@
 #include "file.h"
 #include "hand.h"
 #include "lending.h"
+#include "owned.h"
 #include "stock.h"
 #include "url.h"
 
@@ -37,6 +38,8 @@ static int config_load(struct config *c, const char *path, bool required, bool i
 
 	if (!required && access(path, F_OK) < 0 && errno == ENOENT)
 		return 0;
+	if (owned_check("configuration", path, OWNED_FILE, err) < 0)
+		return -EPERM;
 	if (file_load(AT_FDCWD, path, CONFIG_MAX, &text, err) < 0)
 		return error_prefix(err, -EINVAL, "cannot read the configuration");
 	return config_parse(c, text.data ? text.data : "", text.size, path, is_site, err);
@@ -113,6 +116,11 @@ int hood_open(const struct hood_options *options, struct hood **ret, struct erro
 	h->hand = h->remover.hand = options->hand ? hand_new() : NULL;
 	if ((r = config_load_all(h, options, err)) < 0 || (r = resolve_places(h, options, err)) < 0)
 		return r;
+	/* A page whose file may not be opened says so now, and not in each answer. */
+	if (h->only_reads && strncmp(h->ledger_url, "sqlite:", 7) == 0 &&
+	    access(h->ledger_url + 7, F_OK) == 0 &&
+	    owned_check("ledger", h->ledger_url + 7, OWNED_FILE, err) < 0)
+		return -EPERM;
 	*ret = TAKE_PTR(h);
 	return 0;
 }

@@ -1,7 +1,7 @@
 #include "post_scene.h"
 #include "ability.h"
 #include "collect.h"
-#include "file.h"
+#include "relative.h"
 #include "tree.h"
 
 #include <errno.h>
@@ -38,49 +38,29 @@ void post_scene_plan(struct plan *plan, const char *scratch)
 	}
 }
 
-/* A directory with exactly this mode, open. May it be there already? */
-static int make_directory(int dirfd, const char *name, mode_t mode, bool again, struct error *err)
+static int make_directory(int scratch, const char *name, mode_t mode, uid_t uid, gid_t gid, struct error *err)
 {
-	_cleanup_close_ int fd = -1;
-	int r = dir_make_own(dirfd, name, 0700);
+	int fd = dir_make(scratch, name, mode, uid, gid);
 
-	if (r < 0 && (r != -EEXIST || !again))
-		return error_system(err, -r, "cannot make '%s' for the post-process", name);
-	fd = openat(dirfd, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-	if (fd < 0 || fchmod(fd, mode) < 0)
-		return error_system(err, errno, "cannot make '%s' for the post-process", name);
-	return TAKE_FD(fd);
+	return fd < 0 ? error_system(err, -fd, "cannot make '%s' for the post-process", name) : fd;
 }
 
-static int make_writable(const struct post_job *job, int scratch, const char *name, struct error *err)
-{
-	_cleanup_close_ int fd = make_directory(scratch, name, 0700, false, err);
-
-	if (fd >= 0 && job->place->uid != geteuid() && fchown(fd, job->place->uid, job->place->gid) < 0)
-		return error_system(err, errno, "cannot give '%s' to the post-process", name);
-	return fd < 0 ? fd : TAKE_FD(fd);
-}
-
-/* A directory on the way to an output. */
-static int step_down(void *arg UNUSED, int at, const char *name, struct error *err)
-{
-	return make_directory(at, name, 0755, true, err);
-}
-
+/* What there is on the way was made here, for another output. */
 static int place_output(const struct post_job *job, int outputs, const struct output *o, struct error *err)
 {
-	_cleanup_close_ int parent = fcntl(outputs, F_DUPFD_CLOEXEC, 3), fd = -1;
-	const char *name = NULL;
-	int r;
+	const struct relative_make make = {0755, .is_exact = true, geteuid(), getegid()};
+	_cleanup_close_ int parent = -1, fd = -1;
+	struct relative path;
+	const char *name;
+	int r = relative_check(o->path, strlen(o->path), &path, err);
 
-	if (parent < 0)
-		return error_system(err, errno, "cannot open the directory of outputs");
-	parent = file_open_parent(parent, o->path, step_down, NULL, &name, err);
-	if (parent < 0)
-		return parent;
-	fd = openat(parent, name, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
+	if (r < 0)
+		return r;
+	parent = relative_open_parent(outputs, path, &make, &name);
+	fd = parent < 0 ? parent : file_open_beneath(parent, name, O_RDWR | O_CREAT | O_EXCL, 0600);
 	if (fd < 0)
-		return error_system(err, errno, "cannot make a copy of an output for the post-process");
+		return error_system(err, -fd, "cannot make a copy of the output '%s' for the post-process",
+				    SHOWN(512, o->path));
 	r = job->fetch(job->arg, o, fd, err);
 	if (r < 0)
 		return r;
@@ -141,6 +121,8 @@ int post_scene_make(const struct post_job *job, struct error *err)
 	_cleanup_close_ int scratch = tree_open_directory(job->place->workspace->site->root_fd, name);
 	_cleanup_close_ int outputs = -1, work = -1, tmp = -1;
 	const struct manifest *m = &job->attempt->manifest;
+	uid_t uid = job->place->uid;
+	gid_t gid = job->place->gid;
 	bool bare = job->plan->strength == STRENGTH_LANDLOCK;
 	int r;
 
@@ -152,11 +134,11 @@ int post_scene_make(const struct post_job *job, struct error *err)
 	r = tree_empty(scratch, err);
 	if (r < 0)
 		return r;
-	if (bare && job->place->uid != geteuid() && fchmod(scratch, 0711) < 0)
+	if (bare && uid != geteuid() && fchmod(scratch, 0711) < 0)
 		return error_system(err, errno, "cannot open '%s' to the post-process", scratch_path);
-	tmp = make_writable(job, scratch, "tmp", err);
-	work = tmp < 0 ? tmp : make_writable(job, scratch, POST_WORK, err);
-	outputs = work < 0 ? work : make_directory(scratch, "outputs", 0755, false, err);
+	tmp = make_directory(scratch, "tmp", 0700, uid, gid, err);
+	work = tmp < 0 ? tmp : make_directory(scratch, POST_WORK, 0700, uid, gid, err);
+	outputs = work < 0 ? work : make_directory(scratch, "outputs", 0755, geteuid(), getegid(), err);
 	if (outputs < 0)
 		return outputs;
 	for (size_t i = 0; i < m->n_outputs; i++)

@@ -291,7 +291,7 @@ int spool_load(int run_fd, struct spool **ret, struct error *err)
 
 	if (!s)
 		return error_memory(err);
-	s->fd = openat(run_fd, spool_name, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
+	s->fd = file_open_beneath(run_fd, spool_name, O_RDONLY, 0);
 	if (s->fd < 0)
 		return damaged(err);
 	r = load(s, err);

@@ -211,7 +211,7 @@ static int add_entry(struct tree *t, int dirfd, const char *name, const char *pa
 
 	if (why)
 		return leave_out(t, path, why, err);
-	fd = openat(dirfd, name, O_PATH | O_NOFOLLOW | O_CLOEXEC);
+	fd = file_open_within(dirfd, name, O_PATH | O_NOFOLLOW);
 	if (fd < 0 && errno == ENOENT) /* gone since it was listed */
 		return 0;
 	if (fd < 0 || fstat(fd, &st) < 0)

@@ -46,12 +46,20 @@ struct value value_json(const char *text);		 /* NULL: null */
 struct value value_bytes(const void *data, size_t size); /* never null, not even if data is */
 struct value value_path(const char *path);		 /* its bytes; NULL: null */
 
+/* Who wrote a ledger may be a stranger: no value is longer than VALUE_SIZE_MAX, neither read nor written; of a text or path
+ * VALUE_TEXT_MAX are read; JSON, or a row of it, takes VALUE_AMOUNT_MAX of memory at the most, or is refused. */
+enum { VALUE_SIZE_MAX = 32 << 20, VALUE_TEXT_MAX = 64 << 10, VALUE_AMOUNT_MAX = 128 << 20 };
+size_t value_amount(const struct value *v); /* of memory, as JSON */
+
 /* Reads out of a row: what is null, or not of that kind, is fallback; copies end with a NUL. */
 int64_t value_to_integer(const struct value *v, int64_t fallback);
-int value_to_text(const struct value *v, char **ret, struct error *err); /* NULL for null */
+int value_to_text(const struct value *v, char **ret, struct error *err); /* its beginning; NULL for null */
 int value_to_bytes(const struct value *v, char **ret, size_t *ret_size, struct error *err);
+/* A path as relative_check() has it; if it is none, *ret is the caller's all the same. */
+int value_to_below(const struct value *v, char **ret, struct error *err);
 int value_to_json(const struct value *v, json_t **ret, struct error *err); /* NULL for null */
-void value_to_fixed(const struct value *v, char *out, size_t room); /* "" for null and what does not fit */
+/* An id or a word of ours: what none has in it is '?'. "" for null and what does not fit. */
+void value_to_fixed(const struct value *v, char *out, size_t room);
 int value_to_digest(const struct value *v, uint8_t ret[DIGEST_SIZE], struct error *err);
 
 typedef int (*row_fn)(void *arg, const struct value *row, struct error *err); /* negative: ends with it */
@@ -59,6 +67,7 @@ typedef int (*row_fn)(void *arg, const struct value *row, struct error *err); /*
 int take_integer(void *arg, const struct value *row, struct error *err);
 /* "" for what is no text. Lasts as long as the row. */
 const char *value_words(const struct value *v);
+const char *value_words_or_null(const struct value *v); /* nor is what is longer than VALUE_TEXT_MAX */
 
 enum blob_state { BLOB_UNKNOWN, BLOB_IN_DATABASE, BLOB_OBJECT };
 
@@ -126,8 +135,7 @@ struct backend_ops {
 	int (*dump_begin)(struct backend *b, struct error *err);
 	int (*dump)(struct backend *b, int dir, const char *path, struct backup_files *files,
 		    struct error *err);
-	int (*load)(struct backend *b, int dir, const char *path, const struct backup_files *files,
-		    struct error *err);
+	int (*load)(struct backend *b, int dir, const struct backup_files *files, struct error *err);
 	int (*is_empty)(struct backend *b, bool *ret, struct error *err);
 	/* The database's own check of itself: fn gets one text per problem. NULL: has none. */
 	int (*verify)(struct backend *b, row_fn fn, void *arg, struct error *err);
@@ -141,6 +149,7 @@ struct backend {
 	unsigned connection; /* another number after every reconnection */
 	struct work *work;   /* ledger_watch(): for what takes long in one call */
 	bool only_submits;   /* whoever is connected has the rights of a submitter, at most */
+	bool is_own; /* it is a file of ours that nobody else can write, by one look when it was opened */
 };
 
 /* A column of the site's table, as the database knows it. type: n numbers, i integers, b booleans, a arrays, j any

@@ -8,8 +8,9 @@
 
 #include "array.h"
 #include "clock.h"
-#include "file.h"
+#include "relative.h"
 #include "member.h"
+#include "owned.h"
 #include "text.h"
 
 static const char marker[] = "BACKUP", manifest_name[] = "manifest.json", format_name[] = "fumehood backup 1";
@@ -59,9 +60,7 @@ static int clear(int dir, int depth, struct error *err)
 		if (name_is_dots(e->d_name) || strcmp(e->d_name, marker) == 0 ||
 		    unlinkat(dir, e->d_name, 0) == 0)
 			continue;
-		sub = depth < DEPTH_MAX
-			      ? openat(dir, e->d_name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC)
-			      : -1;
+		sub = depth < DEPTH_MAX ? file_open_beneath(dir, e->d_name, O_RDONLY | O_DIRECTORY, 0) : -1;
 		if (sub < 0 || clear(sub, depth + 1, err) < 0 || unlinkat(dir, e->d_name, AT_REMOVEDIR) < 0)
 			return error_system(err, errno, "cannot remove what an earlier backup has left: '%s'",
 					    SHOWN(64, e->d_name));
@@ -91,7 +90,7 @@ static int open_directory(struct backup *x, bool makes, struct error *err)
 	char shown[200];
 
 	text_escape_into(shown, sizeof shown, x->path, strlen(x->path));
-	if (makes && dir_make_private(x->path, err) < 0)
+	if ((makes ? dir_make_private(x->path, err) : owned_check("backup", x->path, 0, err)) < 0)
 		return -1;
 	x->dir = open(x->path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	if (x->dir < 0)
@@ -202,7 +201,7 @@ static int dump_objects(struct backup *x, struct error *err)
 		_cleanup_close_ int sub = -1;
 
 		snprintf(fan, sizeof fan, "%02x", i);
-		sub = openat(objects, fan, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+		sub = file_open_beneath(objects, fan, O_RDONLY | O_DIRECTORY, 0);
 		if (sub >= 0 && fsync(sub) < 0)
 			return error_system(err, errno, "cannot write 'objects' of the backup");
 	}
@@ -330,9 +329,11 @@ static int read_file(struct backup *x, const json_t *row, struct error *err)
 		   *sha256 = json_string_value(json_object_get(row, "sha256"));
 	struct backup_file file = {.size = (uint64_t)json_integer_value(json_object_get(row, "size")),
 				   .columns = (char *)json_string_value(json_object_get(row, "columns"))};
+	struct relative checked;
 
 	if (!name || !sha256 || strlen(name) >= sizeof file.name || strlen(sha256) != DIGEST_TEXT_SIZE - 1 ||
-	    hex_decode(sha256, file.sha256, DIGEST_SIZE) < 0 || path_has_dot_dot(name) || name[0] == '/')
+	    hex_decode(sha256, file.sha256, DIGEST_SIZE) < 0 ||
+	    relative_check(name, strlen(name), &checked, NULL) < 0)
 		return bad_manifest(x, "its manifest.json makes no sense", err);
 	snprintf(file.name, sizeof file.name, "%s", name);
 	return backup_files_add(&x->files, &file, err);
@@ -341,6 +342,7 @@ static int read_file(struct backup *x, const json_t *row, struct error *err)
 static int read_manifest(struct backup *x, json_t **ret, struct error *err)
 {
 	_cleanup_buffer_ struct buffer text = {0};
+	_cleanup_close_ int fd = -1;
 	const char *format;
 	json_error_t where;
 	const json_t *row;
@@ -352,8 +354,9 @@ static int read_manifest(struct backup *x, json_t **ret, struct error *err)
 			"'%s' has no manifest.json: it is no backup, or one that was not finished; run `fumehood db "
 			"backup` to the end first",
 			SHOWN(200, x->path));
-	if (file_load(x->dir, manifest_name, MANIFEST_MAX, &text, err) < 0)
-		return -1;
+	fd = backup_open(x->dir, manifest_name, NULL, err);
+	if (fd < 0 || file_read_all(fd, &text, MANIFEST_MAX) < 0)
+		return fd < 0 ? fd : bad_manifest(x, "its manifest.json is too large", err);
 	*ret = json_loadb(text.data ? text.data : "", text.size, 0, &where);
 	format = json_string_value(json_object_get(*ret, "format"));
 	if (!format || strcmp(format, format_name) != 0)
@@ -368,7 +371,8 @@ static int read_manifest(struct backup *x, json_t **ret, struct error *err)
 
 static int check_kind(struct backup *x, const json_t *manifest, struct error *err)
 {
-	const char *kind = json_string_value(json_object_get(manifest, "kind"));
+	const char *kind = json_string_value(json_object_get(manifest, "kind")),
+		   *made_by = json_string_value(json_object_get(manifest, "fumehood"));
 	json_int_t schema = json_integer_value(json_object_get(manifest, "schema"));
 
 	if (!kind || strcmp(kind, kind_of(x->l)) != 0)
@@ -383,50 +387,23 @@ static int check_kind(struct backup *x, const json_t *manifest, struct error *er
 		err, ERROR_REFUSED,
 		"the backup in '%s' has schema %d, and this fumehood needs %d: restore it with the fumehood that made it "
 		"(%s), then upgrade the ledger with 'fumehood db upgrade'",
-		SHOWN(200, x->path), (int)schema, sql_version_wanted,
-		json_string_value(json_object_get(manifest, "fumehood")));
-}
-
-static int check_file(struct backup *x, const struct backup_file *f, struct error *err)
-{
-	enum { ROOM = 256 * 1024 };
-	_cleanup_close_ int fd = openat(x->dir, f->name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
-	_cleanup_free_ char *room = malloc(ROOM), *what = NULL;
-	uint8_t sha256[DIGEST_SIZE];
-	struct digest d;
-	uint64_t size = 0;
-	ssize_t n;
-
-	if (!room)
-		return error_memory(err);
-	digest_init(&d);
-	while ((n = fd < 0 ? -1 : read(fd, room, ROOM)) > 0) {
-		digest_update(&d, room, (size_t)n);
-		size += (uint64_t)n;
-	}
-	digest_final(&d, sha256);
-	if (n == 0 && size == f->size && memcmp(sha256, f->sha256, DIGEST_SIZE) == 0)
-		return 0;
-	if (text_print(&what, err, "its file '%s' is missing, or not what it was", f->name) < 0)
-		return -1;
-	return bad_manifest(x, what, err);
+		SHOWN(200, x->path), (int)schema, sql_version_wanted, SHOWN(32, made_by ? made_by : "?"));
 }
 
 /* Each is put as a content is, and its digest compared with its name. */
 static int restore_object(struct backup *x, int fan, const char *name, struct error *err)
 {
-	_cleanup_close_ int fd = openat(fan, name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
 	uint8_t wanted[DIGEST_SIZE], found[DIGEST_SIZE];
-	struct stat st;
+	_cleanup_close_ int fd = -1;
+	uint64_t size = 0;
 
 	if (strlen(name) != DIGEST_TEXT_SIZE - 1 || hex_decode(name, wanted, DIGEST_SIZE) < 0)
 		return 0;
-	if (fd < 0 || fstat(fd, &st) < 0)
-		return error_system(err, errno, "cannot read the object '%s' of the backup", name);
-	if (objects_put(&x->l->objects, fd, (uint64_t)st.st_size, found, err) < 0)
+	fd = backup_open(fan, name, &size, err);
+	if (fd < 0 || objects_put(&x->l->objects, fd, size, found, err) < 0)
 		return -1;
 	x->n_objects++;
-	x->bytes += (uint64_t)st.st_size;
+	x->bytes += size;
 	return memcmp(wanted, found, DIGEST_SIZE) == 0
 		       ? 0
 		       : bad_manifest(x, "one of its objects is not what its name says", err);
@@ -434,7 +411,7 @@ static int restore_object(struct backup *x, int fan, const char *name, struct er
 
 static int restore_fan(struct backup *x, int objects, const char *name, struct error *err)
 {
-	_cleanup_close_ int fan = openat(objects, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	_cleanup_close_ int fan = file_open_beneath(objects, name, O_RDONLY | O_DIRECTORY, 0);
 	_cleanup_dir_ DIR *list = fan < 0 ? NULL : dir_list(fan);
 	struct dirent *e;
 
@@ -497,11 +474,11 @@ static int restore_all(struct backup *x, const json_t *manifest, bool force, str
 			"the ledger %s is not empty: restore to a new one, or with --force over what is in it",
 			b->name);
 	for (size_t i = 0; i < x->files.n; i++)
-		if (check_file(x, &x->files.list[i], err) < 0)
+		if (backup_read(x->dir, &x->files.list[i], -1, err) < 0)
 			return -1;
 	if (restore_objects(x, manifest, err) < 0)
 		return -1;
-	return b->ops->load(b, x->dir, x->path, &x->files, err);
+	return b->ops->load(b, x->dir, &x->files, err);
 }
 
 int ledger_restore(struct ledger *l, const char *directory, bool force, json_t **ret, struct error *err)

@@ -31,6 +31,13 @@ void backup_files_done(struct backup_files *f);
 int backup_files_add(struct backup_files *f, const struct backup_file *file, struct error *err);
 const struct backup_file *backup_files_find(const struct backup_files *f, const char *name);
 
+/* Opens a regular file that lies beneath it, whatever else has its name; ret_size may be NULL. */
+int backup_open(int dir, const char *name, uint64_t *ret_size, struct error *err);
+/* Its size and digest, as far as most; and all that was read to another descriptor (-1: nowhere). -errno. */
+int backup_sum(int fd, int to, uint64_t most, struct backup_file *ret);
+/* All of it to a descriptor (-1: nowhere). ERROR_REFUSED: it is not what the manifest says. */
+int backup_read(int dir, const struct backup_file *file, int to, struct error *err);
+
 /* A file of the backup that is being written, and its digest. */
 struct backup_writer {
 	int fd;

@@ -12,7 +12,7 @@
 #include "member.h"
 #include "text.h"
 
-enum { PAGE_SIZE_ROWS = 256 };
+enum { PAGE_SIZE_ROWS = 256, PROBLEMS_MAX = 1000 };
 
 static int counts_row(void *arg, const struct value *row, struct error *err UNUSED)
 {
@@ -155,6 +155,18 @@ static int check_contents(struct check *c, struct error *err)
 	return 0;
 }
 
+static int check_path(void *arg, const struct value *row, struct error *err)
+{
+	_cleanup_free_ char *path = NULL;
+	struct error why = ERROR_INIT;
+	struct check *c = arg;
+
+	if (value_to_below(&row[3], &path, &why) == 0 || json_array_size(c->problems) >= PROBLEMS_MAX)
+		return 0;
+	return problem(c, "database", NULL, err, "%s of %s, attempt %d: %s", value_words(&row[0]),
+		       value_words(&row[1]), (int)value_to_integer(&row[2], 0), why.message);
+}
+
 static int check_reference(void *arg, const struct value *row, struct error *err)
 {
 	char path[256];
@@ -226,6 +238,7 @@ static int check_all(struct check *c, bool *ret_busy, struct error *err)
 	work_begin(c->l->objects.work, "checking the database", 0);
 	if ((b->ops->verify && check_part(c, b->ops->verify(b, check_database, c, &why), &why, err) < 0) ||
 	    check_store(c, err) < 0 || check_part(c, check_contents(c, &why), &why, err) < 0 ||
+	    check_part(c, ledger_run(c->l, SQL_PATHS, NULL, 0, check_path, c, &why), &why, err) < 0 ||
 	    check_part(c, ledger_run(c->l, SQL_DANGLING, NULL, 0, check_reference, c, &why), &why, err) < 0)
 		return -1;
 	if (ledger_has_chunks(c->l) &&

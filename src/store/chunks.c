@@ -224,8 +224,8 @@ static int damaged(struct ledger *l, const uint8_t *sha256, const char *how, str
 	char hex[DIGEST_TEXT_SIZE];
 
 	hex_encode(sha256, DIGEST_SIZE, hex);
-	return error_set(err, ERROR_LEDGER, "the object %s in the ledger %s is damaged: %s", hex,
-			 l->backend->name, how);
+	return error_damaged_ledger(err, "the object %s in the ledger %s is damaged: %s", hex,
+				    l->backend->name, how);
 }
 
 static int copy_pages(struct ledger *l, const uint8_t *sha256, uint64_t size, int fd, struct page *p,

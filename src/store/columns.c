@@ -86,6 +86,7 @@ static struct value column_value(enum column_kind kind, const void *at, struct c
 		return value_text(at);
 	case COLUMN_BYTES:
 	case COLUMN_PATH:
+	case COLUMN_BELOW:
 		return value_path(*(char *const *)at);
 	case COLUMN_DIGEST:
 		return value_bytes(at, DIGEST_SIZE);
@@ -188,6 +189,8 @@ static int read_column(const struct column *c, const struct value *v, void *at, 
 	case COLUMN_WORDS:
 	case COLUMN_PATH:
 		return value_to_bytes(v, at, NULL, err);
+	case COLUMN_BELOW:
+		return value_to_below(v, at, err);
 	case COLUMN_CHARS:
 		value_to_fixed(v, at, c->room);
 		return 0;
@@ -251,6 +254,7 @@ void columns_done(enum sql_table table, void *record)
 
 	for (size_t i = 0; i < c->count; i++)
 		if (c->list[i].kind == COLUMN_WORDS || c->list[i].kind == COLUMN_PATH ||
-		    c->list[i].kind == COLUMN_BYTES || c->list[i].kind == COLUMN_TEXT)
+		    c->list[i].kind == COLUMN_BELOW || c->list[i].kind == COLUMN_BYTES ||
+		    c->list[i].kind == COLUMN_TEXT)
 			free(*(char **)((char *)record + c->list[i].offset));
 }

@@ -18,6 +18,7 @@ enum column_kind {
 	COLUMN_CHARS,	/* char[] */
 	COLUMN_BYTES,	/* char *, a path; NULL is null */
 	COLUMN_PATH,	/* the same, never null */
+	COLUMN_BELOW,	/* the same, a path below a directory (relative_check) */
 	COLUMN_DIGEST,	/* uint8_t[DIGEST_SIZE] */
 	COLUMN_INT,	/* int */
 	COLUMN_CODE,	/* int; -1 is null */
@@ -41,6 +42,7 @@ enum column_kind {
 #define LETTER_CHARS	  "t"
 #define LETTER_BYTES	  "b"
 #define LETTER_PATH	  "b"
+#define LETTER_BELOW	  "b"
 #define LETTER_DIGEST	  "b"
 #define LETTER_INT	  "i"
 #define LETTER_CODE	  "i"
@@ -92,7 +94,7 @@ enum column_kind {
 	X(attempt, pruned, pruned_at, TIME)                       \
 	X(attempt, denials.more, denials_more, COUNT)
 #define OUTPUT_COLUMNS(X)                 \
-	X(output, path, path, PATH)       \
+	X(output, path, path, BELOW)      \
 	X(output, sha256, sha256, DIGEST) \
 	X(output, size, size, SIZE)       \
 	X(output, media_type, media_type, MEDIA_TYPE)
@@ -100,7 +102,7 @@ enum column_kind {
 	X(rejected_output, path, path, PATH) \
 	X(rejected_output, reason, reason, REASON)
 #define INPUT_COLUMNS(X)                             \
-	X(input, path, path, PATH)                   \
+	X(input, path, path, BELOW)                  \
 	X(input, source, source, BYTES)              \
 	X(input, sha256, sha256, DIGEST)             \
 	X(input, size, size, SIZE)                   \

@@ -69,16 +69,9 @@ static int secure_object(struct commit *c, struct content *content, struct error
 	return memcmp(sha256, o->sha256, DIGEST_SIZE) == 0 ? 0 : content_changed(c, o, err);
 }
 
-/* A finished attempt that an older version left may have its objects in a directory, and nowhere else any more. */
 static int chunk_source_open(void *arg, void *content, struct error *err)
 {
-	const struct content *k = content;
-	struct commit *c = arg;
-	int fd = -1, r = k->output->is_object ? objects_find(&c->l->objects, k->output->sha256, &fd, err) : 0;
-
-	if (r < 0)
-		return r;
-	return r == 0 ? commit_content_open(c, k->output, err) : fd;
+	return commit_content_open(arg, ((struct content *)content)->output, err);
 }
 
 static int chunk_source_changed(void *arg, void *content, struct error *err)

@@ -79,20 +79,15 @@ struct seeing {
 	void *arg;
 };
 
-static const char *words_or_null(const struct value *v)
-{
-	return v->kind == VALUE_TEXT ? v->data : NULL;
-}
-
 static int take_seen(void *arg, const struct value *row, struct error *err)
 {
 	const struct seeing *s = arg;
 	struct handed_seen h = {
 		.id = value_words(&row[0]),
 		.token = value_words(&row[1]),
-		.batch = words_or_null(&row[2]),
+		.batch = value_words_or_null(&row[2]),
 		.index = (int)value_to_integer(&row[3], 0),
-		.handle = words_or_null(&row[4]),
+		.handle = value_words_or_null(&row[4]),
 		.worker = value_words(&row[5]),
 		.is_taken = value_to_integer(&row[6], 0) != 0,
 		.cancelling = value_to_integer(&row[7], 0) != 0,

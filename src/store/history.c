@@ -9,11 +9,6 @@ static enum verdict verdict_of(const struct value *v)
 	return verdict_parse(value_words(v), &verdict) < 0 ? VERDICT_NONE : verdict;
 }
 
-static const char *words_or_null(const struct value *v)
-{
-	return v->kind == VALUE_TEXT ? value_words(v) : NULL;
-}
-
 /* ---- attempts ---- */
 
 struct taking {
@@ -33,9 +28,9 @@ static int take_row(void *arg, const struct value *row, struct error *err)
 		.created = value_to_integer(&row[3], 0),
 		.started = value_to_integer(&row[4], 0),
 		.ended = value_to_integer(&row[5], 0),
-		.host = words_or_null(&row[6]),
-		.owner = words_or_null(&row[7]),
-		.submitter = words_or_null(&row[8]),
+		.host = value_words_or_null(&row[6]),
+		.owner = value_words_or_null(&row[7]),
+		.submitter = value_words_or_null(&row[8]),
 		.submitted = value_to_integer(&row[9], 0),
 	};
 
@@ -89,7 +84,7 @@ static int take_command(void *arg, const struct value *row, struct error *err)
 {
 	const struct taking *t = arg;
 	struct history_command c = {
-		.command = words_or_null(&row[0]),
+		.command = value_words_or_null(&row[0]),
 		.count = value_to_integer(&row[1], 0),
 		.failed = value_to_integer(&row[2], 0),
 		.wall_mean_ms = value_to_integer(&row[3], -1),
@@ -116,9 +111,9 @@ static int take_failure(void *arg, const struct value *row, struct error *err)
 {
 	const struct taking *t = arg;
 	struct history_failure f = {
-		.command = words_or_null(&row[0]),
+		.command = value_words_or_null(&row[0]),
 		.verdict = verdict_of(&row[1]),
-		.reason = words_or_null(&row[2]),
+		.reason = value_words_or_null(&row[2]),
 		.count = value_to_integer(&row[3], 0),
 		.last = value_to_integer(&row[4], 0),
 	};

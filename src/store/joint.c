@@ -5,8 +5,12 @@
  *
  * Each is fenced as if it were alone, since its body is the same. If one of them fails, or has nothing to do, or the commit is not
  * answered, nothing of that transaction counts: then each is tried by itself, and the token tells what had been done.
+ *
+ * A submitter may keep his own row locked. Nobody whom others wait for waits for that longer than brief_ms; whoever must does it
+ * when the lead is passed on, on one connection for all who wait like him.
  */
 #include "lending_private.h"
+#include "queue_private.h"
 
 enum { MEMBERS_MOST = 32 };
 
@@ -48,7 +52,8 @@ static bool run_together(struct member *leader)
 
 	if (ledger_begin(leader->l, &ignored) < 0)
 		return false;
-	if (run_bodies(leader) == 0 && b->ops->commit(b, &ignored) == 0)
+	if (queue_lock_for(leader->l, leader->l->lending->joint.brief_ms, &ignored) == 0 &&
+	    run_bodies(leader) == 0 && b->ops->commit(b, &ignored) == 0)
 		return true;
 	b->ops->rollback(b);
 	return false;
@@ -113,10 +118,19 @@ static void append(struct member **list, struct member *m)
 	*list = m;
 }
 
+static int run_briefly(struct ledger *l, void *arg, struct error *err)
+{
+	const struct member *m = arg;
+	int r = queue_lock_for(l, l->lending->joint.brief_ms, err);
+
+	return r < 0 ? r : m->body(l, m->arg, err);
+}
+
 int ledger_transaction_joint(struct ledger *l, ledger_body body, void *arg, struct error *err)
 {
 	struct member me = {.l = l, .body = body, .arg = arg};
 	struct lending *from = l->lending;
+	struct timespec until;
 	struct joint *j;
 	int r = 0;
 
@@ -135,11 +149,19 @@ int ledger_transaction_joint(struct ledger *l, ledger_body body, void *arg, stru
 		lead(from);
 	pthread_mutex_unlock(&from->lock);
 	if (me.is_alone)
-		r = ledger_transaction(l, body, arg, err);
+		r = ledger_transaction(l, run_briefly, &me, err);
 	if (me.leads) {
 		pthread_mutex_lock(&from->lock);
 		pass_on(j);
 		pthread_mutex_unlock(&from->lock);
+	}
+	/* In a file there is one lock, which has been waited for. */
+	clock_gettime(CLOCK_MONOTONIC, &until);
+	until.tv_sec += (time_t)(from->url.busy_ms / 1000);
+	if (r < 0 && err->kind == ERROR_LOCKED && l->backend->ops->dialect != SQL_SQLITE &&
+	    pthread_mutex_clocklock(&j->patience, CLOCK_MONOTONIC, &until) == 0) {
+		r = ledger_transaction(l, body, arg, err);
+		pthread_mutex_unlock(&j->patience);
 	}
 	pthread_cond_destroy(&me.wake);
 	return r;

@@ -22,7 +22,6 @@ struct ledger *ledger_close(struct ledger *l)
 	claim_memory_forget(l);
 	objects_done(&l->objects);
 	free(l->shown);
-	free(l->adopted);
 	free(l);
 	return NULL;
 }
@@ -36,9 +35,11 @@ static int other_schema(const struct ledger *l, int version, struct error *err)
 			l->backend->name, version, sql_version_wanted);
 	return error_set(
 		err, ERROR_SCHEMA,
-		"the ledger %s was made by an older fumehood (schema %d, this one needs %d): stop its workers, then "
-		"upgrade it with 'fumehood db upgrade'",
-		l->backend->name, version, sql_version_wanted);
+		"the ledger %s was made by an older fumehood (schema %d, this one needs %d): %s",
+		l->backend->name, version, sql_version_wanted,
+		version < SQL_VERSION_FIRST
+			? "it was never released, and cannot be upgraded; 'fumehood db init' makes a new one elsewhere"
+			: "stop its workers, then upgrade it with 'fumehood db upgrade'");
 }
 
 /* 1: it is to be made or upgraded. */
@@ -53,7 +54,9 @@ static int schema_decide(const struct ledger *l, int version, unsigned flags, st
 			err, ERROR_NOT_FOUND,
 			"there are no tables of fumehood in %s yet: the first run makes them, or 'fumehood db init'",
 			l->backend->name);
-	return version < sql_version_wanted && flags & LEDGER_UPGRADE ? 1 : other_schema(l, version, err);
+	return version < sql_version_wanted && version >= SQL_VERSION_FIRST && flags & LEDGER_UPGRADE
+		       ? 1
+		       : other_schema(l, version, err);
 }
 
 /* Inside the transaction: another first use, or upgrade, may have been faster. */
@@ -68,11 +71,16 @@ static int migrate_locked(struct ledger *l, unsigned flags, struct error *err)
 	r = schema_decide(l, l->version, flags, err);
 	if (r <= 0)
 		return r;
-	for (; l->version < sql_version_wanted; l->version++)
-		if (b->ops->script(b, sql_migrations[l->version].script[b->ops->dialect], err) < 0 ||
+	if (l->version == 0)
+		l->version = SQL_VERSION_FIRST - 1;
+	for (; l->version < sql_version_wanted; l->version++) {
+		const struct sql_migration *step = &sql_migrations[l->version - (SQL_VERSION_FIRST - 1)];
+
+		if (b->ops->script(b, step->script[b->ops->dialect], err) < 0 ||
 		    ledger_do(l, SQL_VERSION_ADD, err, value_integer(l->version + 1), value_time(clock_utc()),
 			      value_text(FUMEHOOD_VERSION)) < 0)
 			return -1;
+	}
 	return 0;
 }
 
@@ -217,6 +225,7 @@ static int open_of(const char *url, unsigned flags, struct lending *from, struct
 	if (!l)
 		return error_memory(err);
 	objects_init(&l->objects, TAKE_PTR(u.objects));
+	l->objects.busy_ms = u.busy_ms;
 	l->objects_inside = u.objects_inside;
 	l->objects_max = u.objects_inside ? u.objects_max : UINT64_MAX;
 	l->objects.join = objects_join;
@@ -248,6 +257,11 @@ int ledger_open(const char *url, unsigned flags, struct ledger **ret, struct err
 int ledger_open_lent(struct lending *from, unsigned flags, struct ledger **ret, struct error *err)
 {
 	return open_of(lending_url(from), flags, from, ret, err);
+}
+
+bool ledger_is_own(const struct ledger *l)
+{
+	return l->backend->is_own;
 }
 
 int ledger_may_commit(struct ledger *l, const char *id, struct error *err)
@@ -330,6 +344,7 @@ int ledger_copy_object(struct ledger *l, const uint8_t sha256[DIGEST_SIZE], uint
 		       struct error *err)
 {
 	int r = l->objects_inside ? 0 : objects_has(&l->objects, sha256, size, err);
+	char hex[DIGEST_TEXT_SIZE];
 
 	if (r < 0)
 		return r;
@@ -338,8 +353,13 @@ int ledger_copy_object(struct ledger *l, const uint8_t sha256[DIGEST_SIZE], uint
 		if (r != 0)
 			return r < 0 ? r : 0;
 	}
-	r = objects_copy(&l->objects, sha256, size, fd, err);
-	return r < 0 && err->kind == ERROR_NOT_FOUND && l->objects_inside ? store_lacks(l, sha256, err) : r;
+	if (!l->objects_inside)
+		return objects_copy(&l->objects, sha256, size, fd, err);
+	if (store_check_inside(l, true, err) < 0)
+		return -1;
+	hex_encode(sha256, DIGEST_SIZE, hex);
+	error_set(err, ERROR_NOT_FOUND, "the object %s is missing from the ledger %s", hex, l->backend->name);
+	return error_here(err, -ENOENT);
 }
 
 int ledger_pin(struct ledger *l, const struct attempt *a, struct error *err)

@@ -40,6 +40,10 @@ struct ledger *ledger_close(struct ledger *l); /* NULL is fine; returns NULL */
 DEFINE_CLEANUP(struct ledger *, ledger_close);
 #define _cleanup_ledger_ _cleanup_(ledger_closep)
 
+/* For a process whose SQLite is ours alone, before it opens a ledger: SQLite takes 128 MiB at the most, and 32 for each that is
+ * open. It reads the key of an index whole, whatever its length. */
+void ledger_bound_memory(void);
+
 /* As contents are read, stored, copied and checked, w counts their bytes, until somebody else does; NULL: nobody. Who begins a
  * piece of work that the ledger only has a part in (a commit, a copy) calls work_begin() himself. */
 void ledger_watch(struct ledger *l, struct work *w);
@@ -71,6 +75,8 @@ struct analysis_state {
 };
 int ledger_analysis(struct ledger *l, const char *id, struct analysis_state *ret, struct error *err);
 
+/* Is it a file of our own user's, which nobody else can write? As it was opened; of what is lent, as who claims has opened it. */
+bool ledger_is_own(const struct ledger *l);
 /* Refused if whoever is connected may not: a submitter, a reader. */
 int ledger_may_commit(struct ledger *l, const char *id, struct error *err);
 /* While there is nothing else to do: makes ready what the commit will need. It cannot fail, the commit can. */
@@ -81,8 +87,6 @@ void ledger_foresee_commit(struct ledger *l);
 int ledger_store_ready(struct ledger *l, struct error *err);
 /* Where the store is and what it is, in words; touches nothing. Negative: it is not this ledger's, or cannot be looked at. */
 int ledger_store_describe(struct ledger *l, char *ret, size_t room, struct error *err);
-/* What opening it has done about its store, as a sentence; NULL: nothing. */
-const char *ledger_store_adopted(const struct ledger *l);
 
 /* Outputs above this size are to be put into the object store before they are committed; UINT64_MAX: none is, since the
  * database itself has them. And what no output may exceed. */

@@ -9,6 +9,8 @@
 
 #include "text.h"
 
+enum { BRIEF_MS = 100 };
+
 struct lent {
 	struct backend base;
 	struct backend_ops ops;
@@ -33,6 +35,8 @@ int lending_open(const char *url, int most, struct lending **ret, struct error *
 	pthread_mutex_init(&l->lock, NULL);
 	pthread_mutex_init(&l->turn, NULL);
 	pthread_cond_init(&l->given_back, NULL);
+	pthread_mutex_init(&l->joint.patience, NULL);
+	l->joint.brief_ms = BRIEF_MS;
 	l->most = most;
 	if (text_set(&l->text, url, err) < 0 || ledger_url_parse(url, &l->url, err) < 0) {
 		lending_close(l);
@@ -52,6 +56,7 @@ struct lending *lending_close(struct lending *l)
 
 		b->ops->close(b);
 	}
+	pthread_mutex_destroy(&l->joint.patience);
 	pthread_cond_destroy(&l->given_back);
 	pthread_mutex_destroy(&l->turn);
 	pthread_mutex_destroy(&l->lock);
@@ -82,6 +87,7 @@ static void take_turns(struct lending *l, struct backend *b)
 void ledger_take_turns(struct ledger *l, struct lending *with)
 {
 	take_turns(with, l->backend);
+	with->is_own = l->backend->is_own;
 }
 
 /* One that is idle, or NULL: there is room for a new one. */
@@ -433,6 +439,7 @@ int lending_lend(struct lending *from, unsigned flags, struct backend **ret, str
 	t->flags = flags;
 	if (take(t, err) < 0)
 		return -1;
+	b->is_own = from->is_own;
 	ops_like(&t->ops, t->real->ops);
 	b->ops = &t->ops;
 	if (text_set(&b->name, t->real->name, err) < 0)

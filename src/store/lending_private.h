@@ -13,7 +13,9 @@ struct joint {
 	struct member *waiting; /* the first comes first */
 	int n_waiting;
 	bool has_leader;
-	uint64_t n_together; /* who has shared a transaction so far */
+	uint64_t n_together;	  /* who has shared a transaction so far */
+	unsigned brief_ms;	  /* for so long others' locks are waited for while others wait */
+	pthread_mutex_t patience; /* of who waits for longer */
 };
 
 struct lending {
@@ -31,6 +33,7 @@ struct lending {
 	unsigned losses;      /* of connections: a server that restarts takes all of them */
 	pthread_mutex_t turn; /* of who writes, where there is one writer at a time */
 	struct joint joint;
+	bool is_own; /* as who claims has found it */
 };
 
 /* b does what it does on leader's connection, within the transaction that is open there, until it parts. */

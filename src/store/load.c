@@ -16,13 +16,14 @@
 #include "remove.h"
 #include "text.h"
 
-enum { LIST_PAGE = 500, FEW_IDS = 2000 };
+enum { LIST_PAGE = 500, LIST_AMOUNT = VALUE_AMOUNT_MAX / 2, FEW_IDS = 2000 };
 
 /* A page of the list, read whole before it is told. */
 struct list {
 	const struct ledger_filter *filter;
 	struct attempt *rows;
 	size_t n, n_read; /* those that the pattern wants, and all */
+	size_t amount;	  /* of memory; beyond LIST_AMOUNT the page ends early */
 	int64_t before;	  /* where the next page begins: earlier than that, or as early with a lower id */
 	char before_id[ID_ROOM];
 	enum sql statement;
@@ -36,12 +37,16 @@ static void list_done(struct list *list)
 		attempt_done(&list->rows[i]);
 	free(list->rows);
 	list->rows = NULL;
-	list->n = list->n_read = 0;
+	list->n = list->n_read = list->amount = 0;
 }
 
-/* The owner, and n of its columns. */
-static int load_attempt(struct attempt *a, size_t n, const struct value *row, struct error *err)
+/* The owner, and n of its columns; sum counts what they take of memory. */
+static int load_attempt(struct attempt *a, size_t n, const struct value *row, size_t *sum, struct error *err)
 {
+	for (size_t i = 0; i <= n; i++)
+		*sum += value_amount(&row[i]);
+	if (*sum > VALUE_AMOUNT_MAX)
+		return error_set(err, ERROR_LEDGER, "the ledger holds an attempt larger than any can be");
 	a->committed = true;
 	if (value_to_text(&row[0], &a->owner, err) < 0)
 		return -1;
@@ -55,12 +60,15 @@ static int list_row(void *arg, const struct value *row, struct error *err)
 	const char *pattern = list->filter->pattern;
 	struct attempt *added;
 
-	attempt_init(&a);
-	if (load_attempt(&a, ATTEMPT_LISTED, row, err) < 0)
-		return -1;
 	list->n_read++;
+	if (list->amount > LIST_AMOUNT)
+		return 0;
+	attempt_init(&a);
+	if (load_attempt(&a, ATTEMPT_LISTED, row, &list->amount, err) < 0)
+		return -1;
 	list->before = a.created;
-	memcpy(list->before_id, a.id, sizeof a.id);
+	/* As it stands there, or the next page could begin with it again. */
+	snprintf(list->before_id, sizeof list->before_id, "%s", value_words(&row[1]));
 	if (pattern && !output_glob_match(pattern, a.id))
 		return 0;
 	added = ARRAY_ADD(list->rows, list->n);
@@ -144,7 +152,7 @@ int ledger_list(struct ledger *l, const struct ledger_filter *f, ledger_row_fn f
 			r = list_page(&list, l, verdicts, page, err);
 		for (size_t i = 0; r == 0 && i < list.n && left > 0; i++, left--)
 			r = fn(arg, &list.rows[i], err);
-	} while (r == 0 && left > 0 && (int64_t)list.n_read == page);
+	} while (r == 0 && left > 0 && ((int64_t)list.n_read == page || list.amount > LIST_AMOUNT));
 	return r;
 }
 
@@ -158,7 +166,7 @@ static int take_attempt(void *arg, const struct value *row, struct error *err)
 	struct load *load = arg;
 
 	load->found = true;
-	return load_attempt(&load->a, ATTEMPT_COMMITTED, row, err);
+	return load_attempt(&load->a, ATTEMPT_COMMITTED, row, &(size_t){0}, err);
 }
 
 static int take_rows(void *arg, const struct value *row, struct error *err UNUSED)
@@ -249,11 +257,12 @@ struct part {
 	enum sql_table table;
 	int (*add)(struct attempt *a, void *record, const struct value *first, struct error *err);
 	struct attempt *to;
+	size_t sum; /* of memory */
 };
 
 static int load_part(void *arg, const struct value *row, struct error *err)
 {
-	const struct part *p = arg;
+	struct part *p = arg;
 	union {
 		struct output output;
 		struct rejected_output rejected;
@@ -266,12 +275,16 @@ static int load_part(void *arg, const struct value *row, struct error *err)
 	} record;
 	int r;
 
+	for (size_t i = 0; i <= columns_of[p->table].count; i++)
+		p->sum += value_amount(&row[i]);
+	if (p->sum > VALUE_AMOUNT_MAX / (p->table == TABLE_OUTPUT ? 1 : 2))
+		return error_set(err, ERROR_LEDGER, "the ledger holds an attempt larger than any can be");
 	memset(&record, 0, sizeof record);
 	if (p->table == TABLE_STEP)
 		record.step.usage = (struct usage)USAGE_UNKNOWN;
 	r = columns_read(p->table, columns_of[p->table].count, row + 1, &record, err);
-	if (r == 0)
-		r = p->add(p->to, &record, &row[0], err);
+	r = r == 0 ? p->add(p->to, &record, &row[0], err)
+		   : error_prefix(err, r, "analysis '%s' cannot be read", p->to->id);
 	if (p->table == TABLE_STEP)
 		step_done(&record.step);
 	else
@@ -387,6 +400,7 @@ int ledger_load_outputs(struct ledger *l, const char *id, int number, struct man
 	struct part part = {SQL_OUTPUTS, TABLE_OUTPUT, add_output, &a};
 
 	attempt_init(&a);
+	snprintf(a.id, sizeof a.id, "%s", id);
 	if (ledger_run(l, part.which, LEDGER_VALUES(value_text(id), value_integer(number)), load_part, &part,
 		       err) < 0)
 		return -1;

@@ -110,12 +110,16 @@ static int copy_row(void *arg, const struct value *row, struct error *err)
 
 	copy->found = true;
 	copy->is_object = row[0].kind == VALUE_NULL;
+	if (value_to_integer(&row[1], -1) != (int64_t)copy->output->size)
+		return error_damaged_ledger(err, "it is said to have %llu bytes, and its content has %lld",
+					    (unsigned long long)copy->output->size,
+					    (long long)value_to_integer(&row[1], -1));
 	if (copy->is_object)
 		return 0;
 	digest_bytes(row[0].data, row[0].size, sha256);
 	if (row[0].size != copy->output->size || memcmp(sha256, copy->output->sha256, DIGEST_SIZE) != 0)
-		return error_set(err, ERROR_LEDGER,
-				 "its content in the ledger is damaged: its digest is another now");
+		return error_damaged_ledger(
+			err, "its content in the ledger is damaged: its digest is another now");
 	r = file_write_all(copy->fd, row[0].data, row[0].size);
 	return r < 0 ? error_system(err, -r, "cannot write it") : 0;
 }
@@ -143,8 +147,8 @@ static int copy_output(struct ledger *l, const struct output *o, int fd, struct 
 	if (ledger_run(l, SQL_BLOB_CONTENT, &key, 1, copy_row, &copy, err) < 0)
 		return -1;
 	if (!copy.found)
-		return error_set(err, ERROR_LEDGER, "its content is missing from the ledger %s",
-				 l->backend->name);
+		return error_damaged_ledger(err, "its content is missing from the ledger %s",
+					    l->backend->name);
 	if (!copy.is_object)
 		work_add(l->objects.work, o->size);
 	return copy.is_object ? copy_object(l, o, fd, err) : 0;

@@ -7,6 +7,7 @@
 #include <string.h>
 #include <sys/file.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "file.h"
@@ -14,7 +15,7 @@
 #include "process.h"
 #include "text.h"
 
-enum { FLUSH_EVERY = 16 << 20 };
+enum { FLUSH_EVERY = 16 << 20, LOCK_TRY_MS = 10 };
 
 void objects_init(struct objects *o, char *path)
 {
@@ -37,26 +38,19 @@ static int share(const struct objects *o, int fd, mode_t alone, mode_t shared)
 	return fchmod(fd, o->group == NO_GROUP ? alone : shared) < 0 ? -errno : 0;
 }
 
-static int lock_take(int fd, int operation)
+/* Anybody who can open the file can hold its lock: nobody waits for it without an end. */
+static int lock_take(const struct objects *o, int fd, int operation)
 {
-	int r;
+	static const struct timespec pause = {.tv_nsec = LOCK_TRY_MS * (long)NSEC_PER_MSEC};
 
-	do
-		r = flock(fd, operation);
-	while (r < 0 && errno == EINTR);
-	return r < 0 ? -errno : 0;
-}
-
-static int name_exclusively(int from_dir, const char *from, int to_dir, const char *to)
-{
-	if (renameat2(from_dir, from, to_dir, to, RENAME_NOREPLACE) == 0)
-		return 0;
-	if (errno != EINVAL)
-		return -errno;
-	/* The file system knows no NOREPLACE (NFS), but it has links, but for directories. */
-	if (linkat(from_dir, from, to_dir, to, 0) < 0)
-		return -errno;
-	return unlinkat(from_dir, from, 0) < 0 ? -errno : 0;
+	for (uint64_t waited = 0; flock(fd, operation | LOCK_NB) < 0; waited += LOCK_TRY_MS) {
+		if (errno != EWOULDBLOCK && errno != EINTR)
+			return -errno;
+		if (waited >= o->busy_ms)
+			return -ETIMEDOUT;
+		(void)nanosleep(&pause, NULL);
+	}
+	return 0;
 }
 
 /* One that others of the group may come upon: it has its mode before it has its name. A sweep may take it before that. */
@@ -75,9 +69,9 @@ static int subdir_make_shared(struct objects *o, const char *name)
 	r = dir_make_own(tmp, temporary, 0700);
 	if (r < 0)
 		return r;
-	fd = openat(tmp, temporary, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-	if ((r = fd < 0 ? -errno : lock_take(fd, LOCK_EX)) < 0 || (r = share(o, fd, 0700, 02770)) < 0 ||
-	    (r = name_exclusively(tmp, temporary, o->dir, name)) < 0)
+	fd = file_open_beneath(tmp, temporary, O_RDONLY | O_DIRECTORY, 0);
+	if ((r = fd < 0 ? -errno : lock_take(o, fd, LOCK_EX)) < 0 || (r = share(o, fd, 0700, 02770)) < 0 ||
+	    (r = file_name_new(tmp, temporary, o->dir, name)) < 0)
 		unlinkat(tmp, temporary, AT_REMOVEDIR);
 	return r;
 }
@@ -95,20 +89,20 @@ static int subdir_make(struct objects *o, const char *name)
 	r = dir_make_own(o->dir, name, 0700);
 	if (r < 0)
 		return r;
-	fd = openat(o->dir, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	fd = file_open_beneath(o->dir, name, O_RDONLY | O_DIRECTORY, 0);
 	return fd < 0 ? -errno : share(o, fd, 0700, 02770);
 }
 
 int objects_subdir(struct objects *o, const char *name, struct error *err)
 {
-	int fd = openat(o->dir, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC), r;
+	int fd = file_open_beneath(o->dir, name, O_RDONLY | O_DIRECTORY, 0), r;
 
 	if (fd >= 0)
 		return fd;
 	r = errno == ENOENT ? subdir_make(o, name) : -errno;
 	if (r < 0 && r != -EEXIST)
 		return error_system(err, -r, "cannot make '%s' in the object store '%s'", name, o->path);
-	fd = fsync(o->dir) < 0 ? -1 : openat(o->dir, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	fd = fsync(o->dir) < 0 ? -1 : file_open_beneath(o->dir, name, O_RDONLY | O_DIRECTORY, 0);
 	if (fd < 0)
 		return error_system(err, errno, "cannot make '%s' in the object store '%s'", name, o->path);
 	return fd;
@@ -116,15 +110,17 @@ int objects_subdir(struct objects *o, const char *name, struct error *err)
 
 int objects_open(struct objects *o, struct error *err)
 {
-	if (!o->path)
+	_cleanup_close_ int fd = -1;
+
+	if (!o->path || o->dir >= 0)
+		return o->path != NULL;
+	if (access(o->path, F_OK) < 0 && errno == ENOENT)
 		return 0;
-	if (o->dir < 0)
-		o->dir = open(o->path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	if (o->dir < 0 && errno == ENOENT)
-		return 0;
-	if (o->dir < 0)
-		return error_system(err, errno, "cannot open the object store '%s'", o->path);
-	return 1;
+	fd = owned_open("object store", o->path, 0, o->group, err);
+	if (fd < 0)
+		return fd == -ENOENT ? 0 : fd;
+	o->dir = openat(fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	return o->dir < 0 ? error_system(err, errno, "cannot open the object store '%s'", o->path) : 1;
 }
 
 int objects_open_lock(struct objects *o, struct error *err)
@@ -137,7 +133,7 @@ int objects_open_lock(struct objects *o, struct error *err)
 	fd = openat(o->dir, "lock", O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600);
 	r = fd < 0 || fstat(fd, &st) < 0 ? -errno : 0;
 	/* Another's has its mode from whoever made the store. */
-	if (r == 0 && st.st_uid == geteuid())
+	if (r == 0 && st.st_uid == geteuid() && st.st_nlink == 1)
 		r = share(o, fd, 0600, 0660);
 	if (r < 0) {
 		fd_close(fd);
@@ -160,7 +156,13 @@ int objects_hold(struct objects *o, struct error *err)
 		return r;
 	if (r == 0)
 		return error_system(err, ENOENT, "cannot open the object store '%s'", o->path);
-	r = lock_take(o->lock, LOCK_SH);
+	r = lock_take(o, o->lock, LOCK_SH);
+	if (r == -ETIMEDOUT)
+		return error_set(
+			err, ERROR_LEDGER,
+			"cannot write to the object store '%s': somebody, a gc or one of its group, has kept its file 'lock' "
+			"locked for %llu ms; find and end them, then `fumehood gc` finishes what is pending",
+			o->path, (unsigned long long)o->busy_ms);
 	if (r < 0)
 		return error_system(err, -r, "cannot lock the object store '%s'", o->path);
 	o->holding = true;
@@ -170,7 +172,7 @@ int objects_hold(struct objects *o, struct error *err)
 void objects_release(struct objects *o)
 {
 	if (o->holding)
-		(void)lock_take(o->lock, LOCK_UN);
+		(void)flock(o->lock, LOCK_UN);
 	o->holding = false;
 }
 
@@ -188,11 +190,11 @@ static int temporary_open(struct objects *o, int tmp, char *name, size_t room, s
 
 		(void)random_bytes(&random, sizeof random);
 		snprintf(name, room, "%.8s.%d.%016llx", host, (int)getpid(), (unsigned long long)random);
-		fd = openat(tmp, name, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+		fd = file_open_beneath(tmp, name, O_RDWR | O_CREAT | O_EXCL, 0600);
 		if (fd < 0 && errno == EEXIST)
 			continue;
 		if ((r = fd < 0 ? -errno : share(o, fd, 0600, 0640)) < 0 ||
-		    (r = lock_take(fd, LOCK_EX)) < 0 || (r = fstat(fd, &st) < 0 ? -errno : 0) < 0)
+		    (r = lock_take(o, fd, LOCK_EX)) < 0 || (r = fstat(fd, &st) < 0 ? -errno : 0) < 0)
 			return error_system(err, -r, "cannot make an object in '%s'", o->path);
 		if (st.st_nlink > 0)
 			return TAKE_FD(fd);
@@ -314,7 +316,7 @@ static int id_write(struct objects *o, int fd, const char *temporary, const stru
 		return r;
 	if (fsync(fd) < 0)
 		return -errno;
-	r = name_exclusively(o->dir, temporary, o->dir, "id");
+	r = file_name_new(o->dir, temporary, o->dir, "id");
 	if (r < 0)
 		return r;
 	return fsync(o->dir) < 0 ? -errno : 0;
@@ -332,7 +334,7 @@ int objects_make(struct objects *o, const struct store_id *id, struct error *err
 	 * holds its row, takes away. */
 	snprintf(temporary, sizeof temporary, "id.%s", id->ledger);
 	(void)unlinkat(o->dir, temporary, 0);
-	fd = openat(o->dir, temporary, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
+	fd = file_open_beneath(o->dir, temporary, O_RDWR | O_CREAT | O_EXCL, 0600);
 	r = fd < 0 ? -errno : id_write(o, fd, temporary, id);
 	if (r == 0)
 		return 0;
@@ -467,7 +469,7 @@ int objects_find(struct objects *o, const uint8_t sha256[DIGEST_SIZE], int *ret_
 		return r;
 	object_name(sha256, fan, name);
 	snprintf(path, sizeof path, "%s/%s", fan, name);
-	fd = file_open_beneath(o->dir, path, O_RDONLY, 0);
+	fd = file_open_beneath(o->dir, path, O_RDONLY | O_NONBLOCK | O_NOCTTY, 0);
 	if (fd < 0)
 		return fd == -ENOENT
 			       ? 0
@@ -506,8 +508,7 @@ int objects_copy(struct objects *o, const uint8_t sha256[DIGEST_SIZE], uint64_t 
 	if (r < 0)
 		return error_prefix(err, r, "the object %s", name);
 	if (memcmp(found, sha256, DIGEST_SIZE) != 0)
-		return error_set(err, ERROR_LEDGER,
-				 "the object %s in '%s' is damaged: its digest is another now", name,
-				 o->path);
+		return error_damaged_ledger(
+			err, "the object %s in '%s' is damaged: its digest is another now", name, o->path);
 	return 0;
 }

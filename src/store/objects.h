@@ -21,6 +21,7 @@
 #include "digest.h"
 #include "error.h"
 #include "id.h"
+#include "owned.h"
 #include "work.h"
 
 struct objects {
@@ -30,13 +31,12 @@ struct objects {
 	int (*join)(void *arg, struct error *err);
 	void *join_arg;
 	bool joined;
+	uint64_t busy_ms;  /* how long to wait for a lock that somebody else has */
 	int dir;	   /* -1: not opened yet */
 	int lock;	   /* -1: not opened yet */
 	bool holding;	   /* the lock, shared */
 	struct work *work; /* ledger_watch() */
 };
-
-#define NO_GROUP ((gid_t)-1)
 
 void objects_init(struct objects *o, char *path); /* takes the path; NULL: there is none, nor can be */
 void objects_done(struct objects *o);

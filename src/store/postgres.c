@@ -284,7 +284,7 @@ static int postgres_version(struct backend *b, int *ret, struct error *err)
 	if (postgres_run(b, SQL_VERSION_THERE, NULL, 0, take_integer, &there, err) < 0 ||
 	    (there && postgres_run(b, SQL_VERSION, NULL, 0, take_integer, &version, err) < 0))
 		return -1;
-	*ret = (int)version;
+	*ret = version < 0 ? INT32_MAX : (int)version;
 	return 0;
 }
 

@@ -76,8 +76,7 @@ int postgres_query(struct backend *b, const struct ledger_query *q, query_line_f
 int postgres_dump_begin(struct backend *b, struct error *err);
 int postgres_dump(struct backend *b, int dir, const char *path, struct backup_files *files,
 		  struct error *err);
-int postgres_load(struct backend *b, int dir, const char *path, const struct backup_files *files,
-		  struct error *err);
+int postgres_load(struct backend *b, int dir, const struct backup_files *files, struct error *err);
 int postgres_is_empty(struct backend *b, bool *ret, struct error *err);
 
 #endif

@@ -125,12 +125,12 @@ int postgres_dump(struct backend *b, int dir, const char *path UNUSED, struct ba
 
 static int load_table(struct postgres *p, const struct backup_file *table, int dir, struct error *err)
 {
-	_cleanup_close_ int fd = openat(dir, table->name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
+	_cleanup_close_ int fd = backup_open(dir, table->name, NULL, err);
 	_cleanup_free_ char *text = NULL;
 	ssize_t n = 1;
 
 	if (fd < 0)
-		return error_system(err, errno, "cannot read '%s' of the backup", table->name);
+		return fd;
 	if (text_print(&text, err, "COPY fumehood.\"%s\"(%s) FROM STDIN (FORMAT binary)", table_name(table),
 		       table->columns) < 0 ||
 	    copy_in_begin(p, text, pq_error, err) < 0)
@@ -200,7 +200,8 @@ static int load_all(struct postgres *p, int dir, const struct backup_files *file
 		if (r < 0 || (r == 1 && load_table(p, &tables.list[i], dir, err) < 0))
 			return -1;
 	}
-	if (for_each(p, &tables, "\" ENABLE TRIGGER USER", err) < 0)
+	if (p->base.ops->run(&p->base, SQL_QUEUE_RESTORED, NULL, 0, NULL, NULL, err) < 0 ||
+	    for_each(p, &tables, "\" ENABLE TRIGGER USER", err) < 0)
 		return -1;
 	return pq_exec(&p->q,
 		       "SELECT setval(pg_get_serial_sequence('fumehood.queue', 'seq'), "
@@ -208,8 +209,7 @@ static int load_all(struct postgres *p, int dir, const struct backup_files *file
 		       err);
 }
 
-int postgres_load(struct backend *b, int dir, const char *path UNUSED, const struct backup_files *files,
-		  struct error *err)
+int postgres_load(struct backend *b, int dir, const struct backup_files *files, struct error *err)
 {
 	if (b->ops->begin(b, NULL, err) < 0)
 		return -1;

@@ -8,7 +8,6 @@
 #include "text.h"
 
 enum { IDS_AT_ONCE = 4096 };
-enum { LISTS_MAX = 500000, ITEMS_MAX = 4000000 }; /* of one row: several times what the most files need */
 
 int queue_now(struct ledger *l, int64_t *ret, struct error *err)
 {
@@ -18,11 +17,12 @@ int queue_now(struct ledger *l, int64_t *ret, struct error *err)
 	return 0;
 }
 
-int queue_lock_briefly(struct ledger *l, struct error *err)
+int queue_lock_for(struct ledger *l, unsigned ms, struct error *err)
 {
-	return l->backend->ops->dialect == SQL_SQLITE
-		       ? 0
-		       : ledger_run(l, SQL_LOCK_BRIEFLY, NULL, 0, NULL, NULL, err);
+	char text[16];
+
+	snprintf(text, sizeof text, "%u", ms);
+	return l->backend->ops->dialect == SQL_SQLITE ? 0 : ledger_do(l, SQL_LOCK_FOR, err, value_text(text));
 }
 
 void ids_done(struct ids *ids)
@@ -130,22 +130,6 @@ int queue_know(struct ledger *l, struct known *list, size_t n, int64_t stamp, st
 	return queue_run_ids(l, SQL_KNOWN, ids, n, NULL, take_known, &look, err);
 }
 
-/* An empty list is two bytes here and two hundred in memory: 100 MB of them would end a worker for want of memory. What
- * stands within strings counts as well, which nobody feels. */
-static int check_amount(const struct value *v, struct error *err)
-{
-	const char *text = value_words(v);
-	size_t lists = 0, items = 0;
-
-	for (size_t i = 0; i < (v->kind == VALUE_TEXT ? v->size : 0); i++) {
-		lists += text[i] == '[' || text[i] == '{';
-		items += text[i] == ',';
-	}
-	if (lists <= LISTS_MAX && items <= ITEMS_MAX)
-		return 0;
-	return error_set(err, ERROR_LEDGER, "it has more lists or items than anybody needs");
-}
-
 static int load_inputs(struct inputs *ret, const struct value *v, struct error *err)
 {
 	json_auto_t *json = NULL;
@@ -173,8 +157,9 @@ static int load_words(struct job *ret, const struct value *row, struct error *er
 {
 	struct error why = ERROR_INIT;
 
-	if (check_amount(&row[QUEUE_REQUEST], &why) == 0 && check_amount(&row[QUEUE_INPUTS], &why) == 0 &&
-	    value_to_json(&row[QUEUE_REQUEST], &ret->request, &why) == 0 &&
+	if (value_to_json(&row[QUEUE_REQUEST], &ret->request, &why) == 0 &&
+	    (ret->request ||
+	     error_set(&why, ERROR_LEDGER, "the ledger holds no request: it is damaged") == 0) &&
 	    load_inputs(&ret->inputs, &row[QUEUE_INPUTS], &why) == 0)
 		return 0;
 	if (why.errnum == ENOMEM) {

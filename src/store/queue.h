@@ -6,6 +6,8 @@
  *        │  └────────┼──────────┘  lost, handed back, to be tried again
  *        └──────► cancelled
  *
+ * What had not ended when a backup was made is `restored` out of it: nobody claims it, and a retry lets it go.
+ *
  * A claim makes it running, with a worker's name, a lease and a new token. Only the commit that has this token ends it
  * (commit.c asks queue_settle() inside its transaction): a worker that was asleep past its lease, and comes back when
  * somebody else has claimed it, commits nothing. Time is the database's own, so that the clocks of hosts do not matter.
@@ -44,14 +46,14 @@ void job_array_id(const struct job_array *a, size_t i, char out[ID_ROOM]); /* of
 int ledger_submit_array(struct ledger *l, const struct job_array *a, unsigned flags, content_open_fn open,
 			void *arg, bool *ret_new, struct error *err);
 
-/* Waiting or queued: cancelled at once, and with it whatever waits for it. Running: the worker is told. Ended already:
+/* Waiting, queued or restored: cancelled at once, and with it whatever waits for it. Running: the worker is told. Ended already:
  * nothing. *ret_state is the state before. ERROR_NOT_FOUND: not a queued analysis. */
 int ledger_cancel(struct ledger *l, const char *id, enum job_state *ret_state, struct error *err);
 /* The same for many, each of them there once: some thousands to a transaction. fn is called for each, in their order, once its
  * transaction is done. */
 typedef void (*cancelled_fn)(void *arg, const char *id, bool found, enum job_state before);
 int ledger_cancel_many(struct ledger *l, char *const *ids, cancelled_fn fn, void *arg, struct error *err);
-/* Finished without success, or cancelled: queued again, from its stored request. Else refused. */
+/* Finished without success, cancelled, or restored: queued again, from its stored request. Else refused. */
 int ledger_retry(struct ledger *l, const char *id, struct error *err);
 
 struct queued {
@@ -71,7 +73,7 @@ typedef int (*queued_fn)(void *arg, const struct queued *q, struct error *err);
 /* state -1: all; prefix NULL: all; limit 0: all. Newest first. */
 int ledger_queue_list(struct ledger *l, int state, const char *prefix, int limit, queued_fn fn, void *arg,
 		      struct error *err);
-/* Those that have no verdict of an attempt: running, queued, waiting, cancelled, each newest first, limit of each (0: all). In one look,
+/* Those that have no verdict of an attempt: running, queued, waiting, restored, cancelled, each newest first, limit of each (0: all). In one look,
  * so that one who goes from one state to another meanwhile is seen once. */
 int ledger_queue_list_open(struct ledger *l, const char *prefix, int limit, queued_fn fn, void *arg,
 			   struct error *err);

@@ -45,7 +45,7 @@ static int take_state(void *arg, const struct value *row, struct error *err UNUS
 
 static bool is_waiting(const struct target *t)
 {
-	return t->found && (t->state == JOB_WAITING || t->state == JOB_QUEUED);
+	return t->found && (t->state == JOB_WAITING || t->state == JOB_QUEUED || t->state == JOB_RESTORED);
 }
 
 /* Of a few each is told which one it was. */

@@ -94,7 +94,7 @@ static int expire_one(struct ledger *l, void *arg, struct error *err)
 
 	e->done = false;
 	attempt_init(&a);
-	if (queue_lock_briefly(l, err) < 0 || queue_now(l, &now, err) < 0)
+	if (queue_lock_for(l, LOCK_BRIEF_MS, err) < 0 || queue_now(l, &now, err) < 0)
 		return -1;
 	if (l->backend->connection != e->connection)
 		return 1;

@@ -13,9 +13,10 @@
 /* Now, UTC ns, by the clock that all who share this ledger go by. */
 int queue_now(struct ledger *l, int64_t *ret, struct error *err);
 
-/* In this transaction a lock that somebody has is ERROR_LOCKED, at once: submitters can lock rows of their own, and who has the
+/* In this transaction a lock that somebody keeps is ERROR_LOCKED after so long: submitters can lock rows of their own, and who has the
  * leases must not wait for them. SQLite has no locks of rows. */
-int queue_lock_briefly(struct ledger *l, struct error *err);
+enum { LOCK_BRIEF_MS = 10 };
+int queue_lock_for(struct ledger *l, unsigned ms, struct error *err);
 
 static inline int queue_ring(struct ledger *l, struct error *err)
 {

@@ -13,11 +13,6 @@ struct listing {
 	void *arg;
 };
 
-static const char *text_or_null(const struct value *v)
-{
-	return v->kind == VALUE_TEXT ? v->data : NULL;
-}
-
 static int listing_row(void *arg, const struct value *row, struct error *err)
 {
 	const struct listing *listing = arg;
@@ -28,12 +23,12 @@ static int listing_row(void *arg, const struct value *row, struct error *err)
 		.cancelling = value_to_integer(&row[6], 0) != 0,
 		.submitted = value_to_integer(&row[7], 0),
 		.due = value_to_integer(&row[8], 0),
-		.submitter = text_or_null(&row[9]),
-		.worker = text_or_null(&row[10]),
-		.reason = text_or_null(&row[11]),
-		.owner = text_or_null(&row[12]),
-		.live = text_or_null(&row[13]),
-		.handle = text_or_null(&row[14]),
+		.submitter = value_words_or_null(&row[9]),
+		.worker = value_words_or_null(&row[10]),
+		.reason = value_words_or_null(&row[11]),
+		.owner = value_words_or_null(&row[12]),
+		.live = value_words_or_null(&row[13]),
+		.handle = value_words_or_null(&row[14]),
 	};
 
 	value_to_fixed(&row[0], q.id, sizeof q.id);
@@ -50,10 +45,9 @@ int ledger_queue_list(struct ledger *l, int state, const char *prefix, int limit
 		      struct error *err)
 {
 	static const enum sql open[JOB_STATES] = {
-		[JOB_WAITING] = SQL_QUEUE_LIST_WAITING,
-		[JOB_QUEUED] = SQL_QUEUE_LIST_QUEUED,
-		[JOB_RUNNING] = SQL_QUEUE_LIST_RUNNING,
-		[JOB_CANCELLED] = SQL_QUEUE_LIST_CANCELLED,
+		[JOB_WAITING] = SQL_QUEUE_LIST_WAITING,	  [JOB_QUEUED] = SQL_QUEUE_LIST_QUEUED,
+		[JOB_RUNNING] = SQL_QUEUE_LIST_RUNNING,	  [JOB_CANCELLED] = SQL_QUEUE_LIST_CANCELLED,
+		[JOB_RESTORED] = SQL_QUEUE_LIST_RESTORED,
 	};
 	struct listing listing = {fn, arg};
 	struct value params[] = {
@@ -128,8 +122,8 @@ static int ended_row(void *arg, const struct value *row, struct error *err)
 		.state = JOB_FINISHED,
 		.attempt = (int)value_to_integer(&row[1], 0),
 		.status = (int)value_to_integer(&row[3], 0),
-		.reason = text_or_null(&row[4]),
-		.owner = text_or_null(&row[5]),
+		.reason = value_words_or_null(&row[4]),
+		.owner = value_words_or_null(&row[5]),
 	};
 
 	value_to_fixed(&row[0], q.id, sizeof q.id);
@@ -210,7 +204,8 @@ int ledger_queue_counts(struct ledger *l, uint64_t ret[JOB_STATES], struct error
 
 static int open_row(void *arg, const struct value *row, struct error *err UNUSED)
 {
-	static const enum job_state order[] = {JOB_WAITING, JOB_QUEUED, JOB_RUNNING, JOB_CANCELLED};
+	static const enum job_state order[] = {JOB_WAITING, JOB_QUEUED, JOB_RUNNING, JOB_CANCELLED,
+					       JOB_RESTORED};
 	uint64_t *counts = arg;
 
 	for (size_t i = 0; i < ARRAY_SIZE(order); i++)

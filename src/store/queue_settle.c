@@ -207,6 +207,7 @@ static int cancel(struct ledger *l, void *arg, struct error *err)
 	switch (row.state) {
 	case JOB_WAITING:
 	case JOB_QUEUED:
+	case JOB_RESTORED:
 		r = cancel_now(l, c->id, err);
 		break;
 	case JOB_RUNNING:
@@ -248,7 +249,7 @@ static int release(struct ledger *l, void *arg, struct error *err)
 	int64_t now = 0;
 
 	claim_memory_forget(l);
-	if ((c->is_brief && queue_lock_briefly(l, err) < 0) || queue_lock(l, c->id, &row, err) < 0)
+	if ((c->is_brief && queue_lock_for(l, LOCK_BRIEF_MS, err) < 0) || queue_lock(l, c->id, &row, err) < 0)
 		return -1;
 	if (!is_ours(&row, c->token))
 		return 1;
@@ -287,12 +288,13 @@ static int take_unmet(void *arg, const struct value *row, struct error *err)
 }
 
 /* What it comes after, as it is now. */
-static int check_unmet(struct ledger *l, const char *id, struct known *k, struct error *err)
+static int check_unmet(struct ledger *l, const char *id, bool restored, struct known *k, struct error *err)
 {
 	if (k->standing == STANDING_UNKNOWN) {
 		if (array_standing(l, k->id, &k->standing, err) < 0)
 			return -1;
-		if (k->standing == STANDING_ACTIVE)
+		/* One that was restored has kept its witness. */
+		if (k->standing == STANDING_ACTIVE && !restored)
 			return error_set(
 				err, ERROR_REFUSED,
 				"cannot try '%s' again: it comes after the array '%s', which has not ended yet",
@@ -307,7 +309,8 @@ static int check_unmet(struct ledger *l, const char *id, struct known *k, struct
 }
 
 /* Where it begins again: it may have to wait for others as before. */
-static int retry_state(struct ledger *l, const char *id, enum job_state *ret, struct error *err)
+static int retry_state(struct ledger *l, const char *id, bool restored, enum job_state *ret,
+		       struct error *err)
 {
 	_cleanup_ids_ struct ids unmet = {0};
 	_cleanup_free_ struct known *known = NULL;
@@ -324,7 +327,7 @@ static int retry_state(struct ledger *l, const char *id, enum job_state *ret, st
 		return -1;
 	*ret = JOB_QUEUED;
 	for (size_t i = 0; i < unmet.count; i++) {
-		if (check_unmet(l, id, &known[i], err) < 0)
+		if (check_unmet(l, id, restored, &known[i], err) < 0)
 			return -1;
 		if (known[i].standing == STANDING_ACTIVE)
 			*ret = JOB_WAITING;
@@ -345,12 +348,12 @@ static int retry(struct ledger *l, void *arg, struct error *err)
 	/* The connection was lost in the middle of our own commit. */
 	if (c->tries++ && (row.state == JOB_QUEUED || row.state == JOB_WAITING))
 		return 1;
-	if (row.state != JOB_FINISHED && row.state != JOB_CANCELLED)
+	if (row.state != JOB_FINISHED && row.state != JOB_CANCELLED && row.state != JOB_RESTORED)
 		return error_set(err, ERROR_REFUSED, "cannot try '%s' again: it is %s", c->id,
 				 job_state_name(row.state));
 	if (row.state == JOB_FINISHED && row.verdict == VERDICT_SUCCEEDED)
 		return error_set(err, ERROR_REFUSED, "cannot try '%s' again: it has succeeded", c->id);
-	if (retry_state(l, c->id, &state, err) < 0 ||
+	if (retry_state(l, c->id, row.state == JOB_RESTORED, &state, err) < 0 ||
 	    ledger_do(l, SQL_QUEUE_AGAIN, err, value_text(c->id), value_text(job_state_name(state))) < 0)
 		return -1;
 	return queue_ring(l, err);

@@ -170,7 +170,7 @@ LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
 	UPDATE fumehood.queue SET state = 'cancelled', due_at = NULL, reason = left(why, 1000)
 		WHERE id = ANY (ARRAY(SELECT jsonb_array_elements_text(ids))) AND owner = session_user::text
-		AND state IN ('waiting', 'queued');
+		AND state IN ('waiting', 'queued', 'restored');
 END $$;
 
 CREATE OR REPLACE FUNCTION fumehood.queue_cancelling(which text) RETURNS void
@@ -186,15 +186,15 @@ BEGIN
 	-- Who may start at once has waited for all; that is its submitter's to say, who might have named nobody.
 	UPDATE fumehood.queue_after a SET met = true WHERE a.id = which AND NOT a.met
 		AND EXISTS (SELECT 1 FROM fumehood.queue q WHERE q.id = which AND q.owner = session_user::text
-			AND q.state IN ('finished', 'cancelled'))
+			AND q.state IN ('finished', 'cancelled', 'restored'))
 		AND (wanted = 'queued' OR (NOT EXISTS (SELECT 1 FROM fumehood.queue q WHERE q.id = a.after)
 		AND (SELECT t.verdict = 'succeeded' AND t.owner = session_user::text FROM fumehood.attempt t
 			WHERE t.analysis_id = a.after ORDER BY t.number DESC LIMIT 1)));
 	UPDATE fumehood.queue SET state = CASE wanted WHEN 'waiting' THEN 'waiting' ELSE 'queued' END, tries = 0,
 			cancelling = false, verdict = NULL, status = NULL, reason = NULL, due_at = NULL, worker = NULL,
 			token = NULL
-		WHERE id = which AND owner = session_user::text AND state IN ('finished', 'cancelled')
-		AND verdict IS DISTINCT FROM 'succeeded';
+		WHERE id = which AND owner = session_user::text
+		AND state IN ('finished', 'cancelled', 'restored') AND verdict IS DISTINCT FROM 'succeeded';
 END $$;
 
 CREATE OR REPLACE FUNCTION fumehood.queue_forget(ids jsonb) RETURNS void

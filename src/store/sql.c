@@ -10,22 +10,26 @@
 
 /* ", analysis_id, number, …", and "tit…" */
 #define NAME(type, member, column, kind)      ", " #column
-#define NAME_OF_O(type, member, column, kind) ", o." #column
+#define READ(type, member, column, kind)      ", ~" LETTER_##kind #column
+#define READ_OF_O(type, member, column, kind) ", ~" LETTER_##kind "o." #column
 #define LETTER(type, member, column, kind)    LETTER_##kind
-#define ATTEMPT_LIST			      ATTEMPT_LISTED_COLUMNS(NAME)
-#define ATTEMPT_ALL			      ATTEMPT_LIST ATTEMPT_OTHER_COLUMNS(NAME)
+#define ATTEMPT_LIST			      ATTEMPT_LISTED_COLUMNS(READ)
+#define ATTEMPT_READ			      ATTEMPT_LIST ATTEMPT_OTHER_COLUMNS(READ)
+#define ATTEMPT_ALL			      ATTEMPT_LISTED_COLUMNS(NAME) ATTEMPT_OTHER_COLUMNS(NAME)
 #define ATTEMPT_LETTERS			      ATTEMPT_LISTED_COLUMNS(LETTER) ATTEMPT_OTHER_COLUMNS(LETTER) "z"
 _Static_assert(sizeof(ATTEMPT_LISTED_COLUMNS(LETTER)) == ATTEMPT_LISTED + 1 &&
 		       sizeof(ATTEMPT_LETTERS) == ATTEMPT_COLUMNS + 1,
 	       "sql.h counts the columns of an attempt");
-#define QUEUE_ASKED                                                                                     \
-	"q.id, q.submitter, q.priority, q.retries, q.retry_on, q.again, q.tries, q.request, q.inputs, " \
+#define QUEUE_ASKED                                                                                           \
+	"q.id, ~tq.submitter, q.priority, q.retries, q.retry_on, q.again, q.tries, ~jq.request, ~jq.inputs, " \
 	"q.memory_bytes, q.cpus_milli, q.submitted_at"
-#define QUEUE_ALL    QUEUE_ASKED ", q.attempt, q.token, q.worker, !"
-#define QUEUE_HANDED QUEUE_ALL ", q.dispatcher, q.handle, q.cancelling"
-#define QUEUE_SHOWN                                                                                            \
-	"id, state, verdict, status, attempt, priority, cancelling, submitted_at, due_at, submitter, worker, " \
-	"reason, !, live, handle"
+#define QUEUE_ALL    QUEUE_ASKED ", q.attempt, ~tq.token, ~tq.worker, !"
+#define QUEUE_HANDED QUEUE_ALL ", ~tq.dispatcher, ~tq.handle, q.cancelling"
+#define QUEUE_SHOWN                                                                                                     \
+	"id, state, verdict, status, attempt, priority, cancelling, submitted_at, due_at, ~tsubmitter, ~tworker, " CUT( \
+		"reason") ", !, ~tlive, ~thandle"
+/* A reason is 4096 bytes at most, which a thousand letters never are more than; who writes the file of SQLite is bound by nothing. */
+#define CUT(text) "substr(CAST(" text " AS TEXT), 1, 1000)"
 /* Laid out as SQL: the formatter does not know where a statement breaks. */
 /* clang-format off */
 #define WINDOW "6" /* LINE_WINDOW */
@@ -143,11 +147,13 @@ _Static_assert(sizeof(ATTEMPT_LISTED_COLUMNS(LETTER)) == ATTEMPT_LISTED + 1 &&
 #define FIRST_OF(column, where) "(SELECT min(" column ") FROM @queue WHERE " where ")"
 #define FIRST_LEASE FIRST_OF("lease_until", "state = 'running'")
 #define FIRST_DUE FIRST_OF("due_at", "state = 'waiting' AND due_at IS NOT NULL")
-#define STORE_ROW "SELECT ledger_id, store_id, host, path FROM @store"
+#define STORE_ROW "SELECT ~tledger_id, ~tstore_id, ~thost, ~bpath FROM @store"
 /* A task's id: digits follow the dot. */
 #define TASK(id) \
 	id " > $1 AND " id " < $2 AND ltrim(substr(" id ", length(CAST($1 AS TEXT)) + 1), '0123456789') = ''"
-#define ACTIVE "q.state IN ('waiting', 'queued', 'running')"
+#define ACTIVE "q.state IN ('waiting', 'queued', 'running', 'restored')"
+/* What others come after it concerns these. */
+#define AWAITS "q.state IN ('waiting', 'restored')"
 #define ARRAY_STANDING \
 	"SELECT CAST(sum(n) AS BIGINT), CAST(sum(active) AS BIGINT), CAST(sum(good) AS BIGINT) FROM (" \
 	"SELECT count(*) AS n, sum(CASE WHEN " ACTIVE " THEN 1 ELSE 0 END) AS active, " \
@@ -188,7 +194,7 @@ _Static_assert(sizeof(ATTEMPT_LISTED_COLUMNS(LETTER)) == ATTEMPT_LISTED + 1 &&
 #define SPAN_QUEUED(column) \
 	"(SELECT q." column " FROM @queue q WHERE q.id = a.analysis_id AND q.attempt = a.number)"
 #define SPANS \
-	"SELECT a.analysis_id, a.number, a.verdict, a.created_at, a.started_at, a.ended_at, a.host, a.owner, " \
+	"SELECT a.analysis_id, a.number, a.verdict, a.created_at, a.started_at, a.ended_at, ~ta.host, ~ta.owner, " \
 	SPAN_QUEUED("submitter") ", " SPAN_QUEUED("submitted_at") " FROM @attempt a " \
 	"WHERE a.created_at >= $1 AND a.created_at < $2 ORDER BY a.created_at DESC LIMIT $3"
 #define COMMANDS(command, usage, number) \
@@ -214,10 +220,10 @@ _Static_assert(sizeof(ATTEMPT_LISTED_COLUMNS(LETTER)) == ATTEMPT_LISTED + 1 &&
 	"SELECT * FROM (" QUEUE_LISTED(QUEUE_SHOWN ", " turn " AS turn, seq", OPEN(name), "$1", "$2") ") AS " name
 #define QUEUE_OPENS \
 	QUEUE_OPEN("1", "running") " UNION ALL " QUEUE_OPEN("2", "queued") " UNION ALL " QUEUE_OPEN("3", "waiting") \
-	" UNION ALL " QUEUE_OPEN("4", "cancelled")
+	" UNION ALL " QUEUE_OPEN("4", "restored") " UNION ALL " QUEUE_OPEN("5", "cancelled")
 #define COUNT_OPEN(name) "(SELECT count(*) FROM (SELECT 1 FROM @queue WHERE " OPEN(name) " LIMIT $1) AS c)"
 #define OUTPUTS \
-	"SELECT b.content IS NULL" OUTPUT_COLUMNS(NAME_OF_O) " FROM @output o LEFT JOIN @blob b ON b.sha256 = o.sha256 " \
+	"SELECT b.content IS NULL" OUTPUT_COLUMNS(READ_OF_O) " FROM @output o LEFT JOIN @blob b ON b.sha256 = o.sha256 " \
 	"WHERE o.analysis_id = $1 AND o.attempt = $2 ORDER BY o.position"
 #define REMOVE_SUMS(list, id, nr) \
 	"SELECT (SELECT count(*) FROM " list " JOIN @output o ON o.analysis_id = " id " AND o.attempt = " nr "), " \
@@ -252,6 +258,8 @@ static const struct {
 	const char *sqlite, *postgres, *submitter;
 } statements[SQL_COUNT] = {
 	[SQL_VERSION_THERE] = {NULL, "SELECT to_regclass('fumehood.schema_version') IS NOT NULL"},
+	[SQL_COMPUTED] = {"SELECT count(*) FROM sqlite_master m, pragma_table_xinfo(m.name) x "
+			  "WHERE m.name LIKE 'fumehood%' AND x.hidden > 1"},
 	[SQL_VERSION] = {"SELECT max(version) FROM @schema_version"},
 	[SQL_VERSION_ADD] =
 		{"INSERT INTO @schema_version(version, applied_at, fumehood) VALUES ($1, $2, $3)"},
@@ -283,16 +291,15 @@ static const struct {
 	[SQL_STAGED_FORGET] = {"DELETE FROM @blob_staged WHERE sha256 IN "
 			       "(SELECT sha256 FROM @blob_staged ORDER BY sha256 LIMIT $1)"},
 	[SQL_CHANGES] = {"SELECT changes()"},
-	[SQL_BLOB_CONTENT] = {"SELECT content, size FROM @blob WHERE sha256 = $1"},
+	[SQL_BLOB_CONTENT] = {"SELECT ~Bcontent, size FROM @blob WHERE sha256 = $1"},
 	[SQL_STORE] = {STORE_ROW},
-	[SQL_STORE_WHOLE] = {"SELECT ledger_id, store_id, joined_at, host, path FROM @store"},
 	[SQL_STORE_LOCK] = {STORE_ROW "^"},
 	[SQL_STORE_SET] = {"UPDATE @store SET store_id = $1, joined_at = $2, host = $3, path = $4"},
 	[SQL_STORE_CONTENTS] = {"SELECT sha256, size FROM @blob WHERE content IS NULL",
 				"SELECT sha256, size FROM @blob b WHERE content IS NULL "
 				"AND NOT EXISTS (SELECT 1 FROM @object o WHERE o.sha256 = b.sha256)"},
 	[SQL_BLOB_PAGE] =
-		{"SELECT sha256, size, content FROM @blob WHERE sha256 > $1 ORDER BY sha256 LIMIT $2"},
+		{"SELECT sha256, size, ~Bcontent FROM @blob WHERE sha256 > $1 ORDER BY sha256 LIMIT $2"},
 	[SQL_OBJECT_PATIENTLY] = {NULL, "SELECT set_config('lock_timeout', '5min', true)"},
 	/* In the order of the digests, as everybody does. */
 	[SQL_OBJECT_ADD] = {NULL,
@@ -300,7 +307,7 @@ static const struct {
 			    "WITH ORDINALITY AS u(s, n) ORDER BY n ON CONFLICT DO NOTHING RETURNING sha256"},
 	[SQL_OBJECT_LOCK] =
 		{NULL, "SELECT sha256 FROM @object WHERE sha256 = ANY ($1) ORDER BY sha256 FOR KEY SHARE"},
-	[SQL_OBJECT_CHUNKS] = {NULL, "SELECT position, bytes FROM @object_chunk "
+	[SQL_OBJECT_CHUNKS] = {NULL, "SELECT position, ~Bbytes FROM @object_chunk "
 				     "WHERE sha256 = $1 AND position >= $2 ORDER BY position LIMIT $3"},
 	[SQL_OBJECT_SWEEP] = {NULL, "SELECT @object_sweep(make_interval(secs => $1))"},
 	[SQL_OBJECT_ORPHANS] =
@@ -316,20 +323,20 @@ static const struct {
 		"(SELECT id FROM @analysis WHERE id >= $2 AND id < $8) i CROSS JOIN @attempt a",
 		"(CAST($1 AS TEXT) IS NULL OR verdict #)", "a.analysis_id = i.id")},
 	[SQL_IDS_MANY] = {"SELECT 1 FROM @analysis WHERE id >= $1 AND id < $2 LIMIT 1 OFFSET $3"},
-	[SQL_ATTEMPT] = {"SELECT !" ATTEMPT_ALL " FROM @attempt WHERE analysis_id = $1 AND number = $2"},
+	[SQL_ATTEMPT] = {"SELECT !" ATTEMPT_READ " FROM @attempt WHERE analysis_id = $1 AND number = $2"},
 	[SQL_ATTEMPTS] =
 		{"SELECT number, verdict, exit_code, signal, status, created_at, started_at, ended_at "
 		 "FROM @attempt WHERE analysis_id = $1 ORDER BY number"},
 	[SQL_OUTPUTS] = {OUTPUTS},
-	[SQL_REJECTED] = {ROWS_OF("position" REJECTED_COLUMNS(NAME), "rejected_output")},
-	[SQL_INPUTS] = {ROWS_OF("position" INPUT_COLUMNS(NAME), "input")},
-	[SQL_QUERIES] = {ROWS_OF("position" QUERY_COLUMNS(NAME), "query")},
-	[SQL_EVENTS] = {ROWS_OF("position" EVENT_COLUMNS(NAME), "event")},
-	[SQL_SAMPLES] = {ROWS_OF("position" SAMPLE_COLUMNS(NAME), "sample")},
-	[SQL_STEPS] = {ROWS_OF("position" STEP_COLUMNS(NAME), "step")},
-	[SQL_DENIALS] = {ROWS_OF("position" DENIAL_COLUMNS(NAME), "denial")},
+	[SQL_REJECTED] = {ROWS_OF("position" REJECTED_COLUMNS(READ), "rejected_output")},
+	[SQL_INPUTS] = {ROWS_OF("position" INPUT_COLUMNS(READ), "input")},
+	[SQL_QUERIES] = {ROWS_OF("position" QUERY_COLUMNS(READ), "query")},
+	[SQL_EVENTS] = {ROWS_OF("position" EVENT_COLUMNS(READ), "event")},
+	[SQL_SAMPLES] = {ROWS_OF("position" SAMPLE_COLUMNS(READ), "sample")},
+	[SQL_STEPS] = {ROWS_OF("position" STEP_COLUMNS(READ), "step")},
+	[SQL_DENIALS] = {ROWS_OF("position" DENIAL_COLUMNS(READ), "denial")},
 	[SQL_LOG] =
-		{"SELECT head, tail, omitted FROM @log WHERE analysis_id = $1 AND attempt = $2 AND stream = $3"},
+		{"SELECT ~Bhead, ~Btail, omitted FROM @log WHERE analysis_id = $1 AND attempt = $2 AND stream = $3"},
 	[SQL_CONTENT_BYTES] = {"SELECT CAST(coalesce(sum(size), 0) AS BIGINT) FROM @blob"},
 	[SQL_SUCCESS] = {"SELECT number, ! FROM @attempt WHERE analysis_id = $1 AND verdict = 'succeeded' "
 			 "ORDER BY number DESC LIMIT 1"},
@@ -377,18 +384,20 @@ static const struct {
 		 "WHERE a.attrelid = to_regclass($1) AND a.attnum > 0 AND NOT a.attisdropped "
 		 "AND n.nspname NOT IN ('fumehood', 'pg_catalog', 'information_schema')"},
 	[SQL_POST_SUM] = {"SELECT sum(row_count) FROM @posted_chunk WHERE analysis_id = $1 AND attempt = $2"},
-	[SQL_POST_CHUNKS] = {ROWS_OF("target, row_count, fields", "posted_chunk")},
+	[SQL_POST_CHUNKS] = {ROWS_OF("~ttarget, row_count, ~jfields", "posted_chunk")},
 	[SQL_POST_FORGET] = {"DELETE FROM @posted_chunk WHERE analysis_id = $1 AND attempt = $2"},
 	[SQL_VERDICT_SET] = {"UPDATE @attempt SET verdict = $3, status = $4, reason = $5 "
 			     "WHERE analysis_id = $1 AND number = $2"},
 	[SQL_EVENT_NEXT] = {"SELECT coalesce(max(position), -1) + 1 FROM @event "
 			    "WHERE analysis_id = $1 AND attempt = $2"},
+	[SQL_PATHS] = {"SELECT 'output', ~tanalysis_id, attempt, ~bpath FROM @output UNION ALL "
+		       "SELECT 'input', ~tanalysis_id, attempt, ~bpath FROM @input"},
 	[SQL_DANGLING] =
-		{"SELECT o.analysis_id, o.attempt, o.path, b.size, t.number FROM @output o "
+		{"SELECT o.analysis_id, o.attempt, ~bo.path, b.size, t.number FROM @output o "
 		 "LEFT JOIN @blob b ON b.sha256 = o.sha256 "
 		 "LEFT JOIN @attempt t ON t.analysis_id = o.analysis_id AND t.number = o.attempt "
 		 "WHERE b.size IS NULL OR b.size <> o.size OR t.number IS NULL ORDER BY 1, 2 LIMIT 1000"},
-	[SQL_LOCK_BRIEFLY] = {NULL, "SELECT set_config('lock_timeout', '10ms', true)"},
+	[SQL_LOCK_FOR] = {NULL, "SELECT set_config('lock_timeout', $1, true)"},
 	[SQL_NOW] = {NULL, "SELECT clock_timestamp()"},
 	[SQL_TOKEN_VERDICT] = {"SELECT verdict FROM @attempt WHERE token = $1"},
 	[SQL_QUEUE_STATES] =
@@ -471,14 +480,13 @@ static const struct {
 			    "SELECT clock_timestamp(), " FIRST_LEASE ", " FIRST_DUE},
 	[SQL_QUEUE_ROW] = {"SELECT q.state, q.token, q.retries, q.retry_on, q.tries, q.cancelling, q.verdict "
 			   "FROM @queue q WHERE q.id = $1^"},
-	[SQL_QUEUE_SETTLE] =
-		{"UPDATE @queue SET state = $2, tries = $3, due_at = $4, verdict = $5, "
-		 "status = $6, reason = $7, attempt = $8, lease_until = NULL, live = NULL, " NOT_HANDED
-		 " WHERE id = $1"},
-	[SQL_QUEUE_RELEASE] =
-		{"UPDATE @queue SET state = $2, due_at = $3, attempt = attempt - 1, "
-		 "worker = NULL, token = NULL, lease_until = NULL, reason = $4, live = NULL, " NOT_HANDED
-		 " WHERE id = $1"},
+	[SQL_QUEUE_SETTLE] = {"UPDATE @queue SET state = $2, tries = $3, due_at = $4, verdict = $5, "
+			      "status = $6, reason = " CUT(
+				      "$7") ", attempt = $8, lease_until = NULL, live = NULL, " NOT_HANDED
+					    " WHERE id = $1"},
+	[SQL_QUEUE_RELEASE] = {"UPDATE @queue SET state = $2, due_at = $3, attempt = attempt - 1, "
+			       "worker = NULL, token = NULL, lease_until = NULL, reason = " CUT(
+				       "$4") ", live = NULL, " NOT_HANDED " WHERE id = $1"},
 	[SQL_QUEUE_CANCEL] = {"UPDATE @queue SET state = 'cancelled', due_at = NULL, reason = $2 WHERE id #",
 			      NULL, "SELECT @queue_cancel($1::jsonb, $2)"},
 	[SQL_QUEUE_CANCELLING] = {"UPDATE @queue SET cancelling = true WHERE id = $1", NULL,
@@ -487,13 +495,17 @@ static const struct {
 			     "status = NULL, reason = NULL, due_at = NULL, worker = NULL, token = NULL "
 			     "WHERE id = $1",
 			     NULL, "SELECT @queue_again($1, $2)"},
-	[SQL_AFTER_WAITING] = {"SELECT q.id FROM @queue q WHERE q.state = 'waiting' AND q.id IN "
+	[SQL_QUEUE_RESTORED] =
+		{"UPDATE @queue SET reason = 'it was ' || state || ' when the backup was made: fumehood retry lets it go', "
+		 "attempt = attempt - CASE state WHEN 'running' THEN 1 ELSE 0 END, state = 'restored', due_at = NULL, "
+		 "cancelling = false, token = NULL, worker = NULL, lease_until = NULL, live = NULL, " NOT_HANDED
+		 " WHERE state IN ('waiting', 'queued', 'running')"},
+	[SQL_AFTER_WAITING] = {"SELECT q.id FROM @queue q WHERE " AWAITS " AND q.id IN "
 			       "(SELECT a.id FROM @queue_after a WHERE NOT a.met AND a.after #) "
 			       "ORDER BY q.id^"},
-	[SQL_AFTER_LOCK] =
-		{"SELECT count(*) FROM (SELECT q.id FROM @queue q WHERE q.state = 'waiting' AND q.id IN "
-		 "(SELECT a.id FROM @queue_after a WHERE NOT a.met AND a.after = $1) "
-		 "ORDER BY q.id^) AS w"},
+	[SQL_AFTER_LOCK] = {"SELECT count(*) FROM (SELECT q.id FROM @queue q WHERE " AWAITS " AND q.id IN "
+			    "(SELECT a.id FROM @queue_after a WHERE NOT a.met AND a.after = $1) "
+			    "ORDER BY q.id^) AS w"},
 	[SQL_AFTER_READY] = {"UPDATE @queue AS q SET state = 'queued' WHERE q.state = 'waiting' "
 			     "AND q.id IN (SELECT a.id FROM @queue_after a WHERE NOT a.met AND a.after = $1) "
 			     "AND NOT EXISTS (SELECT 1 FROM @queue_after o WHERE o.id = q.id AND NOT o.met "
@@ -521,15 +533,16 @@ static const struct {
 	[SQL_QUEUE_LIST_QUEUED] = {QUEUE_LIST(OPEN("queued"), "$1", "$2")},
 	[SQL_QUEUE_LIST_RUNNING] = {QUEUE_LIST(OPEN("running"), "$1", "$2")},
 	[SQL_QUEUE_LIST_CANCELLED] = {QUEUE_LIST(OPEN("cancelled"), "$1", "$2")},
+	[SQL_QUEUE_LIST_RESTORED] = {QUEUE_LIST(OPEN("restored"), "$1", "$2")},
 	/* SQLite takes one part after the other; PostgreSQL may read them side by side. */
 	[SQL_QUEUE_LIST_OPEN] = {QUEUE_OPENS, QUEUE_OPENS " ORDER BY turn, seq DESC"},
 	[SQL_QUEUE_OPEN_COUNTS] = {"SELECT " COUNT_OPEN("waiting") ", " COUNT_OPEN("queued") ", " COUNT_OPEN(
-		"running") ", " COUNT_OPEN("cancelled")},
+		"running") ", " COUNT_OPEN("cancelled") ", " COUNT_OPEN("restored")},
 	[SQL_RECENT] = {"SELECT r.verdict, r.ended_at FROM @attempt r WHERE r.created_at >= $1 "
 			"ORDER BY r.created_at DESC LIMIT $2"},
 	[SQL_QUEUE_LOOK] = {"SELECT " QUEUE_SHOWN " FROM @queue WHERE id #"},
 	[SQL_ENDED_LOOK] =
-		{"SELECT a.analysis_id, a.number, a.verdict, a.status, a.reason, ! FROM @attempt a "
+		{"SELECT a.analysis_id, a.number, a.verdict, a.status, ~ta.reason, ! FROM @attempt a "
 		 "WHERE a.analysis_id # AND a.number = "
 		 "(SELECT max(m.number) FROM @attempt m WHERE m.analysis_id = a.analysis_id)"},
 	[SQL_RANGE_KNOWN] = {"SELECT EXISTS (SELECT 1 FROM @queue WHERE id >= $1 AND id <= $2), "
@@ -567,7 +580,7 @@ static const struct {
 		{"SELECT DISTINCT i.from_analysis, i.from_attempt, i.analysis_id, i.attempt FROM @input i "
 		 "WHERE i.from_analysis IS NOT NULL AND i.from_analysis # AND i.analysis_id <> i.from_analysis"},
 	[SQL_REMOVE_AWAITED] = {"SELECT a.after, a.id FROM @queue_after a JOIN @queue q ON q.id = a.id "
-				"WHERE a.after # AND q.state IN ('waiting', 'queued', 'running')"},
+				"WHERE a.after # AND " ACTIVE},
 	[SQL_REMOVE_SUMS] = {REMOVE_SUMS("json_each($1) v", "json_extract(v.value, '$$[0]')",
 					 "json_extract(v.value, '$$[1]')"),
 			     REMOVE_SUMS("json_array_elements($1::json) v(value)", "v.value->>0",
@@ -677,6 +690,21 @@ const char sql_postgres_unlisten[] = "UNLISTEN fumehood_queue";
 static const char *const prefixes[SQL_DIALECTS] = {"fumehood_", "fumehood.", "fumehood."};
 static const char *const owners[SQL_DIALECTS] = {"fumehood_owner()", "owner", "owner"};
 
+/* "~tNAME", from its letter on: so much of a column as a reader takes (backend.h), where the server would send more. Returns its
+ * last character. */
+static const char *expand_piece(struct buffer *b, const char *p, enum sql_dialect dialect)
+{
+	int n = (int)strspn(p + 1, "abcdefghijklmnopqrstuvwxyz0123456789_.");
+	int most = *p == 'B' || *p == 'j' ? VALUE_SIZE_MAX : VALUE_TEXT_MAX;
+
+	if (dialect == SQL_SQLITE || !strchr("tjbB", *p))
+		buffer_append(b, p + 1, (size_t)n);
+	else
+		buffer_printf(b, *p == 't' || *p == 'j' ? "left(%.*s::text, %d)" : "substr(%.*s, 1, %d)", n,
+			      p + 1, most);
+	return p + n;
+}
+
 char *sql_expand(enum sql which, enum sql_dialect dialect)
 {
 	static const char *const locks[SQL_DIALECTS] = {"", " FOR UPDATE", " FOR UPDATE"};
@@ -704,6 +732,8 @@ char *sql_expand(enum sql which, enum sql_dialect dialect)
 			buffer_puts(&b, locks[dialect]);
 		else if (*p == '!')
 			buffer_puts(&b, owners[dialect]);
+		else if (*p == '~')
+			p = expand_piece(&b, p + 1, dialect);
 		else
 			buffer_append(&b, p, 1);
 	}

@@ -19,6 +19,7 @@ enum sql_dialect { SQL_SQLITE, SQL_POSTGRES, SQL_SUBMITTER, SQL_DIALECTS };
 
 enum sql {
 	SQL_VERSION_THERE, /* → is there a version to ask for? (PostgreSQL) */
+	SQL_COMPUTED,	   /* → how many columns of our tables are computed (SQLite) */
 	SQL_VERSION,	   /* → version */
 	SQL_VERSION_ADD,   /* version, at, fumehood's version */
 	SQL_ROLES_THERE,   /* → has it roles? (PostgreSQL) */
@@ -73,7 +74,6 @@ enum sql {
 	SQL_COMMANDS, /* since, until, of how many, the newest → command, how many, without success, wall: mean and most, memory: the same */
 	SQL_FAILURES, /* verdicts as JSON, since, until, of how many, the newest → command, verdict, reason, how many, created_at of the last */
 	SQL_STORE,    /* → ledger_id, store_id, host, path */
-	SQL_STORE_WHOLE,    /* → ledger_id, store_id, joined_at, host, path */
 	SQL_STORE_LOCK,	    /* the same; locks it */
 	SQL_STORE_SET,	    /* store_id, at, host, path */
 	SQL_STORE_CONTENTS, /* → sha256, size: of the contents that lie outside */
@@ -85,10 +85,11 @@ enum sql {
 	SQL_POST_FORGET, /* id, number: forgets what was posted */
 	SQL_VERDICT_SET, /* id, number, verdict, status, reason */
 	SQL_EVENT_NEXT,	 /* id, number → position */
+	SQL_PATHS,	 /* → table, id, number, path, of outputs and inputs */
 	SQL_DANGLING,	 /* → id, number, path, size of the content or null, number or null */
 	/* The queue. What locks, locks until the end of the transaction. */
-	SQL_NOW,	   /* → the server's time (PostgreSQL) */
-	SQL_LOCK_BRIEFLY,  /* until the end of the transaction no lock is waited for (PostgreSQL) */
+	SQL_NOW,      /* → the server's time (PostgreSQL) */
+	SQL_LOCK_FOR, /* so many ms a lock is waited for, until the end of the transaction (PostgreSQL) */
 	SQL_TOKEN_VERDICT, /* token → verdict */
 	SQL_QUEUE_STATES,  /* ids → id, state, submitted_at; locks them */
 	SQL_KNOWN,	   /* ids → id, has its latest attempt succeeded? */
@@ -128,6 +129,7 @@ enum sql {
 	SQL_QUEUE_CANCEL,     /* ids, reason */
 	SQL_QUEUE_CANCELLING, /* id */
 	SQL_QUEUE_AGAIN,      /* id, state */
+	SQL_QUEUE_RESTORED,   /* what had not ended in a backup waits for somebody to let it go */
 	SQL_AFTER_WAITING,    /* ids → id: of those who wait for one of them; locks them */
 	SQL_AFTER_LOCK,	      /* id → number of those who wait for it; locks them */
 	SQL_AFTER_READY,      /* id: queues who has waited for nobody else */
@@ -144,7 +146,8 @@ enum sql {
 	SQL_QUEUE_LIST_QUEUED,
 	SQL_QUEUE_LIST_RUNNING,
 	SQL_QUEUE_LIST_CANCELLED,
-	SQL_QUEUE_LIST_OPEN, /* prefix, limit of each → those four in one look: running, queued, waiting, cancelled */
+	SQL_QUEUE_LIST_RESTORED,
+	SQL_QUEUE_LIST_OPEN, /* prefix, limit of each → those five in one look: running, queued, waiting, restored, cancelled */
 	SQL_QUEUE_OPEN_COUNTS, /* at most → how many wait, are queued, run, were cancelled */
 	SQL_RECENT,	       /* since when, at most → verdict, ended_at: of the newest attempts */
 	SQL_QUEUE_LOOK,	       /* ids → the same */
@@ -274,18 +277,14 @@ char *sql_postgres_query_copy(const char *sql, uint64_t row_max);
 /* "name", its quotes doubled. */
 char *sql_quote_name(const char *name);
 
-/* migrations[n] makes version n + 1 out of version n. A script of several statements. */
+/* The first makes the tables of SQL_VERSION_FIRST, each further one the next version. Scripts of several statements. */
+enum { SQL_VERSION_FIRST = 8 };
 struct sql_migration {
 	const char *script[SQL_DIALECTS];
 };
 extern const struct sql_migration sql_migrations[];
 extern const int sql_version_wanted;
-extern const char sql_version_3_sqlite[], sql_version_3_postgres[];
-extern const char sql_version_4_sqlite[], sql_version_4_postgres[];
-extern const char sql_version_5_sqlite[], sql_version_5_postgres[];
-extern const char sql_version_6_sqlite[], sql_version_6_postgres[];
-extern const char sql_version_7_sqlite[], sql_version_7_postgres[];
-extern const char sql_version_8_sqlite[], sql_version_8_postgres[];
+extern const char sql_version_9_sqlite[], sql_version_9_postgres[];
 
 /* PostgreSQL: the roles and their rights (roles.sql). What a connection is to be, as a number of enum sql_part. */
 enum sql_part { PART_DIRECT, PART_WORKER, PART_SUBMITTER };

@@ -13,11 +13,13 @@
 
 #include "buffer.h"
 #include "ledger.h"
+#include "owned.h"
 #include "sqlite_file.h"
 #include "text.h"
 
 enum {
 	WAL_RETRY_MS = 5,
+	MEMORY_BASE = 128 << 20, /* of what SQLite takes in all, besides VALUE_SIZE_MAX for each connection */
 	PROGRESS_STEPS = 100000, /* of its machine, between two looks at the clock */
 };
 
@@ -258,8 +260,10 @@ static bool sqlite_is_writable(struct backend *b)
 
 static const char *owner_of(struct sqlite *s)
 {
+	char name[USER_ROOM];
+
 	if (!s->owner)
-		s->owner = sqlite_file_owner(s->uid);
+		s->owner = strdup(user_name(s->uid, name));
 	return s->owner;
 }
 
@@ -281,6 +285,25 @@ static void give_bytes(sqlite3_context *context, int n UNUSED, sqlite3_value **v
 
 	if (text && hex_decode(text, sha256, sizeof sha256) == 0)
 		sqlite3_result_blob(context, sha256, sizeof sha256, SQLITE_TRANSIENT);
+}
+
+void ledger_bound_memory(void)
+{
+	if (sqlite3_hard_heap_limit64(-1) == 0)
+		sqlite3_hard_heap_limit64(MEMORY_BASE);
+}
+
+/* A connection comes or goes, and what it may need with it, where there is a bound. SQLite keeps the number. */
+static void bound_move(int64_t by)
+{
+	sqlite3_mutex *mutex = sqlite3_mutex_alloc(SQLITE_MUTEX_STATIC_APP1);
+	int64_t bound;
+
+	sqlite3_mutex_enter(mutex);
+	bound = sqlite3_hard_heap_limit64(-1);
+	if (bound > 0)
+		sqlite3_hard_heap_limit64(bound + by);
+	sqlite3_mutex_leave(mutex);
 }
 
 /* "%owner%" in it is the file's owner, as a default of a column must have him. */
@@ -327,7 +350,7 @@ static int sqlite_version(struct backend *b, int *ret, struct error *err)
 		*err = why;
 		return -1;
 	}
-	*ret = (int)version;
+	*ret = version < 0 || version > INT32_MAX ? INT32_MAX : (int)version;
 	return 0;
 }
 
@@ -424,7 +447,8 @@ static struct backend *sqlite_close(struct backend *b)
 	for (size_t i = 0; i < TABLE_COUNT; i++)
 		sqlite3_finalize(s->inserts[i]);
 	sqlite_log_fold(s);
-	sqlite3_close(s->db);
+	if (sqlite3_close(s->db) == SQLITE_OK && s->db)
+		bound_move(-VALUE_SIZE_MAX);
 	fd_close(s->bell);
 	free(s->path);
 	free(s->owner);
@@ -471,10 +495,13 @@ static int configure(struct sqlite *s, struct error *err)
 	int code;
 
 	sqlite3_extended_result_codes(db, 1);
+	sqlite3_limit(db, SQLITE_LIMIT_LENGTH, VALUE_SIZE_MAX);
 	sqlite3_wal_hook(db, sqlite_log_note, s);
 	if ((code = sqlite3_busy_timeout(db, s->busy_ms)) != SQLITE_OK ||
 	    (code = sqlite3_db_config(db, SQLITE_DBCONFIG_ENABLE_FKEY, 1, NULL)) != SQLITE_OK ||
-	    /* What else lies in the file is the platform's: its schema is not ours to trust. */
+	    /* What else lies in the file is the platform's: its schema is not ours to trust, nor what somebody planted on our tables. */
+	    (code = sqlite3_db_config(db, SQLITE_DBCONFIG_ENABLE_TRIGGER, 0, NULL)) != SQLITE_OK ||
+	    (code = sqlite3_db_config(db, SQLITE_DBCONFIG_ENABLE_VIEW, 0, NULL)) != SQLITE_OK ||
 	    (code = sqlite3_db_config(db, SQLITE_DBCONFIG_TRUSTED_SCHEMA, 0, NULL)) != SQLITE_OK ||
 	    /* Whoever writes the log from its beginning again cuts what is left of an earlier, longer one. */
 	    (code = sqlite3_exec(db, "PRAGMA synchronous = FULL; PRAGMA journal_size_limit = 4194304", NULL,
@@ -494,11 +521,20 @@ static int configure(struct sqlite *s, struct error *err)
 /* Of the file that is open, not of another that has taken its place. */
 static int find_owner(struct sqlite *s, struct error *err)
 {
+	const char *path = sqlite3_db_filename(s->db, "main");
+	int64_t computed = 0;
 	struct stat st;
 
-	if (stat(s->path, &st) < 0)
+	if (stat(path, &st) < 0)
 		return error_system(err, errno, "cannot open the ledger %s", s->base.name);
 	s->uid = st.st_uid;
+	s->base.is_own = sqlite_file_is_own(path, &st);
+	if (!s->base.is_own && sqlite_run(&s->base, SQL_COMPUTED, NULL, 0, take_integer, &computed, err) < 0)
+		return -1;
+	if (computed)
+		return error_set(err, ERROR_LEDGER,
+				 "the ledger %s has columns that somebody computes: it is not read",
+				 s->base.name);
 	if (has_moved(s))
 		return error_set(err, ERROR_LEDGER,
 				 "the ledger %s was replaced while it was opened: try again", s->base.name);
@@ -524,12 +560,20 @@ int sqlite_open(const struct ledger_url *url, unsigned flags, struct backend **r
 	    text_print(&sqlite_of(b)->path, err, "%s%s", path[0] == '/' ? "" : "./", path) < 0)
 		return -1;
 	file = sqlite_of(b)->path;
-	if ((flags & LEDGER_CREATE && sqlite_file_make(file, b->name, url->any_filesystem, err) < 0) ||
+	code = owned_check("ledger", file, OWNED_FILE | (flags & LEDGER_CREATE ? OWNED_MAKE : 0), err);
+	if (code == -ENOENT) /* in the words of who looks for it, if it is still missing */
+		(void)sqlite_file_check(file, b->name, url->any_filesystem, err);
+	if (code < 0 ||
+	    (flags & LEDGER_CREATE && sqlite_file_make(file, b->name, url->any_filesystem, err) < 0) ||
 	    sqlite_file_check(file, b->name, url->any_filesystem, err) < 0)
 		return -1;
+	bound_move(VALUE_SIZE_MAX);
 	/* Read-only is our promise, not a mode of opening: SQLite must be able to recover a WAL in order to read. */
 	code = sqlite3_open_v2(file, &sqlite_of(b)->db,
-			       SQLITE_OPEN_READWRITE | SQLITE_OPEN_NOMUTEX | SQLITE_OPEN_PRIVATECACHE, NULL);
+			       SQLITE_OPEN_READWRITE | SQLITE_OPEN_NOMUTEX | SQLITE_OPEN_PRIVATECACHE,
+			       sqlite_vfs_name());
+	if (!sqlite_of(b)->db)
+		bound_move(-VALUE_SIZE_MAX);
 	if (code != SQLITE_OK)
 		return sqlite_of(b)->db
 			       ? sqlite_error(sqlite_of(b), sqlite3_extended_errcode(sqlite_of(b)->db),

@@ -1,7 +1,9 @@
 #include "sqlite_file.h"
 
 #include <errno.h>
-#include <pwd.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <sqlite3.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -10,6 +12,7 @@
 
 #include "file.h"
 #include "mountinfo.h"
+#include "owned.h"
 #include "text.h"
 
 enum { FUSE_MAGIC = 0x65735546 };
@@ -105,15 +108,14 @@ int sqlite_file_make(const char *path, const char *name, bool anywhere, struct e
 
 	if (!parent)
 		return error_memory(err);
-	r = dir_make_private(parent, err);
-	if (r < 0)
+	if (access(parent, F_OK) < 0 && (r = dir_make_private(parent, err)) < 0)
 		return error_prefix(err, r, "cannot make the ledger %s", name);
 	r = anywhere ? 0 : check_filesystem(parent, name, err);
 	if (r < 0)
 		return r;
 	if (mknod(path, S_IFREG | 0600, 0) < 0)
 		return errno == EEXIST ? 0 : error_system(err, errno, "cannot make the ledger %s", name);
-	if (chmod(path, 0600) < 0)
+	if (fchmodat(AT_FDCWD, path, 0600, AT_SYMLINK_NOFOLLOW) < 0)
 		return error_system(err, errno, "cannot make the ledger %s", name);
 	return 0;
 }
@@ -139,18 +141,14 @@ int sqlite_file_check(const char *path, const char *name, bool anywhere, struct 
 	return anywhere ? 0 : check_filesystem(path, name, err);
 }
 
-char *sqlite_file_owner(uid_t uid)
+bool sqlite_file_is_own(const char *path, const struct stat *st)
 {
-	enum { ROOM = 16384 };
-	_cleanup_free_ char *scratch = malloc(ROOM);
-	struct passwd entry, *found = NULL;
-	char *name = NULL;
+	_cleanup_free_ char *parent = parent_of(path);
+	struct stat above;
 
-	if (!scratch)
-		return NULL;
-	if (getpwuid_r(uid, &entry, scratch, ROOM, &found) == 0 && found && *entry.pw_name)
-		return strdup(entry.pw_name);
-	return asprintf(&name, "%lu", (unsigned long)uid) < 0 ? NULL : name;
+	return parent && stat(parent, &above) == 0 && st->st_uid == geteuid() &&
+	       (above.st_uid == 0 || above.st_uid == geteuid()) &&
+	       !((st->st_mode | above.st_mode) & (S_IWGRP | S_IWOTH));
 }
 
 bool sqlite_file_read_only(const char *path)
@@ -158,4 +156,29 @@ bool sqlite_file_read_only(const char *path)
 	_cleanup_free_ char *parent = parent_of(path);
 
 	return access(path, W_OK) < 0 || (parent && access(parent, W_OK) < 0);
+}
+
+static int open_but_super(sqlite3_vfs *vfs, const char *name, sqlite3_file *file, int flags, int *ret)
+{
+	file->pMethods = NULL;
+	return flags & SQLITE_OPEN_SUPER_JOURNAL ? SQLITE_CANTOPEN
+						 : sqlite3_vfs_find(NULL)->xOpen(vfs, name, file, flags, ret);
+}
+
+static sqlite3_vfs own_vfs;
+
+static void vfs_register(void)
+{
+	own_vfs = *sqlite3_vfs_find(NULL);
+	own_vfs.zName = "fumehood";
+	own_vfs.xOpen = open_but_super;
+	(void)sqlite3_vfs_register(&own_vfs, 0);
+}
+
+const char *sqlite_vfs_name(void)
+{
+	static pthread_once_t once = PTHREAD_ONCE_INIT;
+
+	pthread_once(&once, vfs_register);
+	return own_vfs.zName;
 }

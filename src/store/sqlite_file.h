@@ -6,7 +6,7 @@
 #define STORE_SQLITE_FILE_H
 
 #include <stdbool.h>
-#include <sys/types.h>
+#include <sys/stat.h>
 
 #include "error.h"
 
@@ -16,8 +16,8 @@ int sqlite_file_make(const char *path, const char *name, bool anywhere, struct e
  * other machines may write, too. */
 int sqlite_file_check(const char *path, const char *name, bool anywhere, struct error *err);
 
-/* Whose the file is: the user's name, or the uid as text where there is none. NULL: memory is out. */
-char *sqlite_file_owner(uid_t uid);
+/* Is it ours, and its directory ours or root's, and can nobody else write to either? What its rows say is only what its owner says. */
+bool sqlite_file_is_own(const char *path, const struct stat *st);
 
 /* Can neither it nor its -wal beside it be written, by anybody or by us? */
 bool sqlite_file_read_only(const char *path);
@@ -27,5 +27,8 @@ bool sqlite_file_read_only(const char *path);
 const char *filesystem_network_name(unsigned long magic);
 /* Of FUSE statfs does not tell what it is, the mount table does: "fuse.sshfs". */
 bool filesystem_fuse_is_local(const char *type);
+
+/* As SQLite opens files, but no super-journal: a stranger's journal names any file for one, which SQLite would delete. */
+const char *sqlite_vfs_name(void);
 
 #endif

@@ -29,6 +29,8 @@ static char type_of(const char *words)
 
 void sqlite_post_forget(struct sqlite *s)
 {
+	if (s->db)
+		sqlite3_db_config(s->db, SQLITE_DBCONFIG_ENABLE_TRIGGER, 0, NULL);
 	sqlite3_finalize(s->posting);
 	s->posting = NULL;
 	free(s->post_columns);
@@ -65,6 +67,7 @@ int sqlite_post_begin(struct backend *b, const struct row_table *t, bool staged 
 		return -1;
 	for (size_t i = 0; i < t->n_columns; i++)
 		s->post_columns[i].type = type_of(s->post_columns[i].words);
+	sqlite3_db_config(s->db, SQLITE_DBCONFIG_ENABLE_TRIGGER, 1, NULL);
 	code = sqlite3_prepare_v2(s->db, text, -1, &s->posting, NULL);
 	return code == SQLITE_OK ? 0 : post_error(s, code, err);
 }

@@ -59,8 +59,7 @@ void sqlite_log_fold(struct sqlite *s); /* before it is closed */
 
 int sqlite_dump_begin(struct backend *b, struct error *err);
 int sqlite_dump(struct backend *b, int dir, const char *path, struct backup_files *files, struct error *err);
-int sqlite_load(struct backend *b, int dir, const char *path, const struct backup_files *files,
-		struct error *err);
+int sqlite_load(struct backend *b, int dir, const struct backup_files *files, struct error *err);
 int sqlite_is_empty(struct backend *b, bool *ret, struct error *err);
 
 #endif

@@ -12,6 +12,7 @@
 #include "clock.h"
 #include "ledger.h"
 #include "query.h"
+#include "sqlite_file.h"
 #include "text.h"
 
 enum { TICK = 10000, VALUE_MAX = 16 * 1024 * 1024, SQL_MAX = 1024 * 1024 };
@@ -73,7 +74,8 @@ static int query_fail(struct asking *a, int code, struct error *err)
 	char shown[400];
 
 	if ((code & 0xff) == SQLITE_NOMEM)
-		return error_memory(err);
+		return error_set(err, ERROR_REFUSED,
+				 "it takes more memory than it may, query.max_bytes or not");
 	if ((code & 0xff) == SQLITE_INTERRUPT)
 		return error_set(err, ERROR_REFUSED, "it took longer than query.timeout allows");
 	if (a->refused[0])
@@ -83,8 +85,9 @@ static int query_fail(struct asking *a, int code, struct error *err)
 
 static int open_own(struct asking *a, const char *path, int busy_ms, struct error *err)
 {
-	int code = sqlite3_open_v2(
-		path, &a->db, SQLITE_OPEN_READONLY | SQLITE_OPEN_NOMUTEX | SQLITE_OPEN_PRIVATECACHE, NULL);
+	int code = sqlite3_open_v2(path, &a->db,
+				   SQLITE_OPEN_READONLY | SQLITE_OPEN_NOMUTEX | SQLITE_OPEN_PRIVATECACHE,
+				   sqlite_vfs_name());
 
 	if (!a->db)
 		return error_memory(err);

@@ -21,7 +21,6 @@ struct ledger {
 	struct {
 		uint64_t claims, looks, pages; /* pages: of PostgreSQL */
 	} claim_cost;
-	char *adopted;		/* what this handle has done about the store (store_id.h); NULL: nothing */
 	bool inside_by_default; /* nobody said that it is objects_inside */
 	bool store_named;	/* by the URL: it may be any directory, not only the one beside the file */
 	bool is_changed;	/* was made or upgraded when it was opened */

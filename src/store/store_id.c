@@ -25,14 +25,21 @@ static int row_take(void *arg, const struct value *row, struct error *err UNUSED
 	return 0;
 }
 
+static bool is_id(const char *text)
+{
+	return strlen(text) == TOKEN_SIZE - 1 && text[strspn(text, "0123456789abcdef")] == 0;
+}
+
 static int row_load(struct ledger *l, enum sql which, struct store_row *ret, struct error *err)
 {
 	*ret = (struct store_row){0};
 	if (ledger_run(l, which, NULL, 0, row_take, ret, err) < 0)
 		return -1;
-	if (!ret->id.ledger[0])
-		return error_set(err, ERROR_LEDGER, "the table 'store' of the ledger %s has lost its row",
-				 l->backend->name);
+	if (!is_id(ret->id.ledger) || (ret->id.store[0] && !is_id(ret->id.store)))
+		return error_set(
+			err, ERROR_LEDGER,
+			"the table 'store' of the ledger %s has lost its row, or what it has is no id",
+			l->backend->name);
 	return 0;
 }
 
@@ -41,7 +48,9 @@ enum { SHOWN_ROOM = 400 };
 /* For messages. */
 static const char *shown(const struct ledger *l, char room[SHOWN_ROOM])
 {
-	return text_escape_into(room, SHOWN_ROOM, l->objects.path, strlen(l->objects.path));
+	const char *path = l->objects.path ? l->objects.path : "";
+
+	return text_escape_into(room, SHOWN_ROOM, path, strlen(path));
 }
 
 static int wrong(const struct ledger *l, const struct store_row *k, const struct store_id *found,
@@ -108,68 +117,6 @@ int store_examine(struct ledger *l, enum store_state *ret, struct store_id *ret_
 	return judge(l, &known, &found, ret, why, err);
 }
 
-int store_lacks(struct ledger *l, const uint8_t sha256[DIGEST_SIZE], struct error *err)
-{
-	const char *path = l->objects.path;
-	char hex[DIGEST_TEXT_SIZE], room[SHOWN_ROOM];
-	struct store_row known;
-
-	if (row_load(l, SQL_STORE, &known, err) < 0)
-		return -1;
-	hex_encode(sha256, DIGEST_SIZE, hex);
-	if (known.id.store[0])
-		error_set(
-			err, ERROR_NOT_FOUND,
-			"the object %s is not in the ledger %s itself, which has an object store with the id %s besides (at "
-			"first '%s' on %s): name that directory with objects=DIR in the ledger's URL",
-			hex, l->backend->name, known.id.store, known.path, known.host);
-	else
-		error_set(
-			err, ERROR_NOT_FOUND,
-			"the object %s is missing from the ledger %s%s%s%s: an older fumehood may have left it on the "
-			"host that made it; read it there, or name its directory with objects=DIR",
-			hex, l->backend->name, path ? ", and from '" : "", path ? shown(l, room) : "",
-			path ? "'" : "");
-	return error_here(err, -ENOENT);
-}
-
-struct presence {
-	struct ledger *l;
-	uint64_t total, here;
-};
-
-static int count_row(void *arg, const struct value *row, struct error *err)
-{
-	struct presence *p = arg;
-	uint8_t sha256[DIGEST_SIZE];
-	int has;
-
-	if (value_to_digest(&row[0], sha256, err) < 0)
-		return -1;
-	has = objects_has(&p->l->objects, sha256, (uint64_t)value_to_integer(&row[1], 0), err);
-	if (has < 0)
-		return has;
-	p->total++;
-	p->here += has == 1;
-	return 0;
-}
-
-/* A ledger from before it had ids may have its contents in a directory already: which must be this one. */
-static int check_presence(struct ledger *l, struct presence *p, struct error *err)
-{
-	int r = ledger_run(l, SQL_STORE_CONTENTS, NULL, 0, count_row, p, err);
-	char room[SHOWN_ROOM];
-
-	if (r < 0 || p->total == 0 || p->here > 0)
-		return r;
-	error_set(
-		err, ERROR_REFUSED,
-		"the object store '%s' has none of the %llu large contents that the ledger %s has outside: name the "
-		"directory that has them with objects=DIR in the ledger's URL, or use it on the host that has them",
-		shown(l, room), (unsigned long long)p->total, l->backend->name);
-	return error_here(err, -EINVAL);
-}
-
 static int row_save(struct ledger *l, const struct store_id *id, struct error *err)
 {
 	struct utsname host;
@@ -179,27 +126,14 @@ static int row_save(struct ledger *l, const struct store_id *id, struct error *e
 			 value_text(host.nodename), value_path(l->objects.path));
 }
 
-static void adopted(struct ledger *l, const struct store_id *id, const struct presence *p)
-{
-	char room[SHOWN_ROOM];
-
-	free(l->adopted);
-	if (asprintf(
-		    &l->adopted,
-		    "the object store '%s' is this ledger's from now on, with the id %s; %llu of %llu contents that "
-		    "belong there are in it",
-		    shown(l, room), id->store, (unsigned long long)p->here, (unsigned long long)p->total) < 0)
-		l->adopted = NULL;
-}
-
 /* The directory gets an id, and is this ledger's then. */
 static int make_store(struct ledger *l, const struct store_row *known, struct store_id *ret,
-		      struct presence *presence, struct error *err)
+		      struct error *err)
 {
 	int r;
 
 	*ret = known->id;
-	if (check_presence(l, presence, err) < 0 || token_make(ret->store, err) < 0)
+	if (token_make(ret->store, err) < 0)
 		return -1;
 	r = objects_make(&l->objects, ret, err);
 	if (r <= 0)
@@ -212,7 +146,6 @@ static int make_store(struct ledger *l, const struct store_row *known, struct st
 /* Holds the row: nobody else joins before we have. */
 static int join(struct ledger *l, void *arg UNUSED, struct error *err)
 {
-	struct presence presence = {.l = l};
 	enum store_state state = STORE_NEW;
 	struct store_id found = {0};
 	struct store_row known;
@@ -221,11 +154,9 @@ static int join(struct ledger *l, void *arg UNUSED, struct error *err)
 		return -1;
 	if (state != STORE_NEW)
 		return state == STORE_READY ? 0 : -1;
-	if ((!found.store[0] && make_store(l, &known, &found, &presence, err) < 0) ||
-	    row_save(l, &found, err) < 0)
+	if (!found.store[0] && make_store(l, &known, &found, err) < 0)
 		return -1;
-	adopted(l, &found, &presence);
-	return 0;
+	return row_save(l, &found, err);
 }
 
 /* Examined with an error of its own, which is the caller's if the store is another one. */
@@ -255,12 +186,11 @@ int store_join(struct ledger *l, struct error *err)
 	return 0;
 }
 
-/* Others put what is large into a directory: what is asked for there, and what would be put here, would not be found. */
-static int check_inside(struct ledger *l, struct error *err)
+int store_check_inside(struct ledger *l, bool anyway, struct error *err)
 {
 	struct store_row known;
 
-	if (!l->inside_by_default)
+	if (!anyway && !l->inside_by_default)
 		return 0;
 	if (row_load(l, SQL_STORE, &known, err) < 0)
 		return -1;
@@ -281,7 +211,7 @@ int ledger_store_ready(struct ledger *l, struct error *err)
 	if (l->backend->only_submits)
 		return 0;
 	if (l->objects_inside)
-		return check_inside(l, err);
+		return store_check_inside(l, false, err);
 	if (l->backend->ops->dialect != SQL_SQLITE || l->store_named)
 		return store_join(l, err);
 	/* Beside a file: who has the one has the other. It is made when it is needed. */
@@ -296,7 +226,7 @@ int ledger_store_describe(struct ledger *l, char *ret, size_t room, struct error
 
 	if (l->objects_inside) {
 		snprintf(ret, room, "in the ledger itself");
-		return check_inside(l, err);
+		return store_check_inside(l, false, err);
 	}
 	snprintf(ret, room, "%s", shown(l, path));
 	if (store_examine(l, &state, &id, err, err) < 0 || state == STORE_WRONG)
@@ -306,11 +236,6 @@ int ledger_store_describe(struct ledger *l, char *ret, size_t room, struct error
 	else
 		snprintf(ret, room, "%.180s, id %s", path, id.store);
 	return 0;
-}
-
-const char *ledger_store_adopted(const struct ledger *l)
-{
-	return l->adopted;
 }
 
 json_t *store_status(struct ledger *l)
@@ -325,7 +250,7 @@ json_t *store_status(struct ledger *l)
 	int r = store_examine(l, &state, &id, &why, &why);
 
 	if (l->objects_inside) {
-		r = check_inside(l, &why);
+		r = store_check_inside(l, false, &why);
 		state = STORE_INSIDE;
 	}
 	if (r < 0)

@@ -27,10 +27,8 @@ int store_examine(struct ledger *l, enum store_state *ret, struct store_id *ret_
 /* Adds "store": {"state", "id", "ledger_id", "problem"}. */
 json_t *store_status(struct ledger *l); /* NULL: memory is out */
 
-/* A content is neither in the database nor where an older fumehood put it: says where it may be. An obstacle of this host.
- * Never 0. */
-int store_lacks(struct ledger *l, const uint8_t sha256[DIGEST_SIZE], struct error *err);
-
+/* Refused: others put what is large into a directory, and nobody has said (anyway: or said) that it lies in the database. */
+int store_check_inside(struct ledger *l, bool anyway, struct error *err);
 /* The store is this directory, from now on if there was none. */
 int store_join(struct ledger *l, struct error *err);
 

@@ -57,7 +57,7 @@ typedef int (*entry_fn)(void *arg, int dir, const char *name, struct error *err)
 /* fn for every name in a directory of the store; one that is not there is empty. */
 static int each_entry(struct objects *o, const char *subdir, entry_fn fn, void *arg, struct error *err)
 {
-	int fd = openat(o->dir, subdir, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC), r = 0;
+	int fd = file_open_beneath(o->dir, subdir, O_RDONLY | O_DIRECTORY, 0), r = 0;
 	const struct dirent *e;
 	DIR *dir;
 
@@ -82,7 +82,7 @@ static int each_entry(struct objects *o, const char *subdir, entry_fn fn, void *
 /* A writer holds its temporary's lock for as long as it lives. */
 static int temporary_remove(void *arg, int dir, const char *name, struct error *err UNUSED)
 {
-	_cleanup_close_ int fd = openat(dir, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+	_cleanup_close_ int fd = file_open_beneath(dir, name, O_RDONLY | O_NONBLOCK, 0);
 
 	if (fd < 0 || flock(fd, LOCK_EX | LOCK_NB) < 0)
 		return 0;
@@ -180,7 +180,7 @@ static int fan_orphans(struct objects *o, const char *name, const struct pins *p
 	qsort(digests.list, digests.count, DIGEST_SIZE, digest_compare);
 	if (pins->owner->referred(pins->owner->arg, digests.list, digests.count, referred, err) < 0)
 		return -1;
-	dir = openat(o->dir, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	dir = file_open_beneath(o->dir, name, O_RDONLY | O_DIRECTORY, 0);
 	for (size_t i = 0; i < digests.count; i++) {
 		char hex[DIGEST_TEXT_SIZE];
 

@@ -193,29 +193,13 @@ static bool path_has_query(const char *path)
 }
 
 /* A directory of this host's would not be there on another one that has the same server: who names none has his objects in
- * the database. Before version 5 it was such a directory. */
+ * the database. */
 static int objects_default(struct ledger_url *u, struct error *err)
 {
-	const char *from = getenv("FUMEHOOD_OBJECTS"), *data = getenv("XDG_DATA_HOME"),
-		   *home = getenv("HOME");
-
-	u->objects_unsaid = u->is_postgres && !u->objects_inside && (!from || *from == 0);
-	if (from && (*from == 0 || strcmp(from, objects_are_inside) == 0))
-		from = NULL;
-	if (u->is_postgres && from && *from != '/')
-		return error_set(
-			err, ERROR_USAGE,
-			"FUMEHOOD_OBJECTS must be the absolute path of a directory, or the word postgresql");
-	if (u->is_postgres && !from)
-		u->objects_inside = true;
 	if (!u->is_postgres)
 		return text_print(&u->objects, err, "%s.objects", u->location);
-	if (from)
-		return text_set(&u->objects, from, err);
-	if (data && *data == '/')
-		return text_print(&u->objects, err, "%s/fumehood/objects", data);
-	if (home && *home == '/')
-		return text_print(&u->objects, err, "%s/.local/share/fumehood/objects", home);
+	u->objects_unsaid = !u->objects_inside;
+	u->objects_inside = true;
 	return 0;
 }
 

@@ -23,10 +23,8 @@ enum {
 struct ledger_url {
 	bool is_postgres;
 	char *location; /* a path, or a URL for libpq: with the password, never to be shown */
-	/* The directory of the object store. Of one in the database: where an older fumehood put objects on this host, only to be
-	 * read; NULL if there can be none. */
-	char *objects;
-	bool objects_inside;  /* the database itself is the object store (chunks.h) */
+	char *objects;	/* the directory of the object store; NULL: the database itself is it (chunks.h) */
+	bool objects_inside;
 	uint64_t objects_max; /* how large a content it takes */
 	bool objects_named;   /* a directory, by the URL itself */
 	bool objects_unsaid;  /* inside, and nobody said so */

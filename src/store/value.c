@@ -1,4 +1,5 @@
 #include "backend.h"
+#include "relative.h"
 
 #include <string.h>
 
@@ -60,9 +61,15 @@ static bool value_has_bytes(const struct value *v)
 	return v->kind == VALUE_TEXT || v->kind == VALUE_BYTES;
 }
 
+const char *value_words_or_null(const struct value *v)
+{
+	return v->kind == VALUE_TEXT && v->size <= VALUE_TEXT_MAX ? value_words(v) : NULL;
+}
+
 int value_to_bytes(const struct value *v, char **ret, size_t *ret_size, struct error *err)
 {
-	size_t size = value_has_bytes(v) ? v->size : 0;
+	size_t most = ret_size ? SIZE_MAX : VALUE_TEXT_MAX, there = value_has_bytes(v) ? v->size : 0;
+	size_t size = there < most ? there : most;
 	char *copy = malloc(size + 1);
 
 	if (!copy)
@@ -74,6 +81,19 @@ int value_to_bytes(const struct value *v, char **ret, size_t *ret_size, struct e
 	if (ret_size)
 		*ret_size = size;
 	return 0;
+}
+
+int value_to_below(const struct value *v, char **ret, struct error *err)
+{
+	struct error why = ERROR_INIT;
+	struct relative path;
+	size_t size;
+
+	if (value_to_bytes(v, ret, &size, err) < 0)
+		return -1;
+	return relative_check(*ret, size, &path, &why) == 0
+		       ? 0
+		       : error_set(err, ERROR_LEDGER, "the ledger is damaged: %s", why.message);
 }
 
 int value_to_text(const struct value *v, char **ret, struct error *err)
@@ -92,6 +112,17 @@ int value_to_digest(const struct value *v, uint8_t ret[DIGEST_SIZE], struct erro
 	return 0;
 }
 
+/* An empty list is two bytes here and two hundred in memory. What stands within strings counts as well, which nobody feels. */
+size_t value_amount(const struct value *v)
+{
+	const char *text = value_words(v);
+	size_t amount = value_has_bytes(v) ? v->size : 0;
+
+	for (size_t i = 0; i < (v->kind == VALUE_TEXT ? v->size : 0); i++)
+		amount += text[i] == '[' || text[i] == '{' ? 200 : text[i] == ',' ? 100 : 0;
+	return amount;
+}
+
 int value_to_json(const struct value *v, json_t **ret, struct error *err)
 {
 	json_error_t where;
@@ -99,6 +130,8 @@ int value_to_json(const struct value *v, json_t **ret, struct error *err)
 	*ret = NULL;
 	if (v->kind != VALUE_TEXT)
 		return 0;
+	if (value_amount(v) > VALUE_AMOUNT_MAX)
+		return error_set(err, ERROR_LEDGER, "it has more lists or items than anybody needs");
 	*ret = json_loadb(v->data, v->size, JSON_DECODE_ANY, &where);
 	/* PostgreSQL writes 1e300 out in full, which is too long for an integer. */
 	if (!*ret)
@@ -111,8 +144,10 @@ int value_to_json(const struct value *v, json_t **ret, struct error *err)
 
 void value_to_fixed(const struct value *v, char *out, size_t room)
 {
+	const char *text = value_words(v);
 	size_t n = v->kind == VALUE_TEXT && v->size < room ? v->size : 0;
 
-	memcpy(out, n ? v->data : "", n);
+	for (size_t i = 0; i < n; i++)
+		out[i] = text[i] > ' ' && text[i] < 0x7f ? text[i] : '?';
 	out[n] = 0;
 }

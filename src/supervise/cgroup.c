@@ -89,7 +89,7 @@ int cgroup_group_add(struct cgroup *c, const char *parent, const char *name, str
 	c->n_groups++;
 	group->dir = open(group->path, O_PATH | O_DIRECTORY | O_CLOEXEC);
 	if (group->dir >= 0)
-		group->join = openat(group->dir, file, O_WRONLY | O_CLOEXEC);
+		group->join = file_open_beneath(group->dir, file, O_WRONLY, 0);
 	if (group->join < 0)
 		return error_system(err, errno, "cannot open cgroup '%s'", group->path);
 	return c->n_groups - 1;

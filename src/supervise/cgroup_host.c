@@ -9,10 +9,10 @@
 #include "cgroup_private.h"
 #include "ability.h"
 #include "file.h"
+#include "owned.h"
 
 #include <errno.h>
 #include <fcntl.h>
-#include <pwd.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
@@ -57,22 +57,9 @@ PRINTF_LIKE(2, 3) static void because(struct cgroup_host *host, const char *form
 	va_end(args);
 }
 
-static const char *user_name(char out[64])
-{
-	struct passwd entry, *found = NULL;
-	uid_t uid = ability_outer_uid();
-	char room[2048];
-
-	if (getpwuid_r(uid, &entry, room, sizeof room, &found) == 0 && found)
-		snprintf(out, 64, "%s", found->pw_name);
-	else
-		snprintf(out, 64, "%u", (unsigned)uid);
-	return out;
-}
-
 static void because_not_ours(struct cgroup_host *host, const struct cgroup_place *place, bool slurm)
 {
-	char user[64];
+	char user[USER_ROOM];
 
 	if (place->read_only)
 		because(host,
@@ -87,7 +74,7 @@ static void because_not_ours(struct cgroup_host *host, const struct cgroup_place
 	else
 		because(host,
 			"cgroup '%.300s' is not delegated to this user; run 'fumehood doctor --delegate %s' as root once",
-			place->dir, user_name(user));
+			place->dir, user_name(ability_outer_uid(), user));
 }
 
 /* --- v1 --- */
@@ -208,7 +195,7 @@ static void controllers_note(struct cgroup_host *ret, const char *dir)
 /* The manager's own cgroup limits what it can delegate: the root for the system's, user@UID.service for a user's. */
 static void systemd_note(const struct cgroup_place *place, struct cgroup_host *ret)
 {
-	char dir[CGROUP_PATH_ROOM], user[64];
+	char dir[CGROUP_PATH_ROOM], user[USER_ROOM];
 	unsigned uid = (unsigned)geteuid();
 
 	ret->way = CGROUP_SYSTEMD;
@@ -228,7 +215,7 @@ static void systemd_note(const struct cgroup_place *place, struct cgroup_host *r
 			ret->why, sizeof ret->why,
 			"the user manager is not given all of the controllers memory, pids and cpu; run 'fumehood "
 			"doctor --delegate %s' as root once",
-			user_name(user));
+			user_name(ability_outer_uid(), user));
 }
 
 static void v2_choose(const struct cgroup_places *places, struct cgroup_host *ret)

@@ -23,7 +23,7 @@ enum { PROC_TEXT_MAX = 1 << 20 };
 
 int cgroup_file_write(int dirfd, const char *name, const char *text)
 {
-	_cleanup_close_ int fd = openat(dirfd, name, O_WRONLY | O_CLOEXEC);
+	_cleanup_close_ int fd = file_open_beneath(dirfd, name, O_WRONLY, 0);
 
 	if (fd < 0)
 		return -errno;

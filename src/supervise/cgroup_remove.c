@@ -173,7 +173,7 @@ static void children_remove(int dirfd)
 	while (dir && (e = readdir(dir)))
 		if (e->d_type == DT_DIR && !name_is_dots(e->d_name)) {
 			_cleanup_close_ int child =
-				openat(dirfd, e->d_name, O_PATH | O_DIRECTORY | O_CLOEXEC);
+				file_open_beneath(dirfd, e->d_name, O_PATH | O_DIRECTORY, 0);
 
 			if (unlinkat(dirfd, e->d_name, AT_REMOVEDIR) < 0 && errno == EBUSY && child >= 0) {
 				children_remove(child);

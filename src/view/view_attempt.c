@@ -243,8 +243,8 @@ static int put_files(FILE *to, const struct look *look, const struct attempt *a,
 		const struct input *in = &a->inputs.list[i];
 		_cleanup_free_ char *path = print_escape(in->path), *line = NULL;
 
-		if (in->from_analysis &&
-		    asprintf(&line, "%s (of %s, attempt %d)", path, in->from_analysis, in->from_attempt) < 0)
+		if (in->from_analysis && asprintf(&line, "%s (of %s, attempt %d)", path,
+						  SHOWN(ID_ROOM, in->from_analysis), in->from_attempt) < 0)
 			return error_memory(err);
 		table_add(&t, print_size((int64_t)in->size, text), "in", line ? line : path);
 	}

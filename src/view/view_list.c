@@ -13,7 +13,7 @@
 #include "text.h"
 
 /* What is no verdict: of the state directory, and of the queue. */
-static const char *const live_states[] = {"running", "pending", "held", "dead", "waiting", "queued"};
+static const char live_states[][9] = {"running", "pending", "held", "dead", "waiting", "queued", "restored"};
 
 struct view_listing {
 	const struct view_filter *filter;
@@ -47,7 +47,7 @@ static int check_state(const char *state, struct error *err)
 		return 0;
 	return error_set(
 		err, ERROR_USAGE,
-		"there is no state '%s': it is waiting, queued, running, pending, cancelled, held, dead, finished, or a verdict",
+		"there is no state '%s': it is waiting, queued, running, pending, restored, cancelled, held, dead, finished, or a verdict",
 		SHOWN(64, state));
 }
 

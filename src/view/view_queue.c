@@ -84,7 +84,7 @@ int view_queue(struct hood *h, const struct view_filter *f, json_t **ret, struct
 	if (f->state && job_state_parse(f->state, &wanted) < 0)
 		return error_set(
 			err, ERROR_USAGE,
-			"there is no state '%s': it is waiting, queued, running, finished or cancelled",
+			"there is no state '%s': it is waiting, queued, running, restored, finished or cancelled",
 			SHOWN(64, f->state));
 	r = hood_ledger(h, LEDGER_CREATE, &ledger, err);
 	if (r < 0)

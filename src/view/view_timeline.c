@@ -76,7 +76,7 @@ static int add_open(void *arg, const struct queued *q, struct error *err)
 	};
 	json_t *row = json_from_entries(entries, ARRAY_SIZE(entries));
 
-	if (q->state == JOB_CANCELLED)
+	if (q->state == JOB_CANCELLED || q->state == JOB_RESTORED)
 		json_decref(row);
 	else
 		json_push(rows, row);

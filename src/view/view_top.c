@@ -141,10 +141,11 @@ static json_t *row_json(const struct top_view *v, const struct top_row *row)
 
 static json_t *counts_json(const struct top_view *v)
 {
-	return json_pack("{s:I, s:I, s:I, s:I, s:I}", "waiting", (json_int_t)v->counts[JOB_WAITING], "queued",
-			 (json_int_t)v->counts[JOB_QUEUED], "running", (json_int_t)v->counts[JOB_RUNNING],
-			 "cancelled", (json_int_t)v->counts[JOB_CANCELLED], "counted_up_to",
-			 (json_int_t)COUNT_MOST);
+	return json_pack("{s:I, s:I, s:I, s:I, s:I, s:I}", "waiting", (json_int_t)v->counts[JOB_WAITING],
+			 "queued", (json_int_t)v->counts[JOB_QUEUED], "running",
+			 (json_int_t)v->counts[JOB_RUNNING], "cancelled",
+			 (json_int_t)v->counts[JOB_CANCELLED], "restored",
+			 (json_int_t)v->counts[JOB_RESTORED], "counted_up_to", (json_int_t)COUNT_MOST);
 }
 
 static json_t *recent_json(const struct recent *r)

@@ -60,7 +60,5 @@ void answer_error(struct answer *a, bool wants_json, int status, const struct er
 	html_raw(&h, "<h1>This cannot be shown</h1>\n");
 	html_element(&h, "p", "error", why->message);
 	html_raw(&h, "<p><a href=\"/\">All analyses</a></p>\n");
-	frame_end(&h);
 	frame_answer(&h, a, &ignored);
-	html_done(&h);
 }

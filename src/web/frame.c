@@ -35,15 +35,18 @@ void frame_begin(struct html *h, const char *title, const char *here, bool live)
 	html_raw(h, "</nav>\n</header>\n<main id=\"main\">\n");
 }
 
-void frame_end(struct html *h)
-{
-	html_raw(h, "</main>\n<footer>Fumehood " FUMEHOOD_VERSION "</footer>\n</body>\n</html>\n");
-}
-
 int frame_answer(struct html *h, struct answer *ret, struct error *err)
 {
-	if (buffer_check(&h->out, err) < 0)
+	html_raw(h, "</main>\n<footer>Fumehood " FUMEHOOD_VERSION "</footer>\n</body>\n</html>\n");
+	return answer_html(h, ret, err);
+}
+
+int answer_html(struct html *h, struct answer *ret, struct error *err)
+{
+	if (buffer_check(&h->out, err) < 0) {
+		html_done(h);
 		return -1;
+	}
 	buffer_free(&ret->body);
 	ret->body = h->out;
 	h->out = (struct buffer){0};

@@ -31,7 +31,7 @@ void guard_session(const struct guard *g, int64_t uid, char out[GUARD_SESSION + 
 
 	snprintf(words, sizeof words, "fumehood web session %s of %" PRId64, g->token, uid);
 	digest_bytes(words, strlen(words), digest);
-	hex_encode(digest, sizeof digest, out);
+	hex_encode(digest, sizeof digest, out + snprintf(out, GUARD_SESSION, "%" PRId64 ".", uid));
 }
 
 int guard_add_host(struct guard *g, const char *host, struct error *err)
@@ -87,20 +87,22 @@ static bool is_same(const char *secret, size_t size, const char *given, size_t g
 	return differs == 0;
 }
 
-bool guard_knows_cookie(const struct guard *g, int64_t uid, const char *cookies)
+bool guard_knows_cookie(const struct guard *g, const char *cookies, int64_t *ret_uid)
 {
 	char session[GUARD_SESSION + 1];
 	size_t n = strlen(g->cookie);
 
-	guard_session(g, uid, session);
 	for (const char *at = cookies; at && *at;) {
 		size_t size;
 
 		at += strspn(at, "; ");
 		size = strcspn(at, ";");
-		if (size > n && strncmp(at, g->cookie, n) == 0 && at[n] == '=' &&
-		    is_same(session, GUARD_SESSION, at + n + 1, size - n - 1))
-			return true;
+		if (size > n && strncmp(at, g->cookie, n) == 0 && at[n] == '=') {
+			*ret_uid = strtoll(at + n + 1, NULL, 10);
+			guard_session(g, *ret_uid, session);
+			if (is_same(session, strlen(session), at + n + 1, size - n - 1))
+				return true;
+		}
 		at += size;
 	}
 	return false;

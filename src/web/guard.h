@@ -13,7 +13,7 @@
 
 #include "error.h"
 
-enum { GUARD_TOKEN = 32, GUARD_SESSION = 64, GUARD_COOKIE_ROOM = 32 };
+enum { GUARD_TOKEN = 32, GUARD_SESSION = 20 + 1 + 64, GUARD_COOKIE_ROOM = 32 };
 
 struct guard {
 	char **hosts; /* "127.0.0.1:8080"; NULL: any, on a unix socket */
@@ -29,13 +29,14 @@ int guard_read_secret(struct guard *g, const char *path, struct error *err);
 int guard_add_host(struct guard *g, const char *host, struct error *err);
 void guard_done(struct guard *g);
 
-/* What the cookie has of who logged in with that uid (-1: from another host). It does not tell the token; and a server on another port of this host,
+/* What the cookie has of who logged in with that uid (-1: from another host): the uid, and what proves it. It does not tell the token; and a server on another port of this host,
  * which browsers give the cookie to as well, is another user's or has nothing to gain by it. */
 void guard_session(const struct guard *g, int64_t uid, char out[GUARD_SESSION + 1]);
 
 /* NULL: the header was not there. */
 bool guard_knows_host(const struct guard *g, const char *host);
-bool guard_knows_cookie(const struct guard *g, int64_t uid, const char *cookies);
+/* Whose it was is to be asked of the connection then. */
+bool guard_knows_cookie(const struct guard *g, const char *cookies, int64_t *ret_uid);
 bool guard_knows_token(const struct guard *g, const char *token);
 bool guard_knows_bearer(const struct guard *g, const char *authorization);
 bool guard_knows_secret(const struct guard *g, const char *secret);

@@ -112,6 +112,24 @@ void html_element(struct html *h, const char *tag, const char *class, const char
 	buffer_printf(&h->out, "</%s>", tag);
 }
 
+void html_table(struct html *h, const char *label, const char *id, const char *columns)
+{
+	html_raw(h, "<div class=\"wide\" tabindex=\"0\" role=\"region\"");
+	html_attr(h, "aria-label", label);
+	html_raw(h, "><table");
+	html_attr(h, "id", id);
+	html_raw(h, "><thead><tr>");
+	for (size_t n; *columns; columns += n + (columns[n] == '|')) {
+		bool is_number = *columns == '#';
+
+		html_raw(h, is_number ? "<th scope=\"col\" class=\"n\">" : "<th scope=\"col\">");
+		n = strcspn(columns, "|");
+		html_bytes(h, columns + is_number, n - is_number);
+		html_raw(h, "</th>");
+	}
+	html_raw(h, "</tr></thead><tbody>\n");
+}
+
 void html_printf(struct html *h, const char *format, ...)
 {
 	char line[1024];

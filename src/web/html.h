@@ -30,6 +30,8 @@ void html_attr(struct html *h, const char *name, const char *value);
 void html_href(struct html *h, const char *path, const char *word, const char *name, const char *value);
 /* `<TAG CLASS>TEXT</TAG>`; class NULL: none. */
 void html_element(struct html *h, const char *tag, const char *class, const char *text);
+/* The beginning of a table up to its first row; id may be NULL. columns: "Id|#Wall", # for one of numbers. */
+void html_table(struct html *h, const char *label, const char *id, const char *columns);
 /* As text, formatted: never markup. */
 void html_printf(struct html *h, const char *format, ...) PRINTF_LIKE(2, 3);
 /* What RFC 3986 reserves becomes %XX. */

@@ -292,16 +292,18 @@ static int64_t uid_of(const struct exchange *x)
 	return l->uid;
 }
 
+/* A stranger, who has neither, does not make us look through all connections of the host. */
 static bool may_look(const struct exchange *x)
 {
 	const struct guard *g = x->http->guard;
+	int64_t uid;
 
 	if (guard_knows_secret(g, header(x, SECRET_HEADER)))
 		return true;
 	if (x->http->at.is_unix)
 		return is_known_peer(x);
-	return guard_knows_cookie(g, uid_of(x), header(x, "Cookie")) ||
-	       guard_knows_bearer(g, header(x, "Authorization"));
+	return guard_knows_bearer(g, header(x, "Authorization")) ||
+	       (guard_knows_cookie(g, header(x, "Cookie"), &uid) && uid == uid_of(x));
 }
 
 /* ---- the form that gives the token ---- */

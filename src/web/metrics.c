@@ -13,7 +13,8 @@ static void put(struct buffer *b, const char *name, const char *type, const char
 
 static void put_queue(struct buffer *b, const uint64_t counts[JOB_STATES])
 {
-	static const enum job_state shown[] = {JOB_WAITING, JOB_QUEUED, JOB_RUNNING, JOB_CANCELLED};
+	static const enum job_state shown[] = {JOB_WAITING, JOB_QUEUED, JOB_RUNNING, JOB_CANCELLED,
+					       JOB_RESTORED};
 
 	buffer_puts(b, "# HELP fumehood_queue Analyses in the queue, by state, up to 100000 of each.\n"
 		       "# TYPE fumehood_queue gauge\n");

@@ -26,11 +26,10 @@ void one_section(struct html *h, const struct one *o, const char *name, const ch
 
 void one_table(struct html *h, const struct one *o, const char *title, const char *columns)
 {
-	html_raw(h, "<div class=\"wide\" tabindex=\"0\" role=\"region\" aria-label=\"");
-	html_printf(h, "%s of %s", title, words_of(o->analysis, "id"));
-	html_raw(h, "\"><table><thead><tr>");
-	html_raw(h, columns);
-	html_raw(h, "</tr></thead><tbody>\n");
+	char label[ID_ROOM + 32];
+
+	snprintf(label, sizeof label, "%s of %.*s", title, ID_ROOM, words_of(o->analysis, "id"));
+	html_table(h, label, NULL, columns);
 }
 
 void one_link(struct html *h, const struct one *o, const char *id, const json_t *attempt)
@@ -212,9 +211,7 @@ static void draw_outputs(struct html *h, const struct one *o)
 	if (n == 0)
 		return;
 	one_section(h, o, "outputs", "Outputs");
-	one_table(
-		h, o, "Outputs",
-		"<th scope=\"col\">Path</th><th scope=\"col\" class=\"n\">Size</th><th scope=\"col\">Type</th><th scope=\"col\">SHA-256</th>");
+	one_table(h, o, "Outputs", "Path|#Size|Type|SHA-256");
 	for (size_t i = 0; i < shown; i++)
 		draw_output(h, o, json_array_get(outputs, i), &n_pictures);
 	html_raw(h, "</tbody></table></div>\n");

@@ -40,10 +40,7 @@ void one_draw_steps(struct html *h, const struct one *o)
 	if (json_array_size(steps) == 0)
 		return;
 	one_section(h, o, "steps", "Steps");
-	one_table(
-		h, o, "Steps",
-		"<th scope=\"col\">Verdict</th><th scope=\"col\" class=\"n\">Wall</th><th scope=\"col\" class=\"n\">Memory</th>"
-		"<th scope=\"col\">Command</th><th scope=\"col\">Reason</th>");
+	one_table(h, o, "Steps", "Verdict|#Wall|#Memory|Command|Reason");
 	for (size_t i = 0; i < shown_of(steps); i++)
 		draw_step(h, json_array_get(steps, i));
 	html_raw(h, "</tbody></table></div>\n");
@@ -113,9 +110,7 @@ void one_draw_inputs(struct html *h, const struct one *o)
 	if (json_array_size(inputs) == 0)
 		return;
 	one_section(h, o, "inputs", "Inputs");
-	one_table(
-		h, o, "Inputs",
-		"<th scope=\"col\">Path</th><th scope=\"col\" class=\"n\">Size</th><th scope=\"col\">From</th><th scope=\"col\">SHA-256</th>");
+	one_table(h, o, "Inputs", "Path|#Size|From|SHA-256");
 	for (size_t i = 0; i < shown_of(inputs); i++)
 		draw_input(h, o, json_array_get(inputs, i));
 	html_raw(h, "</tbody></table></div>\n");

@@ -44,10 +44,7 @@ static void draw_options(struct html *h, const json_t *rows, const char *title)
 		html_raw(h, "<p>The same.</p>\n");
 		return;
 	}
-	html_raw(h, "<div class=\"wide\" tabindex=\"0\" role=\"region\"");
-	html_attr(h, "aria-label", title);
-	html_raw(h, "><table><thead><tr><th scope=\"col\">Name</th>"
-		    "<th scope=\"col\">A</th><th scope=\"col\">B</th></tr></thead><tbody>\n");
+	html_table(h, title, NULL, "Name|A|B");
 	json_array_foreach (rows, i, row) {
 		html_raw(h, "<tr><th scope=\"row\">");
 		html_text(h, words_of(row, "name"));
@@ -98,10 +95,8 @@ static void draw_usage(struct html *h, const json_t *both)
 	const json_t *of_a = json_object_get(json_object_get(both, "a"), "usage"),
 		     *of_b = json_object_get(json_object_get(both, "b"), "usage");
 
-	html_raw(
-		h,
-		"<h2>Usage</h2>\n<div class=\"wide\" tabindex=\"0\" role=\"region\" aria-label=\"Usage\"><table><thead><tr><th scope=\"col\">What</th>"
-		"<th scope=\"col\" class=\"n\">A</th><th scope=\"col\" class=\"n\">B</th><th scope=\"col\" class=\"n\">B of A</th></tr></thead><tbody>\n");
+	html_raw(h, "<h2>Usage</h2>\n");
+	html_table(h, "Usage", NULL, "What|#A|#B|#B of A");
 	for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
 		const json_t *a = json_object_get(of_a, rows[i].key), *b = json_object_get(of_b, rows[i].key);
 
@@ -174,12 +169,7 @@ static void draw_files(struct html *h, const json_t *files, const char *title)
 		html_raw(h, "<p>Neither has any.</p>\n");
 		return;
 	}
-	html_raw(h, "<div class=\"wide\" tabindex=\"0\" role=\"region\"");
-	html_attr(h, "aria-label", title);
-	html_raw(
-		h,
-		"><table><thead><tr><th scope=\"col\">Path</th><th scope=\"col\">State</th><th scope=\"col\" class=\"n\">A</th>"
-		"<th scope=\"col\">SHA-256</th><th scope=\"col\" class=\"n\">B</th><th scope=\"col\">SHA-256</th></tr></thead><tbody>\n");
+	html_table(h, title, NULL, "Path|State|#A|SHA-256|#B|SHA-256");
 	json_array_foreach (files, i, file) {
 		html_raw(h, "<tr>");
 		html_raw(h, "<td>");
@@ -452,9 +442,8 @@ static int draw(struct hood *hood, const json_t *both, const struct view_side *a
 		draw_files(&h, json_object_get(both, "outputs"), "Outputs");
 		r = draw_all_contents(&h, hood, both, err);
 	}
-	frame_end(&h);
 	if (r == 0)
-		r = frame_answer(&h, ret, err);
+		return frame_answer(&h, ret, err);
 	html_done(&h);
 	return r;
 }

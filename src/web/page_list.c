@@ -179,16 +179,11 @@ static int draw(const struct sheet *s, const struct ask *a, struct answer *ret, 
 	struct html h = {0};
 	const json_t *row;
 	size_t i;
-	int r;
 
 	frame_begin(&h, "Analyses", "/", !s->filter.before_id);
 	html_raw(&h, "<h1>Analyses</h1>\n");
 	draw_filters(&h, a);
-	html_raw(
-		&h,
-		"<div class=\"wide\" tabindex=\"0\" role=\"region\" aria-label=\"Analyses\"><table id=\"rows\">\n<thead><tr><th scope=\"col\">Id</th><th scope=\"col\">Verdict</th>"
-		"<th scope=\"col\">Started (UTC)</th><th scope=\"col\" class=\"n\">Wall</th><th scope=\"col\" class=\"n\">CPU</th>"
-		"<th scope=\"col\" class=\"n\">Memory</th><th scope=\"col\">Owner</th><th scope=\"col\">Command</th></tr></thead>\n<tbody>\n");
+	html_table(&h, "Analyses", "rows", "Id|Verdict|Started (UTC)|#Wall|#CPU|#Memory|Owner|Command");
 	json_array_foreach (s->rows, i, row)
 		draw_row(&h, row, most);
 	html_raw(&h, "</tbody></table></div>\n");
@@ -199,10 +194,7 @@ static int draw(const struct sheet *s, const struct ask *a, struct answer *ret, 
 		html_attr(&h, "href", ret->next);
 		html_raw(&h, ">Older</a></p>\n");
 	}
-	frame_end(&h);
-	r = frame_answer(&h, ret, err);
-	html_done(&h);
-	return r;
+	return frame_answer(&h, ret, err);
 }
 
 int page_list(struct hood *h, const struct ask *a, bool wants_json, struct answer *ret, struct error *err)

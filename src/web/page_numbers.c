@@ -227,11 +227,8 @@ static void draw_commands(struct html *h, const json_t *numbers)
 
 	html_raw(h, "<h2>Time and memory by command</h2>\n");
 	draw_of(h, numbers, "commands_of_newest", "attempts");
-	html_raw(
-		h,
-		"<div class=\"wide\" tabindex=\"0\" role=\"region\" aria-label=\"Commands\"><table><thead><tr><th scope=\"col\">Command</th>"
-		"<th scope=\"col\" class=\"n\">Attempts</th><th scope=\"col\" class=\"n\">Without success</th><th scope=\"col\" class=\"n\">Wall, mean</th>"
-		"<th scope=\"col\" class=\"n\">Most</th><th scope=\"col\" class=\"n\">Memory, mean</th><th scope=\"col\" class=\"n\">Most</th></tr></thead><tbody>\n");
+	html_table(h, "Commands", NULL,
+		   "Command|#Attempts|#Without success|#Wall, mean|#Most|#Memory, mean|#Most");
 	json_array_foreach (rows, i, row) {
 		html_raw(h, "<tr>");
 		draw_command(h, row);
@@ -257,10 +254,7 @@ static void draw_failures(struct html *h, const json_t *numbers)
 		return;
 	}
 	draw_of(h, numbers, "failures_of_newest", "that did not succeed");
-	html_raw(
-		h,
-		"<div class=\"wide\" tabindex=\"0\" role=\"region\" aria-label=\"Failures\"><table><thead><tr><th scope=\"col\" class=\"n\">How often</th>"
-		"<th scope=\"col\">Verdict</th><th scope=\"col\">Reason</th><th scope=\"col\">Command</th><th scope=\"col\">Last (UTC)</th></tr></thead><tbody>\n");
+	html_table(h, "Failures", NULL, "#How often|Verdict|Reason|Command|Last (UTC)");
 	json_array_foreach (rows, i, row) {
 		html_raw(h, "<tr>");
 		number_cell(h, json_integer_value(json_object_get(row, "count")));
@@ -281,7 +275,6 @@ static void draw_failures(struct html *h, const json_t *numbers)
 static int draw(const json_t *numbers, const struct ask *a, struct answer *ret, struct error *err)
 {
 	struct html h = {0};
-	int r;
 
 	frame_begin(&h, "Numbers", "/numbers", false);
 	html_raw(&h, "<h1>Numbers</h1>\n");
@@ -289,23 +282,10 @@ static int draw(const json_t *numbers, const struct ask *a, struct answer *ret, 
 	draw_days(&h, json_object_get(numbers, "days"));
 	draw_commands(&h, numbers);
 	draw_failures(&h, numbers);
-	frame_end(&h);
-	r = frame_answer(&h, ret, err);
-	html_done(&h);
-	return r;
+	return frame_answer(&h, ret, err);
 }
 
 int page_numbers(struct hood *h, const struct ask *a, bool wants_json, struct answer *ret, struct error *err)
 {
-	struct view_filter f = {0};
-	json_t *numbers = NULL;
-	int r;
-
-	if (pages_span(a, NUMBERS_SINCE, &f, err) < 0 || view_numbers(h, &f, &numbers, err) < 0)
-		return -1;
-	if (wants_json)
-		return answer_json(ret, numbers, err);
-	r = draw(numbers, a, ret, err);
-	json_decref(numbers);
-	return r;
+	return pages_of_span(h, a, NUMBERS_SINCE, view_numbers, wants_json ? NULL : draw, ret, err);
 }

@@ -27,7 +27,6 @@ static int draw(const struct one *o, bool runs_here, struct answer *ret, struct 
 {
 	const char *id = words_of(o->analysis, "id");
 	struct html h = {0};
-	int r;
 
 	frame_begin(&h, id, NULL, strcmp(words_of(o->analysis, "state"), "finished") != 0);
 	html_raw(&h, "<h1>");
@@ -41,10 +40,7 @@ static int draw(const struct one *o, bool runs_here, struct answer *ret, struct 
 	else
 		one_draw_logs(&h, o);
 	one_draw_rest(&h, o);
-	frame_end(&h);
-	r = frame_answer(&h, ret, err);
-	html_done(&h);
-	return r;
+	return frame_answer(&h, ret, err);
 }
 
 static bool runs_here(struct hood *h, const char *id)

@@ -175,7 +175,6 @@ static int draw(const struct ask *a, const struct output *o, const char *text, s
 		struct answer *ret, struct error *err)
 {
 	struct html h = {0};
-	int r;
 
 	frame_begin(&h, o->path, NULL, false);
 	draw_head(&h, a, o);
@@ -187,10 +186,7 @@ static int draw(const struct ask *a, const struct output *o, const char *text, s
 		draw_text(&h, text, size, is_type(o, "application/json"));
 	if (text && o->size > size)
 		html_raw(&h, "<p>This is its beginning.</p>\n");
-	frame_end(&h);
-	r = frame_answer(&h, ret, err);
-	html_done(&h);
-	return r;
+	return frame_answer(&h, ret, err);
 }
 
 static int preview_text(struct ledger *l, const struct ask *a, const struct output *o, struct answer *ret,

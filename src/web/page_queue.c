@@ -8,7 +8,7 @@
 
 static void draw_counts(struct html *h, const json_t *top)
 {
-	static const char *const states[] = {"running", "queued", "waiting", "cancelled"};
+	static const char *const states[] = {"running", "queued", "waiting", "restored", "cancelled"};
 	const json_t *queue = json_object_get(top, "queue");
 
 	html_raw(h, "<dl class=\"facts\">\n");
@@ -30,10 +30,8 @@ static void draw_running(struct html *h, const json_t *top)
 	const json_t *rows = json_object_get(top, "analyses"), *row;
 	size_t i;
 
-	html_raw(
-		h,
-		"<h2>Running</h2>\n<div class=\"wide\" tabindex=\"0\" role=\"region\" aria-label=\"Running\"><table id=\"rows\"><thead><tr><th scope=\"col\">Id</th>"
-		"<th scope=\"col\">Host</th><th scope=\"col\" class=\"n\">Age</th><th scope=\"col\" class=\"n\">Memory</th></tr></thead><tbody>\n");
+	html_raw(h, "<h2>Running</h2>\n");
+	html_table(h, "Running", "rows", "Id|Host|#Age|#Memory");
 	json_array_foreach (rows, i, row) {
 		html_raw(h, "<tr><td><a");
 		html_href(h, "/a/", words_of(row, "id"), NULL, NULL);
@@ -89,9 +87,7 @@ int page_queue(struct hood *h, const struct ask *a UNUSED, bool wants_json, stru
 		draw_counts(&html, top);
 		draw_running(&html, top);
 		draw_workers(&html, workers);
-		frame_end(&html);
 		r = frame_answer(&html, ret, err);
-		html_done(&html);
 	}
 	json_decref(top);
 	json_decref(workers);

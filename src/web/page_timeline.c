@@ -253,11 +253,7 @@ static void draw_row(struct html *h, const struct bar *b)
 
 static void draw_table(struct html *h, const struct picture *p)
 {
-	html_raw(
-		h,
-		"<div class=\"wide\" tabindex=\"0\" role=\"region\" aria-label=\"Timeline\"><table><thead><tr><th scope=\"col\">Id</th><th scope=\"col\">Verdict</th>"
-		"<th scope=\"col\">Host</th><th scope=\"col\">Who</th><th scope=\"col\" class=\"n\">Waited</th><th scope=\"col\">Started (UTC)</th>"
-		"<th scope=\"col\" class=\"n\">Ran</th></tr></thead><tbody>\n");
+	html_table(h, "Timeline", NULL, "Id|Verdict|Host|Who|#Waited|Started (UTC)|#Ran");
 	for (size_t i = 0; i < p->n; i++)
 		draw_row(h, &p->bars[i]);
 	html_raw(h, "</tbody></table></div>\n");
@@ -267,7 +263,6 @@ static int draw(const json_t *timeline, const struct ask *a, struct answer *ret,
 {
 	_cleanup_free_ struct picture *p = calloc(1, sizeof *p);
 	struct html h = {0};
-	int r;
 
 	if (!p || picture_make(p, timeline) < 0)
 		return error_memory(err);
@@ -282,24 +277,11 @@ static int draw(const json_t *timeline, const struct ask *a, struct answer *ret,
 	}
 	if (json_is_true(json_object_get(timeline, "more")))
 		html_raw(&h, "<p>There are older ones: ask for less with since and until.</p>\n");
-	frame_end(&h);
-	r = frame_answer(&h, ret, err);
-	html_done(&h);
 	free(p->bars);
-	return r;
+	return frame_answer(&h, ret, err);
 }
 
 int page_timeline(struct hood *h, const struct ask *a, bool wants_json, struct answer *ret, struct error *err)
 {
-	struct view_filter f = {0};
-	json_t *timeline = NULL;
-	int r;
-
-	if (pages_span(a, TIMELINE_SINCE, &f, err) < 0 || view_timeline(h, &f, &timeline, err) < 0)
-		return -1;
-	if (wants_json)
-		return answer_json(ret, timeline, err);
-	r = draw(timeline, a, ret, err);
-	json_decref(timeline);
-	return r;
+	return pages_of_span(h, a, TIMELINE_SINCE, view_timeline, wants_json ? NULL : draw, ret, err);
 }

@@ -47,13 +47,22 @@ int pages_attempt(const struct ask *a, int *ret, struct error *err)
 
 /* ---- of when ---- */
 
-int pages_span(const struct ask *a, const char *since, struct view_filter *ret, struct error *err)
+int pages_of_span(struct hood *h, const struct ask *a, const char *since, span_view_fn view,
+		  span_draw_fn draw, struct answer *ret, struct error *err)
 {
 	const char *from = ask_param(a, "since"), *to = ask_param(a, "until");
+	struct view_filter f = {0};
+	json_t *seen = NULL;
+	int r;
 
-	if (view_filter_set(ret, "since", from ? from : since, err) < 0)
+	if (view_filter_set(&f, "since", from ? from : since, err) < 0 ||
+	    (to && view_filter_set(&f, "until", to, err) < 0) || view(h, &f, &seen, err) < 0)
 		return -1;
-	return to ? view_filter_set(ret, "until", to, err) : 0;
+	if (!draw)
+		return answer_json(ret, seen, err);
+	r = draw(seen, a, ret, err);
+	json_decref(seen);
+	return r;
 }
 
 void pages_span_form(struct html *h, const struct ask *a, const char *path, const char *since)
@@ -101,7 +110,6 @@ int pages_asset(const struct ask *a, struct answer *ret, struct error *err)
 int pages_login(bool was_wrong, struct answer *ret, struct error *err)
 {
 	struct html h = {0};
-	int r;
 
 	html_raw(
 		&h,
@@ -117,7 +125,5 @@ int pages_login(bool was_wrong, struct answer *ret, struct error *err)
 		"<p>The address that <code>fumehood web</code> printed opens it. Or give the token, which is the part of it after <code>#</code>:</p>\n"
 		"<form method=\"post\" action=\"/login\" id=\"login\">\n<label>Token <input name=\"token\" type=\"password\" "
 		"autocomplete=\"off\" required></label> <button>Look</button>\n</form>\n</main>\n</body>\n</html>\n");
-	r = frame_answer(&h, ret, err);
-	html_done(&h);
-	return r;
+	return answer_html(&h, ret, err);
 }

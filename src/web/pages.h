@@ -34,9 +34,10 @@ int pages_login(bool was_wrong, struct answer *ret, struct error *err);
 
 /* live: its rows change while one looks. */
 void frame_begin(struct html *h, const char *title, const char *here, bool live);
-void frame_end(struct html *h);
-/* The page as an answer; what was written is its. */
+/* The page as an answer, with its end; what was written is gone, also if it fails. */
 int frame_answer(struct html *h, struct answer *ret, struct error *err);
+/* The same of one that has no frame. */
+int answer_html(struct html *h, struct answer *ret, struct error *err);
 
 /* ---- words.c: values as people read them ---- */
 
@@ -59,8 +60,11 @@ int output_find(struct hood *h, const struct ask *a, struct attempt *attempt, st
 		const struct output **ret, struct error *err);
 /* /a/ID/WHAT?path=PATH, what is "output", "preview" or "image"; attempt 0: the latest. More may be added with "&". */
 void output_address(struct buffer *b, const char *id, int attempt, const char *what, const char *path);
-/* ?since=…&until=…: of when. */
-int pages_span(const struct ask *a, const char *since, struct view_filter *ret, struct error *err);
+/* What was seen from ?since= to ?until=, drawn; draw NULL: as JSON. */
+typedef int (*span_view_fn)(struct hood *h, const struct view_filter *f, json_t **ret, struct error *err);
+typedef int (*span_draw_fn)(const json_t *seen, const struct ask *a, struct answer *ret, struct error *err);
+int pages_of_span(struct hood *h, const struct ask *a, const char *since, span_view_fn view,
+		  span_draw_fn draw, struct answer *ret, struct error *err);
 void pages_span_form(struct html *h, const struct ask *a, const char *path, const char *since);
 #define TIMELINE_SINCE "24h"
 #define NUMBERS_SINCE  "30d"

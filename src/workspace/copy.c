@@ -93,7 +93,7 @@ static int copy_file(struct copying *c, int from, int to, const char *name)
 		if (r <= 0)
 			return r < 0 ? error_memory(c->err) : 0;
 	}
-	out = openat(to, name, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
+	out = file_open_beneath(to, name, O_WRONLY | O_CREAT | O_EXCL, 0600);
 	if (out < 0)
 		return fail(c, errno, name);
 	r = copy_content(in, out, st.st_size);

@@ -1,6 +1,6 @@
 #include "folder.h"
 #include "clock.h"
-#include "file.h"
+#include "relative.h"
 #include "tree.h"
 
 #include <assert.h>
@@ -29,28 +29,6 @@ void workspace_blank(struct workspace *w, const struct site *site)
 	record_init(&w->record);
 }
 
-int directory_make(int dirfd, const char *name, uid_t uid, gid_t gid)
-{
-	_cleanup_close_ int fd = -1;
-	struct stat st;
-
-	if (mkdirat(dirfd, name, 0700) < 0)
-		return -errno;
-	fd = tree_open_directory(dirfd, name);
-	if (fd < 0)
-		return fd;
-	/* In a sticky directory nobody can have exchanged it. */
-	if (fstat(fd, &st) < 0)
-		return -errno;
-	if (st.st_uid != geteuid())
-		return -EPERM;
-	if ((st.st_mode & 07777) != 0700 && fchmod(fd, 0700) < 0)
-		return -errno;
-	if (uid != geteuid() && fchown(fd, uid, gid) < 0)
-		return -errno;
-	return TAKE_FD(fd);
-}
-
 /* Ours, and nobody else's to write. Not even we are trusted to have made it a link. */
 static int check_ours(int fd, mode_t type, const char *id, const char *what, struct error *err)
 {
@@ -76,12 +54,12 @@ static int open_folder(struct workspace *w, const char *id, bool make, struct er
 	int runs = w->site->runs, r;
 
 	if (make) {
-		_cleanup_close_ int made = directory_make(runs, id, geteuid(), getegid());
+		_cleanup_close_ int made = dir_make(runs, id, 0700, geteuid(), getegid());
 
 		if (made < 0 && made != -EEXIST && made != -ENOENT)
 			return error_system(err, -made, "cannot make the state folder of analysis '%s'", id);
 	}
-	w->run_fd = openat(runs, id, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	w->run_fd = file_open_beneath(runs, id, O_RDONLY | O_DIRECTORY, 0);
 	if (w->run_fd < 0 && errno == ENOENT)
 		return make ? LOCK_AGAIN : LOCK_NO_FOLDER;
 	if (w->run_fd < 0 && (errno == ELOOP || errno == ENOTDIR))

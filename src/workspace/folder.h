@@ -67,7 +67,4 @@ bool folder_is_on_its_way(const struct workspace *w);
 /* Opens the workspace that the record names as w->fd, if it is there; ERROR_REFUSED if something else is. */
 int folder_attach(struct workspace *w, struct error *err);
 
-/* Makes name in dirfd, 0700 whatever the umask, and gives it to uid and gid if we are root. The descriptor or -errno. */
-int directory_make(int dirfd, const char *name, uid_t uid, gid_t gid);
-
 #endif

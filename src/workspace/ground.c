@@ -33,7 +33,7 @@ static int file_make(int dirfd)
 	if (fd >= 0 || (errno != EOPNOTSUPP && errno != EISDIR && errno != EINVAL))
 		return fd < 0 ? -errno : fd;
 	snprintf(name, sizeof name, ".fumehood-try-%d", (int)getpid());
-	fd = openat(dirfd, name, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
+	fd = file_open_beneath(dirfd, name, O_RDWR | O_CREAT | O_EXCL, 0600);
 	if (fd < 0)
 		return -errno;
 	unlinkat(dirfd, name, 0);

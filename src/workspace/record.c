@@ -284,8 +284,7 @@ int record_parse(struct record *r, const char *text, size_t size, struct error *
 	return 0;
 }
 
-/* Processes of another machine are none of ours; those of another boot are dead. */
-static bool record_is_of_this_boot(const struct record *r)
+bool record_is_of_this_boot(const struct record *r)
 {
 	char machine[MACHINE_ID_SIZE], boot[BOOT_ID_SIZE];
 

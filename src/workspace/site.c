@@ -1,7 +1,9 @@
 #include "folder.h"
+#include "ability.h"
 #include "digest.h"
-#include "file.h"
+#include "relative.h"
 #include "ground.h"
+#include "owned.h"
 #include "text.h"
 
 #include <errno.h>
@@ -45,7 +47,7 @@ static int open_state(struct site *s, const char *state_dir, struct error *err)
 	r = check_private(s->state, state_dir, err);
 	if (r < 0)
 		return r;
-	s->runs = directory_make(s->state, "runs", geteuid(), getegid());
+	s->runs = dir_make(s->state, "runs", 0700, geteuid(), getegid());
 	if (s->runs == -EEXIST)
 		s->runs = openat(s->state, "runs", O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 	if (s->runs < 0)
@@ -65,7 +67,7 @@ static int open_root(struct site *s, const char *root, struct error *err)
 	if (s->root_fd < 0 || fstat(s->root_fd, &st) < 0)
 		return error_system(err, errno, "cannot open the workspace root '%s'", root);
 	ours = st.st_uid == geteuid();
-	if (st.st_mode & S_ISVTX)
+	if (st.st_mode & S_ISVTX && (ours || st.st_uid == 0 || !ability_sees_all_ids()))
 		return 0;
 	if (!ours && st.st_uid != 0)
 		return error_refuse_here(

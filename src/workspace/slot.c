@@ -1,6 +1,7 @@
 #include "slot.h"
 #include "ability.h"
 #include "file.h"
+#include "owned.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -39,7 +40,7 @@ static int slot_try(int dirfd, unsigned number, struct slot *ret)
 	struct stat st;
 
 	snprintf(name, sizeof name, "%u", number);
-	fd = openat(dirfd, name, O_RDWR | O_CREAT | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC, 0600);
+	fd = file_open_beneath(dirfd, name, O_RDWR | O_CREAT | O_NONBLOCK | O_NOCTTY, 0600);
 	if (fd < 0)
 		return errno == ELOOP || errno == EISDIR || errno == ENXIO ? 0 : -errno;
 	if (fstat(fd, &st) < 0 || !S_ISREG(st.st_mode) || st.st_uid != geteuid())

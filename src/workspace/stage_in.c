@@ -1,7 +1,6 @@
 #include "folder.h"
-#include "file.h"
+#include "relative.h"
 #include "text.h"
-#include "tree.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -14,6 +13,7 @@ enum { COPY_SIZE = 1024 * 1024 };
 /* One file on its way in. */
 struct staging {
 	const char *source, *as;
+	struct relative path;		       /* as, checked */
 	uint64_t device, inode;		       /* inode 0: any */
 	char shown_source[512], shown_as[512]; /* for messages */
 	const struct workspace *workspace;
@@ -22,23 +22,6 @@ struct staging {
 	gid_t gid;
 	struct input input;
 };
-
-/* Relative, and made of plain names only. */
-static bool is_clean_target(const char *as)
-{
-	size_t n;
-
-	if (*as == 0 || strlen(as) >= PATH_MAX)
-		return false;
-	for (;; as += n + 1) {
-		n = strcspn(as, "/");
-		if (n == 0 || n > NAME_MAX || (n == 1 && as[0] == '.') ||
-		    (n == 2 && as[0] == '.' && as[1] == '.'))
-			return false;
-		if (as[n] == 0)
-			return true;
-	}
-}
 
 static const char *kind_of(mode_t mode)
 {
@@ -81,25 +64,11 @@ static int open_source(const struct staging *s, struct stat *st, struct error *e
 	return fd < 0 ? error_system(err, errno, "cannot open input '%s'", s->shown_source) : fd;
 }
 
-/* A directory on the way, made where it is missing. */
-static int step_down(void *arg, int at, const char *name, struct error *err)
-{
-	const struct staging *s = arg;
-	int fd = directory_make(at, name, s->uid, s->gid);
-
-	if (fd == -EEXIST)
-		fd = tree_open_directory(at, name);
-	if (fd == -ENOTDIR || fd == -ELOOP)
-		return error_set(err, ERROR_USAGE, "cannot stage '%s': '%s' in it is not a directory",
-				 s->shown_as, name);
-	return fd < 0 ? error_system(err, -fd, "cannot stage '%s'", s->shown_as) : fd;
-}
-
 /* A new file always: what lay there is replaced, never written into. */
 static int create_target(int dirfd, const char *name, const struct staging *s, struct error *err)
 {
 	for (int tries = 0; tries < 3; tries++) {
-		int fd = openat(dirfd, name, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
+		int fd = file_open_beneath(dirfd, name, O_WRONLY | O_CREAT | O_EXCL, 0600);
 
 		if (fd >= 0)
 			return fd;
@@ -171,15 +140,17 @@ static int fill_target(int to, struct staging *s, const struct stage_content *c,
 static int write_target(struct workspace *w, struct staging *s, const struct stage_content *c,
 			struct error *err)
 {
-	_cleanup_close_ int dir = fcntl(w->fd, F_DUPFD_CLOEXEC, 3), to = -1;
-	const char *name = NULL;
+	const struct relative_make make = {0700, .is_exact = true, s->uid, s->gid};
+	_cleanup_close_ int dir = -1, to = -1;
+	const char *name;
 	int r;
 
+	dir = relative_open_parent(w->fd, s->path, &make, &name);
+	if (dir == -ENOTDIR || dir == -ELOOP)
+		return error_set(err, ERROR_USAGE, "cannot stage '%s': what is on the way is not a directory",
+				 s->shown_as);
 	if (dir < 0)
-		return error_system(err, errno, "cannot stage '%s'", s->shown_as);
-	dir = file_open_parent(dir, s->as, step_down, s, &name, err);
-	if (dir < 0)
-		return dir;
+		return error_system(err, -dir, "cannot stage '%s'", s->shown_as);
 	to = create_target(dir, name, s, err);
 	if (to < 0)
 		return to;
@@ -208,11 +179,8 @@ static int staging_check(struct staging *s, const struct inputs *inputs, struct 
 
 	text_escape_into(s->shown_source, sizeof s->shown_source, s->source, strlen(s->source));
 	text_escape_into(s->shown_as, sizeof s->shown_as, s->as, strlen(s->as));
-	if (!is_clean_target(s->as))
-		return error_set(
-			err, ERROR_USAGE,
-			"cannot stage as '%s': it must be a relative path without '.', '..' and empty parts",
-			s->shown_as);
+	if (relative_check(s->as, strlen(s->as), &s->path, err) < 0)
+		return error_prefix(err, -1, "cannot stage");
 	before = inputs_find(inputs, s->as);
 	if (before && strcmp(before->source, s->source) == 0)
 		return 0;

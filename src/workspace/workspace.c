@@ -1,7 +1,7 @@
 #include "folder.h"
 #include "ability.h"
 #include "clock.h"
-#include "file.h"
+#include "relative.h"
 #include "tree.h"
 
 #include <errno.h>
@@ -63,7 +63,7 @@ static int rename_made(struct workspace *w, const struct names *n, struct error 
 /* Under a name that nobody can guess, noted, then renamed: the workspace appears whole, or not at all. */
 static int make_directory(struct workspace *w, const struct names *n, uid_t uid, gid_t gid, struct error *err)
 {
-	_cleanup_close_ int fd = directory_make(w->site->root_fd, n->making, uid, gid);
+	_cleanup_close_ int fd = dir_make(w->site->root_fd, n->making, 0700, uid, gid);
 	struct stat st;
 	int r;
 
@@ -88,10 +88,10 @@ static int make_scratch(struct workspace *w, uid_t uid, gid_t gid, struct error 
 	_cleanup_close_ int fd = -1, tmp = -1;
 
 	names_make(&n, w->site, w->record.id, w->record.token);
-	fd = directory_make(w->site->root_fd, n.scratch, geteuid(), getegid());
+	fd = dir_make(w->site->root_fd, n.scratch, 0700, geteuid(), getegid());
 	if (fd < 0)
 		return error_system(err, -fd, "cannot make '%s'", w->record.scratch);
-	tmp = directory_make(fd, SCRATCH_TMP, uid, gid);
+	tmp = dir_make(fd, SCRATCH_TMP, 0700, uid, gid);
 	return tmp < 0 ? error_system(err, -tmp, "cannot make '%s/%s'", w->record.scratch, SCRATCH_TMP) : 0;
 }
 

@@ -187,6 +187,8 @@ struct workspace_gc_counts {
 int workspace_each_dead(const struct site *site, workspace_recover_fn fn, void *arg,
 			struct workspace_gc_counts *ret, struct error *err);
 
+/* Processes of another machine are none of ours; those of another boot are dead. */
+bool record_is_of_this_boot(const struct record *r);
 /* Kills the PID 1 that the record names (pid with start time, this boot, this machine) and waits until it and so its
  * whole namespace is gone. The cgroups are then empty; removing them is run's business. */
 int record_kill(const struct record *r, struct error *err);

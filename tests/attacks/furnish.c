@@ -129,6 +129,8 @@ void platform_furnish(struct platform *p)
 	for (size_t i = 0; i < ARRAY_SIZE(directories); i++) {
 		/* Everything is open to everybody, so that what holds is the hood and not the file's mode. */
 		mode_t mode = strncmp(directories[i], "var/s", 5) ? 0777 : 0700; /* but state and share */
+		if (strcmp(directories[i], "var") == 0) /* root opens no ledger where others write */
+			mode = 0755;
 		mkdirat(top, directories[i], mode);
 		fchmodat(top, directories[i], mode, 0);
 		if (strncmp(directories[i], "var", 3) && strcmp(directories[i], "run"))

@@ -82,7 +82,7 @@ def test_show_sums_up_an_array(hood, ledger):
     drain(hood)
     found = hood.succeed('show', id, '--json').json
     assert (found['array'], found['tasks'], found['verdicts']) == (id, 30, {'succeeded': 13, 'failed': 16, 'cancelled': 1})
-    assert found['states'] == {'waiting': 0, 'queued': 0, 'running': 0, 'finished': 29, 'cancelled': 1}
+    assert found['states'] == {'waiting': 0, 'queued': 0, 'running': 0, 'restored': 0, 'finished': 29, 'cancelled': 1}
     assert [f['id'] for f in found['failures']] == [f'{id}.2'] + [f'{id}.{n}' for n in range(15, 24)] and found['failures_more'] == 7
     assert (found['failures'][1]['verdict'], found['failures'][1]['status']) == ('failed', 3)
     text = hood.succeed('show', id).out

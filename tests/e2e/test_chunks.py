@@ -334,25 +334,6 @@ def test_what_is_larger_than_the_ledger_takes_is_rejected_and_said(hood, inside)
         assert result.status == 125 and word in result.err, result
 
 
-def test_what_an_older_version_left_in_a_directory_is_read_where_it_lies(hood, inside):
-    old, id = hood.home / 'share/fumehood/objects', hood.id()
-    assert hood.run(SAME.format(4 * MB), '--db', f'{inside.plain}?objects={old}', id=id).status == 0
-    inside.sql('UPDATE fumehood.store SET store_id = NULL')  # there were no ids then
-    (old / 'id').unlink()
-    assert counts(inside) == ['0|0|1']
-    assert digest_of(hood, id) == hashlib.sha256(same(4 * MB)).hexdigest()
-    assert_sound(hood)
-    result = hood.cli('get', id, 'large.bin', '-o', '-', env=elsewhere(hood))
-    assert result.status != 0 and 'objects=DIR' in result.err, result
-    hood.succeed('gc')
-    assert digest_of(hood, id)
-    # Whoever commits the same again heals it.
-    assert hood.run(SAME.format(4 * MB)).status == 0
-    assert digest_of(hood, id, env=elsewhere(hood, 'third')) == hashlib.sha256(same(4 * MB)).hexdigest()
-    # And who has both finds what is only in the database.
-    assert digest_of(hood, id, env={'FUMEHOOD_OBJECTS': str(hood.directory('objects'))})
-
-
 def measured(hood, *arguments, to=subprocess.DEVNULL):
     """The highest resident memory of the command."""
     peak = hood.write('peak', '')

@@ -374,7 +374,7 @@ def test_cancel_of_a_queued_one_that_is_pending_frees_its_workers_seat(hood, dis
     other, = submit(hood, 'true')
     assert not until(lambda: shown(hood, other)['state'] != 'queued', 3)  # there is no seat
     # As from another host: only the ledger is told, and the worker sees it there.
-    away = {'XDG_STATE_HOME': str(hood.directory('away', 0o777))}
+    away = {'XDG_STATE_HOME': str(hood.directory('away', 0o700))}
     assert hood.succeed('cancel', stuck, '--json', env=away).json == {'analyses': [{'id': stuck, 'was': 'running'}]}
     assert hood.cli('wait', stuck).status == 143
     is_given_up(hood, stuck)
@@ -391,7 +391,7 @@ def test_who_cancelled_the_command_has_not_given_up_its_result(hood, disks):
     w = worker(hood, jobs=1)
     assert until(lambda: 'started' in hood.cli('logs', id).out)
     d.fill('objects')
-    hood.succeed('cancel', id, env={'XDG_STATE_HOME': str(hood.directory('away', 0o777))})
+    hood.succeed('cancel', id, env={'XDG_STATE_HOME': str(hood.directory('away', 0o700))})
     assert until(lambda: pending(hood) == {id})
     d.free()
     assert hood.cli('wait', id).status == 143

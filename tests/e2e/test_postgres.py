@@ -26,7 +26,7 @@ def shared(hood, server):
     """A ledger that is new: it knows its object store, which is another one for each test."""
     subprocess.run(['psql', '-Xq', '-d', server[0], '-c', 'DROP SCHEMA IF EXISTS fumehood CASCADE'], check=True,
                    stderr=subprocess.DEVNULL, env={'PATH': os.environ['PATH']})
-    hood.env.update(FUMEHOOD_DB=server[0], FUMEHOOD_OBJECTS=str(hood.home / 'objects'))
+    hood.env.update(FUMEHOOD_DB=f'{server[0]}{"&" if "?" in server[0] else "?"}objects={hood.home}/objects')
     hood.succeed('db', 'init')
     return hood
 
@@ -51,8 +51,8 @@ def test_attempts_follow_each_other(shared):
 
 
 def test_a_server_that_does_not_answer_keeps_the_finished_analysis_for_gc(shared, server):
-    url, pid = server
-    impatient = url + ('&' if '?' in url else '?') + 'busy=300ms'
+    pid = server[1]
+    impatient = shared.env['FUMEHOOD_DB'] + '&busy=300ms'
     process, id = shared.start('echo ready; cat > out.txt', '-i', '--db', impatient, stdin=subprocess.PIPE)
     os.kill(pid, signal.SIGSTOP)
     children = subprocess.run(['pgrep', '-P', str(pid)], capture_output=True, text=True).stdout.split()
@@ -83,7 +83,7 @@ def test_gc_uses_the_credentials_of_today(shared, server):
     admin = lambda text: subprocess.run(['psql', '-XqAt', '-v', 'ON_ERROR_STOP=1', '-d', url, '-c', text], check=True,
                                         stdout=subprocess.PIPE)
     admin("CREATE ROLE lab SUPERUSER LOGIN PASSWORD 'first?one'")
-    old, new = (url.replace('owner:s3cret', f'lab:{password}') for password in ('first?one', 'second%3Fone'))
+    old, new = (shared.env['FUMEHOOD_DB'].replace('owner:s3cret', f'lab:{password}') for password in ('first?one', 'second%3Fone'))
     try:
         process, id = shared.start('echo ready; cat >out.txt', '-i', '--db', old, stdin=subprocess.PIPE)
         admin("ALTER ROLE lab PASSWORD 'second?one'; SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE usename = 'lab'")

@@ -8,7 +8,6 @@ import subprocess
 
 import pytest
 
-import bygone
 from until import until
 
 LARGE = 'head -c 200000 /dev/zero >large.bin'
@@ -46,7 +45,7 @@ def test_a_worker_that_was_told_of_no_store_hands_back_what_needs_it(hood, ledge
     """That an input is not to be found on one host is not the end of an analysis."""
     id = hood.id()
     hood.succeed('submit', id, '--input', hood.write('large.csv', b'\1' * 200000), '--', 'cp', 'large.csv', 'copy.csv')
-    untold = {'FUMEHOOD_DB': ledger.plain, 'FUMEHOOD_OBJECTS': ''}
+    untold = {'FUMEHOOD_DB': ledger.plain}
     for command in (['worker', '--drain'], ['run', hood.id(), '--', 'true']):
         result = hood.cli(*command, env=untold)
         assert result.status == 125 and f"(at first '{used}' on " in result.err and 'objects=postgresql' in result.err, result
@@ -255,33 +254,6 @@ def test_what_a_killed_first_use_left_is_adopted_by_its_own_ledger_only(hood, le
     hood.write(mine / 'id', f'{known(ledger)[0]} {"5" * 32}\n', 0o600)
     hood.succeed('run', hood.id(), '--', 'sh', '-c', LARGE, env={'FUMEHOOD_DB': at(ledger, mine)})
     assert known(ledger)[1] == '5' * 32
-
-
-def test_an_upgrade_adopts_the_store_that_it_is_given(hood, ledger):
-    old = bygone.Bygone(hood, 'v4')
-    old.sqlite() if ledger.name == 'sqlite' else old.postgres(ledger)
-    directory = old.place / ('share/fumehood/ledger.db.objects' if ledger.name == 'sqlite' else 'objects')
-    result = hood.succeed('db', 'upgrade')
-    assert f"the object store '{directory}' is this ledger's from now on" in result.err, result
-    id = (directory / 'id').read_text().split()[1]
-    assert id in result.err and ' of ' in result.err
-    assert hood.succeed('db', 'status', '--json').json['store']['id'] == id
-    assert "from now on" not in hood.succeed('db', 'upgrade').err
-
-
-def test_an_upgrade_adopts_no_store_that_has_nothing_of_the_ledgers(hood, ledger):
-    """On a host that has none of its contents: the next one that has them is taken instead."""
-    old = bygone.Bygone(hood, 'v4')
-    old.sqlite() if ledger.name == 'sqlite' else old.postgres(ledger)
-    right, elsewhere = hood.env['FUMEHOOD_DB'], hood.directory('elsewhere', 0o700)
-    wrong = {'FUMEHOOD_DB': re.sub(r'objects=[^&]*', '', right).rstrip('&') + f'&objects={elsewhere}'}
-    assert hood.succeed('db', 'upgrade', '--json', env=wrong).json['store']['id'] is None
-    assert names(elsewhere) == []
-    result = hood.cli('submit', hood.id(), '--input', hood.write('large.csv', b'\1' * 200000), '--', 'true', env=wrong)
-    assert result.status == 125 and 'has none of the' in result.err and str(elsewhere) in result.err, result
-    assert names(elsewhere) == []
-    hood.succeed('run', hood.id(), '--', 'sh', '-c', LARGE)
-    assert hood.succeed('get', 'whole', 'large.bin', '-o', '-').out == '\0' * 5000
 
 
 def test_a_file_that_is_moved_or_copied_with_its_objects_is_the_same_ledger(hood):

@@ -132,13 +132,13 @@ def test_the_next_version_goes_over_it_and_the_ledgers_stay(root, debs, version)
 
 
 def test_a_ledger_of_an_earlier_schema_is_refused_until_it_is_upgraded(root):
-    fixture, target = TOP / 'tests/fixtures/v7', root.path / 'root/v7'
+    fixture, target = TOP / 'tests/fixtures/v8', root.path / 'root/v8'
     call('install', '-d', '-m', '700', target)
     call('cp', '-r', fixture / 'objects', target / 'ledger.db.objects')
     call('chmod', '-R', 'go=', target)
     subprocess.run(['sqlite3', '-bail', target / 'ledger.db'], text=True, check=True,
-                   input=(fixture / 'ledger.sql').read_text().replace('@PLACE@', '/root/v7').replace('@HEX@', b'/root/v7'.hex()))
-    url = 'sqlite:/root/v7/ledger.db'
+                   input=(fixture / 'ledger.sql').read_text().replace('@PLACE@', '/root/v8').replace('@HEX@', b'/root/v8'.hex()))
+    url = 'sqlite:/root/v8/ledger.db'
     said = root('fumehood', 'ls', '--db', url, status=125)
     assert 'fumehood db upgrade' in said, said
     root('fumehood', 'db', 'upgrade', '--db', url)

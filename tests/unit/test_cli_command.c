@@ -12,7 +12,6 @@
 
 #include "cli.h"
 #include "console.h"
-#include "extract.h"
 
 /* An attempt that went well, to be spoiled by a test. */
 static void make_attempt(struct attempt *a, enum verdict verdict)
@@ -152,18 +151,6 @@ static void test_progress_says_what_is_known(void **state UNUSED)
 	assert_string_equal(progress_format(&unknown, line, sizeof line), "collecting 900 ms");
 }
 
-static void test_outputs_never_leave_their_directory(void **state UNUSED)
-{
-	static const char *const outside[] = {"",     "/etc/passwd", "..",  "../x", "a/../../x",
-					      "a//b", "a/",	     "./a", "a/."};
-	static const char *const inside[] = {"a", "a/b", "..a/b..", "...", "a b/\xff"};
-
-	for (size_t i = 0; i < ARRAY_SIZE(outside); i++)
-		assert_false(extract_path_is_inside(outside[i]));
-	for (size_t i = 0; i < ARRAY_SIZE(inside); i++)
-		assert_true(extract_path_is_inside(inside[i]));
-}
-
 static void test_every_option_that_is_suggested_exists(void **state UNUSED)
 {
 	struct option_info o;
@@ -185,7 +172,6 @@ int main(void)
 		cmocka_unit_test(test_an_end_without_a_verdict_is_pending),
 		cmocka_unit_test(test_warnings_and_late_errors_have_lines_of_their_own),
 		cmocka_unit_test(test_progress_says_what_is_known),
-		cmocka_unit_test(test_outputs_never_leave_their_directory),
 		cmocka_unit_test(test_every_option_that_is_suggested_exists),
 	};
 

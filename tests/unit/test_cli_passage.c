@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "passage.h"
+#include "terminal.h"
 #include "text.h"
 
 /* In pieces of this size; the result is the caller's. */
@@ -85,6 +86,17 @@ static void test_what_a_terminal_would_answer_or_obey_vanishes(void **state)
 	check("\x1b[6\x1b[1mn", "\x1b[1mn");
 }
 
+/* "\x9b" begins a sequence there, in whatever letter it stands. */
+static void test_a_terminal_of_8_bits_gets_no_control_in_a_letter(void **state)
+{
+	(void)state;
+	terminal_is_8bit = true;
+	check("gr\xc3\xbc\xc3\x9f\xe2\x82\xac\xf0\x9f\x8d\x80 \xe2\x80\x9b"
+	      "31m",
+	      "gr\xc3\xbc 31m");
+	terminal_is_8bit = false;
+}
+
 static void test_modes_are_taken_back_at_the_end(void **state)
 {
 	char *seen = pass("\x1b[?1000h", 8, 8, true), *plain = pass("plain", 5, 5, true);
@@ -127,6 +139,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_what_draws_passes),
 		cmocka_unit_test(test_what_a_terminal_would_answer_or_obey_vanishes),
+		cmocka_unit_test(test_a_terminal_of_8_bits_gets_no_control_in_a_letter),
 		cmocka_unit_test(test_modes_are_taken_back_at_the_end),
 		cmocka_unit_test(test_anything_at_all),
 	};

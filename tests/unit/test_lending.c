@@ -12,6 +12,7 @@ static struct lending *lend(const struct place *p, int most)
 	struct lending *l = NULL;
 
 	OK(lending_open(p->url, most, &l, &err));
+	l->joint.brief_ms = 60000; /* who waits in a test waits until it lets him go on */
 	return l;
 }
 
@@ -177,13 +178,18 @@ struct blocker {
 	struct backend *b;
 };
 
-static void block(struct blocker *k, const struct place *p)
+static void begin_alone(struct blocker *k, const struct place *p)
 {
 	_cleanup_ledger_url_ struct ledger_url u = {0};
 
 	OK(ledger_url_parse(p->url, &u, &err));
 	OK((p->is_postgres ? postgres_open : sqlite_open)(&u, 0, &k->b, &err));
 	OK(k->b->ops->begin(k->b, NULL, &err));
+}
+
+static void block(struct blocker *k, const struct place *p)
+{
+	begin_alone(k, p);
 	if (p->is_postgres)
 		OK(k->b->ops->script(k->b, "LOCK TABLE fumehood.queue IN SHARE MODE", &err));
 }
@@ -437,6 +443,55 @@ static void test_killed_at_every_call_of_a_joint_commit_each_is_there_once(void 
 	assert_true(n > 20);
 }
 
+static int64_t ms_since(uint64_t start)
+{
+	return (int64_t)((clock_now() - start) / NSEC_PER_MSEC);
+}
+
+/* Whoever has submitted may keep what is his locked. */
+static void test_a_lock_on_some_rows_is_no_wait_for_the_others(void **state)
+{
+	enum { N = 24, LOCKED = 6 };
+	const struct place *p = *state;
+	struct ledger *l = place_open(p);
+	struct lending *from = lend(p, 4);
+	struct ending list[N];
+	struct blocker k = {0};
+	char sql[256];
+	uint64_t start;
+
+	if (!p->is_postgres) { /* has no locks of rows */
+		lending_close(from);
+		ledger_close(l);
+		return;
+	}
+	from->joint.brief_ms = 100;
+	claim_all(l, from, list, N);
+	begin_alone(&k, p);
+	/* The first of them comes alone, the others with those who are not locked, and more of them than there are connections. */
+	for (int i = 0; i < LOCKED; i++) {
+		snprintf(sql, sizeof sql, "SELECT 1 FROM fumehood.queue WHERE id = '%s' FOR UPDATE",
+			 list[i].job.id);
+		OK(k.b->ops->script(k.b, sql, &err));
+	}
+	start = clock_now();
+	for (int i = 0; i < N; i++)
+		assert_int_equal(pthread_create(&list[i].thread, NULL, end_it, &list[i]), 0);
+	for (int i = LOCKED; i < N; i++)
+		pthread_join(list[i].thread, NULL);
+	assert_true(ms_since(start) < 5000);
+	assert_int_equal(count_attempts(l, list, N), N - LOCKED);
+	unblock(&k);
+	for (int i = 0; i < LOCKED; i++)
+		pthread_join(list[i].thread, NULL);
+	for (int i = 0; i < N; i++)
+		if (list[i].r < 0 || list[i].number != 1)
+			fail_msg("%s: %s", list[i].job.id, list[i].err.message);
+	forget_all(list, N);
+	lending_close(from);
+	ledger_close(l);
+}
+
 /* In SQLite they take turns; somebody outside is in the way of one of them. */
 static void test_who_could_not_write_gives_his_turn_back(void **state)
 {
@@ -486,6 +541,7 @@ int main(void)
 		ROW(who_could_not_write_gives_his_turn_back),
 		ROW(who_ends_together_is_committed_together),
 		ROW(a_bad_one_takes_nobody_with_it),
+		ROW(a_lock_on_some_rows_is_no_wait_for_the_others),
 		ROW(killed_at_every_call_of_a_joint_commit_each_is_there_once),
 		ROW(a_server_that_is_gone_in_between_commits_each_once),
 	};

@@ -5,14 +5,18 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-/* As it was before the last migration, or so many before. */
+/* The tables that the list of steps begins with, by this number. */
 static void make_older(const struct place *p, int version)
 {
-	char sqlite[128], postgres[128];
+	static const char mark[] = "%owner%", owner[] = "'anna' ";
+	char sqlite[128], postgres[128], *tables = strdup(sql_migrations[0].script[SQL_SQLITE]), *at = tables;
 
+	assert_non_null(tables);
+	while ((at = strstr(at, mark)))
+		memcpy(at, owner, strlen(mark));
 	place_sql(p, "", "CREATE SCHEMA fumehood");
-	for (int i = 0; i < version; i++)
-		place_sql(p, sql_migrations[i].script[SQL_SQLITE], sql_migrations[i].script[SQL_POSTGRES]);
+	place_sql(p, tables, sql_migrations[0].script[SQL_POSTGRES]);
+	free(tables);
 	snprintf(sqlite, sizeof sqlite, "INSERT INTO fumehood_schema_version VALUES (%d, 0, 'x')", version);
 	snprintf(postgres, sizeof postgres, "INSERT INTO fumehood.schema_version VALUES (%d, now(), 'x')",
 		 version);
@@ -25,12 +29,12 @@ static void test_an_older_ledger_is_refused_until_it_is_upgraded(void **state)
 	const struct place *p = *state;
 	struct ledger *l = NULL;
 
-	make_older(p, 2);
+	make_older(p, SQL_VERSION_FIRST);
 	for (size_t i = 0; i < ARRAY_SIZE(ways); i++) {
 		err = (struct error)ERROR_INIT;
 		assert_true(ledger_open(p->url, ways[i], &l, &err) < 0);
 		assert_int_equal(err.kind, ERROR_SCHEMA);
-		assert_non_null(strstr(err.message, "schema 2, this one needs"));
+		assert_non_null(strstr(err.message, "schema 8, this one needs"));
 		assert_non_null(strstr(err.message, "'fumehood db upgrade'"));
 	}
 	OK(ledger_open(p->url, LEDGER_UPGRADE, &l, &err));
@@ -39,6 +43,18 @@ static void test_an_older_ledger_is_refused_until_it_is_upgraded(void **state)
 	ledger_close(l);
 	OK(ledger_open(p->url, LEDGER_READ_ONLY, &l, &err));
 	ledger_close(l);
+}
+
+static void test_what_is_older_than_the_first_step_is_not_upgraded(void **state)
+{
+	const struct place *p = *state;
+	struct ledger *l = NULL;
+
+	make_older(p, SQL_VERSION_FIRST - 1);
+	assert_true(ledger_open(p->url, LEDGER_UPGRADE, &l, &err) < 0);
+	assert_int_equal(err.kind, ERROR_SCHEMA);
+	assert_non_null(strstr(err.message, "never released"));
+	err = (struct error)ERROR_INIT;
 }
 
 static void test_nothing_is_claimed_of_a_ledger_that_was_upgraded_meanwhile(void **state)
@@ -66,7 +82,7 @@ static void test_ten_upgrades_at_once_are_one(void **state)
 	pid_t pids[10];
 	int how;
 
-	make_older(p, 1);
+	make_older(p, SQL_VERSION_FIRST);
 	for (size_t i = 0; i < ARRAY_SIZE(pids); i++) {
 		pids[i] = fork();
 		if (pids[i] == 0)
@@ -86,6 +102,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		ROW(an_older_ledger_is_refused_until_it_is_upgraded),
+		ROW(what_is_older_than_the_first_step_is_not_upgraded),
 		ROW(nothing_is_claimed_of_a_ledger_that_was_upgraded_meanwhile),
 		ROW(ten_upgrades_at_once_are_one),
 	};

@@ -147,7 +147,7 @@ static void test_rows_and_attempt_are_one(void **state)
 		p->is_postgres
 			? "(SELECT fields->>'gene' FROM fumehood.posted_row WHERE analysis_id = 'a1' AND attempt = 1 "
 			  "AND position = 0 AND target = 'scores') = 'TP53'"
-			: "(SELECT json_extract(fields, '$.gene') FROM fumehood_posted_row WHERE analysis_id = 'a1' "
+			: "(SELECT json_extract(fields, '$[0].gene') FROM fumehood_posted_chunk WHERE analysis_id = 'a1' "
 			  "AND attempt = 1 AND position = 0 AND target = 'scores') = 'TP53'");
 }
 
@@ -157,7 +157,7 @@ static void assert_nothing(const struct place *p)
 			       ? "NOT EXISTS (SELECT 1 FROM public.scores) AND NOT EXISTS (SELECT 1 FROM "
 				 "fumehood.attempt) AND NOT EXISTS (SELECT 1 FROM fumehood.posted_row)"
 			       : "NOT EXISTS (SELECT 1 FROM scores) AND NOT EXISTS (SELECT 1 FROM "
-				 "fumehood_attempt) AND NOT EXISTS (SELECT 1 FROM fumehood_posted_row)");
+				 "fumehood_attempt) AND NOT EXISTS (SELECT 1 FROM fumehood_posted_chunk)");
 }
 
 /* The rows are at fault, and that is told. */

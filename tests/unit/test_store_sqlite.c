@@ -513,7 +513,7 @@ static int on_a_read_only_disk(const struct place *p, struct attempt *a)
 	struct ledger *l = NULL;
 	int number;
 
-	if (mount("none", p->dir, "tmpfs", 0, "size=4m") < 0 ||
+	if (mount("none", p->dir, "tmpfs", 0, "mode=700,size=4m") < 0 ||
 	    ledger_open(p->url, LEDGER_CREATE, &l, &e) < 0)
 		return 3;
 	ledger_close(l);
@@ -537,7 +537,7 @@ static int on_a_full_disk(const struct place *p, struct attempt *a)
 	uint8_t sha256[DIGEST_SIZE];
 	int number, fd;
 
-	if (mount("none", p->dir, "tmpfs", 0, "size=1m") < 0 ||
+	if (mount("none", p->dir, "tmpfs", 0, "mode=700,size=1m") < 0 ||
 	    ledger_open(p->url, LEDGER_CREATE, &l, &e) < 0)
 		return 3;
 	a->logs[0] = (struct captured){.head = log, .head_size = sizeof log};

@@ -69,6 +69,7 @@ static void test_a_guard_knows_its_own(void **state)
 {
 	char cookies[256], session[GUARD_SESSION + 1];
 	struct guard g;
+	int64_t uid;
 
 	(void)state;
 	assert_int_equal(guard_open(&g, 80, &err), 0);
@@ -83,16 +84,17 @@ static void test_a_guard_knows_its_own(void **state)
 	assert_false(guard_knows_token(&g, NULL));
 	guard_session(&g, 1000, session);
 	snprintf(cookies, sizeof cookies, "x=y; fumehood-80=%s", session);
-	assert_true(guard_knows_cookie(&g, 1000, cookies));
-	assert_false(guard_knows_cookie(&g, 1001, cookies));
-	assert_false(guard_knows_cookie(&g, -1, cookies));
+	assert_true(guard_knows_cookie(&g, cookies, &uid));
+	assert_int_equal(uid, 1000);
+	snprintf(cookies, sizeof cookies, "fumehood-80=0%s; fumehood-80=1001%s", session, session + 4);
+	assert_false(guard_knows_cookie(&g, cookies, &uid));
 	snprintf(cookies, sizeof cookies, "fumehood-80=%sx", session);
-	assert_false(guard_knows_cookie(&g, 1000, cookies));
+	assert_false(guard_knows_cookie(&g, cookies, &uid));
 	snprintf(cookies, sizeof cookies, "fumehood-8=%s; fumehood-801=%s", session, session);
-	assert_false(guard_knows_cookie(&g, 1000, cookies));
-	assert_false(guard_knows_cookie(&g, 1000, "fumehood-80="));
-	assert_false(guard_knows_cookie(&g, 1000, ";;; ; ="));
-	assert_false(guard_knows_cookie(&g, 1000, NULL));
+	assert_false(guard_knows_cookie(&g, cookies, &uid));
+	assert_false(guard_knows_cookie(&g, "fumehood-80=", &uid));
+	assert_false(guard_knows_cookie(&g, ";;; ; =", &uid));
+	assert_false(guard_knows_cookie(&g, NULL, &uid));
 	assert_true(guard_is_own_page(&g, "http://127.0.0.1:80", "same-origin"));
 	assert_true(guard_is_own_page(&g, NULL, NULL));
 	assert_false(guard_is_own_page(&g, "null", NULL));

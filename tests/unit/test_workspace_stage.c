@@ -265,6 +265,11 @@ static void test_links_on_the_way_are_ours_or_not_followed(void **state)
 	assert_int_equal(file_open_trusted(path, false), -ELOOP);
 	snprintf(path, sizeof path, "%s/source/below", s.bench.place.path);
 	assert_int_equal(file_open_trusted(path, false), -ENOTDIR);
+	/* Our own, and where we stand: but a process's, which goes where it likes. */
+	put_link(s.bench.place.fd, "process", "/proc/self/cwd");
+	snprintf(path, sizeof path, "%s/process", s.bench.place.path);
+	assert_int_equal(file_open_trusted(path, true), -ELOOP);
+	assert_int_equal(file_open_trusted("/proc/self/cwd/.", false), -ELOOP);
 	if (geteuid() == 0) {
 		assert_int_equal(fchownat(s.bench.place.fd, "link", 70000, 70000, AT_SYMLINK_NOFOLLOW), 0);
 		snprintf(path, sizeof path, "%s/link/source", s.bench.place.path);

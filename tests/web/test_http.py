@@ -1,8 +1,10 @@
 """Who may look, at what, and how it is answered."""
+import contextlib
 import hashlib
 import os
 import re
 import socket
+import sqlite3
 import subprocess
 import time
 from pathlib import Path
@@ -53,6 +55,35 @@ def test_a_cookie_is_nothing_to_another_user(page):
         assert subprocess.run(ask, capture_output=True, text=True).stdout == '200\n'
         other = ['setpriv', '--reuid', '61999', '--regid', '61999', '--clear-groups', *ask]
         assert subprocess.run(other, capture_output=True, text=True).stdout == '401\n'
+
+
+@contextlib.contextmanager
+def many_connections(count):
+    """Of the host, none of them the page's."""
+    with contextlib.ExitStack() as stack:
+        door = stack.enter_context(socket.create_server(('127.0.0.1', 0), backlog=count))
+        for _ in range(count):
+            stack.enter_context(socket.create_connection(door.getsockname()))
+            stack.enter_context(door.accept()[0])
+        yield
+
+
+def bytes_read(page, **request):
+    """By the page's process, for one request on a connection of its own."""
+    count = lambda: int(re.search(r'rchar: (\d+)', Path(f'/proc/{page.process.pid}/io').read_text())[1])
+    before = count()
+    status = page.ask('/', **request).status
+    return status, count() - before
+
+
+def test_a_stranger_does_not_make_it_look_through_the_hosts_connections(page):
+    cookie = page.ask('/login', 'POST', body=f'token={page.token}', token='').headers['Set-Cookie'].split(';')[0]
+    name, value = cookie.split('=')
+    with many_connections(400):  # two lines each, of 150 bytes; it stops at its own
+        for wrong in [None, 'a=b', f'{name}=', f'{name}=0.{"a" * 64}', f'{name}={value[:-1]}x']:
+            seen = [bytes_read(page, token='', headers={'Cookie': wrong} if wrong else {}) for _ in range(20)]
+            assert {status for status, _ in seen} == {401} and sum(size for _, size in seen) < 60000, (wrong, seen)
+        assert page.ask('/', token='', headers={'Cookie': cookie}).status == 200
 
 
 def test_another_sites_page_cannot_log_in(page):
@@ -153,6 +184,20 @@ def test_outputs_are_for_saving(house, page):
         assert answer.headers['Content-Disposition'].startswith("attachment; filename*=UTF-8''")
     for path, status in [('no', 404), ('../../etc/passwd', 404), ('/etc/passwd', 404), ('', 400)]:
         assert page.ask(f'/a/{house.hostile}/output?path={path}').status == status
+
+
+def test_a_path_of_the_ledger_that_leads_elsewhere_is_no_download(house, page):
+    id = house.run('astray', 'open("one", "w").write("1"); open("two", "w").write("2")')
+    ledger = house.directory / 'share/fumehood/ledger.db'
+    for path in [b'../one', b'/etc/x', b'a//b', b'a/../b', b'', b'a\0b', b'x/' * 2500 + b'x']:
+        with contextlib.closing(sqlite3.connect(ledger, timeout=60)) as db, db:
+            db.execute('UPDATE fumehood_output SET path = ? WHERE analysis_id = ? AND position = 0', (path, id))
+        for where in ['', '/output?path=two', '/preview?path=two', '/output?path=..%2Fone']:
+            answer = page.ask(f'/a/{id}{where}', headers={'Accept': 'application/json'})
+            assert answer.status >= 400, (path, where, answer.status)
+            assert id in answer.text and 'damaged' in answer.text, (path, where, answer.text)
+    assert page.ask('/').status == 200
+    house.cli('rm', id)
 
 
 def test_every_page_of_a_list_is_reached_and_nothing_twice(house, page):

@@ -176,7 +176,8 @@ def backup(directory: StrPath, *, hood: Optional[Hood] = None) -> Dict[str, Any]
 
 
 def restore(directory: StrPath, *, force: bool = False, hood: Optional[Hood] = None) -> Dict[str, Any]:
-    """A backup back into an empty ledger, or with force=True over what is there. As `fumehood db restore --json`."""
+    """A backup back into an empty ledger, or with force=True over what is there. As `fumehood db restore --json`. What had not ended
+    in it is "restored": retry() lets it go."""
     found: Dict[str, Any] = hood_or_default(hood).json("fh_restore", os.fsencode(path_of(directory, "directory")),
                                                        _native.FORCE if force else 0)
     return found

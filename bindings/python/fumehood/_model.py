@@ -13,7 +13,7 @@ Amount = Union[str, int, float]
 Duration = Union[str, int, float, timedelta]
 Verdict = Literal["succeeded", "failed", "timed_out", "output_missing", "post_process_failed", "out_of_memory", "out_of_disk",
                   "out_of_processes", "cancelled", "lost", "refused"]
-State = Literal["waiting", "queued", "running", "pending", "held", "dead", "finished", "cancelled"]
+State = Literal["waiting", "queued", "running", "pending", "restored", "held", "dead", "finished", "cancelled"]
 Stream = Literal["stdout", "stderr", "post_process"]
 _T = TypeVar("_T")
 
@@ -181,7 +181,7 @@ class Engine:
 
     @staticmethod
     def of(json: Optional[Mapping[str, Any]]) -> Optional[Engine]:
-        return None if json is None else _known(Engine, json)
+        return _known(Engine, json) if isinstance(json, dict) else None
 
 
 @dataclass(frozen=True)
@@ -347,7 +347,7 @@ class Listed:
 
 @dataclass(frozen=True)
 class Job:
-    """A row of the queue. state is "waiting", "queued", "running", "finished" or "cancelled"."""
+    """A row of the queue. state is "waiting", "queued", "running", "finished", "cancelled" or "restored"."""
 
     id: str
     state: State
