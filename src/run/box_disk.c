@@ -133,7 +133,7 @@ static int open_writable(const struct box *b, const struct mount *m)
 enum { WRITABLE_MAX = 2 };
 
 /* All that it may write: the workspace and the private /tmp. */
-static int look_begin(struct box *b)
+static int look_begin(struct box *b, bool is_alive)
 {
 	const struct plan *plan = b->order.plan;
 	const uint64_t *limit = plan->limits.value;
@@ -150,6 +150,8 @@ static int look_begin(struct box *b)
 		n++;
 	}
 	r = r < 0 ? r : tree_look_open(fds, n, &most, &b->look);
+	if (r == 0 && is_alive)
+		tree_look_at_held(b->look, b->sandbox->init.pid);
 	while (n > 0)
 		fd_close(fds[--n]);
 	return r;
@@ -158,7 +160,7 @@ static int look_begin(struct box *b)
 /* A slice of a look, so that whoever cancels is heard in between. */
 static enum look look_on(struct box *b, uint64_t until, struct tree_size *ret)
 {
-	int r = b->look ? 0 : look_begin(b);
+	int r = b->look ? 0 : look_begin(b, until != UINT64_MAX);
 
 	if (r == 0)
 		r = tree_look_on(b->look, until, ret);

@@ -7,9 +7,11 @@
 #include "clock.h"
 #include "file.h"
 #include "ground.h"
+#include "owned.h"
 #include "place.h"
 #include "sandbox.h"
 #include "tree.h"
+#include "url.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -62,6 +64,7 @@ static void examine_crashes(struct examination *x)
 
 /* A directory that looks like a workspace, for a command that does nothing. */
 struct trial {
+	const char *root; /* where they are */
 	char workspace[PATH_MAX], scratch[PATH_MAX];
 	struct plan plan;
 	struct mount_fact *facts; /* where it is, instead of where the plan has it */
@@ -75,12 +78,11 @@ static int trial_prepare(struct examination *x, enum strength strength, struct t
 	char *command[] = {(char *)"/bin/true", NULL};
 	int r;
 
-	snprintf(t->workspace, sizeof t->workspace, "%.4000s/.fumehood-doctor-XXXXXX",
-		 x->hood->config.workspace_root);
-	snprintf(t->scratch, sizeof t->scratch, "%.4000s/.fumehood-doctor-XXXXXX",
-		 x->hood->config.workspace_root);
+	t->root = x->hood->config.workspace_root;
+	snprintf(t->workspace, sizeof t->workspace, "%.4000s/.fumehood-doctor-XXXXXX", t->root);
+	snprintf(t->scratch, sizeof t->scratch, "%.4000s/.fumehood-doctor-XXXXXX", t->root);
 	if (!mkdtemp(t->workspace) || !mkdtemp(t->scratch))
-		return ground_refuse(GROUND_WORKSPACES, x->hood->config.workspace_root, errno, err);
+		return ground_refuse(GROUND_WORKSPACES, t->root, errno, err);
 	request_init(&request);
 	request.command = strv_copy(command);
 	request.directory = strdup(t->workspace);
@@ -141,10 +143,13 @@ static int trial_whole(struct examination *x, enum strength strength, struct tri
 
 static void trial_done(struct trial *t)
 {
+	_cleanup_close_ int root = t->root ? open(t->root, O_PATH | O_DIRECTORY | O_CLOEXEC) : -1;
 	struct error ignored = ERROR_INIT;
 
-	tree_remove(AT_FDCWD, t->workspace, &ignored);
-	tree_remove(AT_FDCWD, t->scratch, &ignored);
+	if (root >= 0) {
+		tree_remove(root, strrchr(t->workspace, '/') + 1, &ignored);
+		tree_remove(root, strrchr(t->scratch, '/') + 1, &ignored);
+	}
 	place_release(&t->place);
 	receipt_done(&t->receipt);
 	free(t->facts);
@@ -221,6 +226,17 @@ static void examine_limits(struct examination *x)
 	examine_say(x, "limit cpus", false, host->cpu, host->why, host->cpu ? "held" : "cannot be held");
 }
 
+static int examine_live(void *arg, const struct live *l)
+{
+	if (l->pending && !l->whose)
+		examine_say(
+			arg, "pending", false, false,
+			"finish it with that version, or give it up with `fumehood cancel`",
+			"'%s' was begun by an older version, which did not write down whose it is: root leaves it alone",
+			l->id);
+	return 0;
+}
+
 static void examine_places(struct examination *x)
 {
 	struct error err = ERROR_INIT;
@@ -234,6 +250,8 @@ static void examine_places(struct examination *x)
 		examine_say(x, "state directory", true, false, err.message, "%.200s", x->hood->state_dir);
 	else
 		examine_grounds(x, site);
+	if (r == 0 && ability_is_root())
+		(void)hood_live_each(x->hood, examine_live, x, &err);
 	err = (struct error)ERROR_INIT;
 	r = hood_ledger(x->hood, LEDGER_CREATE, &ledger, &err);
 	examine_say(x, "ledger", true, r == 0, err.message, "%.200s", url ? url : "");
@@ -241,6 +259,38 @@ static void examine_places(struct examination *x)
 		return;
 	r = ledger_store_describe(ledger, detail, sizeof detail, &err);
 	examine_say(x, "object store", true, r == 0, err.message, "%s", detail);
+}
+
+/* What the packaged worker and timer open, root with HOME=/root, as far as we can see it. */
+static void examine_services(struct examination *x)
+{
+	static const char site[] = "/etc/fumehood/config.yaml";
+	_cleanup_buffer_ struct buffer text = {0};
+	_cleanup_ledger_url_ struct ledger_url u = {0};
+	_cleanup_(config_done) struct config c = {0};
+	const char *home_ledger = "/root/.local/share/fumehood/ledger.db";
+	struct error err = ERROR_INIT;
+	bool may = (access(site, R_OK) < 0 ||
+		    (file_load(AT_FDCWD, site, 1 << 20, &text, &err) == 0 &&
+		     config_parse(&c, text.data, text.size, site, false, &err) == 0)) &&
+		   ledger_url_parse(c.ledger ? c.ledger : home_ledger, &u, &err) == 0;
+	const char *const places[][2] = {
+		{"configuration", site},
+		{"ledger", u.is_postgres ? NULL : u.location},
+		{"state directory", c.state_dir ? c.state_dir : "/root/.local/state/fumehood"},
+		{"object store", u.objects_inside || u.group ? NULL : u.objects}};
+
+	for (size_t i = 0; may && i < ARRAY_SIZE(places); i++) {
+		unsigned flags = OWNED_AS_ROOT | (i < 2 ? OWNED_FILE : 0);
+		_cleanup_close_ int fd =
+			places[i][1] ? owned_open(places[i][0], places[i][1], flags, NO_GROUP, &err)
+				     : -ENOENT;
+
+		may = fd >= 0 || fd == -ENOENT || fd == -EACCES;
+	}
+	examine_say(x, "services", false, may, err.message,
+		    may ? "nobody but root can change what the packaged ones open"
+			: "the packaged worker and timer would be refused");
 }
 
 int hood_doctor(struct hood *h, doctor_fn fn, void *arg, UNUSED struct error *err)
@@ -256,6 +306,7 @@ int hood_doctor(struct hood *h, doctor_fn fn, void *arg, UNUSED struct error *er
 	examine_crashes(&x);
 	examine_limits(&x);
 	examine_places(&x);
+	examine_services(&x);
 	return x.failed ? 1 : 0;
 }
 

@@ -2,6 +2,7 @@
 #include "buffer.h"
 #include "clock.h"
 #include "file.h"
+#include "rights.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -21,7 +22,7 @@ void ended_done(struct ended *e)
 {
 	attempt_done(&e->attempt);
 	inputs_done(&e->stored);
-	free(e->owner);
+	json_decref(e->whose);
 }
 
 void pending_done(struct pending *p)
@@ -75,12 +76,12 @@ static json_t *ended_to_json(const struct attempt *a, const struct ended *e)
 		json_decref(stored);
 		return NULL;
 	}
-	return json_pack("{s:o, s:o, s:I, s:b, s:b, s:b, s:b, s:I, s:I, s:b, s:b, s:s?, s:o}", "attempt",
+	return json_pack("{s:o, s:o, s:I, s:b, s:b, s:b, s:b, s:I, s:I, s:b, s:b, s:O?, s:o}", "attempt",
 			 attempt, "evidence", evidence, "uid", (json_int_t)e->uid, "own_disk", e->own_disk,
 			 "disk_was_full", e->disk.was_full, "files_were_up", e->disk.files_were_up,
 			 "disk_was_hidden", e->disk.was_hidden, "disk_bytes", (json_int_t)e->disk.most.bytes,
 			 "disk_files", (json_int_t)e->disk.most.files, "post", e->has_post, "deferred",
-			 e->deferred, "owner", e->owner, "stored", stored);
+			 e->deferred, RECORD_WHOSE, e->whose, "stored", stored);
 }
 
 /* Into the room that was taken, which then gets its name: the line appears whole, or not at all. */
@@ -206,9 +207,7 @@ static int ended_from_json(struct ended *e, const json_t *json, struct error *er
 	e->disk.most.files = (uint64_t)json_integer_value(json_object_get(json, "disk_files"));
 	e->has_post = json_is_true(json_object_get(json, "post"));
 	e->deferred = json_is_true(json_object_get(json, "deferred"));
-	r = copy_text(json, "owner", &e->owner, err);
-	if (r < 0)
-		return r;
+	e->whose = json_incref(json_object_get(json, RECORD_WHOSE));
 	return inputs_from_json(&e->stored, json_object_get(json, "stored"), err);
 }
 

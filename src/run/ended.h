@@ -26,11 +26,10 @@ struct ended {
 	uid_t uid; /* whose files are outputs */
 	bool own_disk;
 	struct disk_use disk;
-	bool has_post; /* a post-process comes next, if it has succeeded */
-	bool deferred; /* its caller wanted to decide */
-	/* Queued: whose it is, and what lies in the ledger with its submission. */
-	char *owner;
-	struct inputs stored;
+	bool has_post;	      /* a post-process comes next, if it has succeeded */
+	bool deferred;	      /* its caller wanted to decide */
+	json_t *whose;	      /* as its record has it (rights_to_json) */
+	struct inputs stored; /* queued: what lies in the ledger with its submission */
 };
 void ended_init(struct ended *e);
 void ended_done(struct ended *e);

@@ -5,6 +5,7 @@
  */
 #include "clock.h"
 #include "ended.h"
+#include "rights.h"
 #include "steps.h"
 
 #include <unistd.h>
@@ -16,10 +17,13 @@ int steps_leave(struct workspace *w, const struct attempt *a, const struct error
 				  .code = (char *)error_kind_name(why->kind),
 				  .message = (char *)why->message,
 				  .since = clock_utc()};
+	const struct rights own = {0};
+	json_t *extra = json_pack("{s:i, s:I, s:O?, s:O?, s:o}", "attempt", a->number, "created",
+				  (json_int_t)a->created, "request", a->request, "plan", a->plan,
+				  RECORD_WHOSE, rights_to_json(&own, w->record.ledger));
 	const struct ended e = {.evidence = {.started = true, .exit_code = a->exit_code, .signal = a->signal},
-				.uid = geteuid()};
-	json_t *extra = json_pack("{s:i, s:I, s:O?, s:O?}", "attempt", a->number, "created",
-				  (json_int_t)a->created, "request", a->request, "plan", a->plan);
+				.uid = geteuid(),
+				.whose = json_object_get(extra, RECORD_WHOSE)};
 	int r;
 
 	if (!extra)

@@ -65,6 +65,7 @@ int holder_open(const struct process_id *holder, int *ret_fd, struct error *err)
 {
 	_cleanup_close_ int pidfd = process_open(holder), fd = -1;
 	char path[64];
+	int errnum;
 
 	if (pidfd == -ESRCH)
 		return 0;
@@ -73,8 +74,12 @@ int holder_open(const struct process_id *holder, int *ret_fd, struct error *err)
 				    (int)holder->pid);
 	snprintf(path, sizeof path, "/proc/%d/fd/%d", (int)holder->pid, HELD_FD);
 	fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	errnum = errno;
+	/* A pid may be another's as soon as its process is reaped, pidfd or not: the path was its own only if it lives. */
+	if (pidfd_wait(pidfd, 0) != -ETIMEDOUT)
+		return 0;
 	if (fd < 0)
-		return error_system(err, errno, "cannot open the disk that process %d holds",
+		return error_system(err, errnum, "cannot open the disk that process %d holds",
 				    (int)holder->pid);
 	*ret_fd = TAKE_FD(fd);
 	return 1;

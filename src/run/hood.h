@@ -267,6 +267,7 @@ struct live {
 	bool pending; /* its command has ended, and we could not finish it: gc does, or its worker */
 	char *why;    /* pending: the reason, if it is known */
 	bool queued;  /* a worker's */
+	bool whose;   /* its record says whose it is: an older version's does not */
 	char *ledger; /* what its result is for, without a password; NULL: not known yet */
 	char *path;
 	char token[TOKEN_SIZE];

@@ -7,6 +7,7 @@
 #include "field.h"
 #include "file.h"
 #include "program.h"
+#include "rights.h"
 #include "text.h"
 
 #include <errno.h>
@@ -206,6 +207,12 @@ static int job_fill(struct hood *h, struct request *r, struct job *job, struct e
 	    (e = list_post_inputs(h, r, &job->inputs, err)) < 0 ||
 	    (!r->id && ((e = id_make(made, err)) < 0 || (e = text_set(&r->id, made, err)) < 0)))
 		return e;
+	if (rights_lack_post(h, r->post_process))
+		plan_note(
+			&plan,
+			"a worker of another user refuses --post-process '%s', unless its configuration lists it in "
+			"queue: {allow: {post_process: …}}, as the one here does not",
+			SHOWN(256, r->post_process));
 	resolve_needs(&plan, job);
 	job->notes = TAKE_PTR(plan.notes);
 	/* The files are in the job now. */

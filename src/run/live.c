@@ -6,6 +6,7 @@
 #include "ended.h"
 #include "file.h"
 #include "pulse.h"
+#include "rights.h"
 #include "steps.h"
 
 #include <dirent.h>
@@ -66,6 +67,7 @@ static int live_fill(int run_fd, const struct record *r, struct live *ret, struc
 		.held = r->owner != OWNER_SUPERVISOR || r->held.owner == OWNER_KEPT,
 		.kept = r->owner == OWNER_KEPT || r->held.owner == OWNER_KEPT,
 		.queued = json_is_true(json_object_get(r->extra, "queued")),
+		.whose = json_object_get(r->extra, RECORD_WHOSE) != NULL,
 		.ledger = r->ledger ? strdup(r->ledger) : NULL,
 		.path = strdup(r->path ? r->path : ""),
 	};
@@ -75,8 +77,8 @@ static int live_fill(int run_fd, const struct record *r, struct live *ret, struc
 	ret->supervisor = r->process;
 	ret->has_pulse = ret->alive && pulse_read(run_fd, &ret->pulse) == 0;
 	for (int i = 0; i < STREAM_COUNT; i++)
-		ret->log_fd[i] = openat(run_fd, run_log_name(record_step(r), i, name),
-					O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
+		ret->log_fd[i] =
+			file_open_beneath(run_fd, run_log_name(record_step(r), i, name), O_RDONLY, 0);
 	if (!ret->path || (r->ledger && !ret->ledger))
 		return error_memory(err);
 	return live_fill_pending(run_fd, ret, err);

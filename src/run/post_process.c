@@ -34,15 +34,17 @@ int post_plan(struct hood *h, const struct post_order *asked, struct plan *plan,
 	_cleanup_row_tables_ struct row_tables checked = {0};
 	_cleanup_free_ char *from = NULL;
 	struct post_order order = *asked;
+	const char *beside;
 	int r;
 
 	if (!order.command)
 		order.command = json_string_value(json_object_get(site, "command"));
 	if (!order.command)
 		return 0;
-	from = !asked->command && h->config.post_process_directory
-		       ? path_from(h->directory, h->config.post_process_directory)
-		       : strdup(asked->directory);
+	beside = asked->is_sites  ? h->config.queue_allow_directory
+		 : asked->command ? NULL
+				  : h->config.post_process_directory;
+	from = beside ? path_from(h->directory, beside) : strdup(asked->directory);
 	if (!from)
 		return error_memory(err);
 	order.directory = from;

@@ -58,10 +58,10 @@ struct post_order {
 	const char *command; /* one text, split into words; NULL: the site's */
 	const char *
 		directory; /* where its own files lie; absolute; for the site's command beside the configuration */
-	const char *scratch;	     /* the directory on the host that its places are made in */
-	enum strength strength;	     /* the analysis's: it has no more walls than that had */
-	bool is_stored;		     /* its own files are in the ledger, with the submission */
-	const struct rights *rights; /* the command is a stranger's; else NULL */
+	const char *scratch;	/* the directory on the host that its places are made in */
+	enum strength strength; /* the analysis's: it has no more walls than that had */
+	bool is_stored;		/* its own files are in the ledger, with the submission */
+	bool is_sites;		/* queue.allow lists it: they lie beside that */
 };
 int plan_resolve_post(struct hood *h, const struct post_order *o, struct plan *plan, struct error *err);
 /* The same for a command in a kept workspace: what the analysis saw, by its request (r, completed here) and its plan. */

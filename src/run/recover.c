@@ -74,8 +74,8 @@ int lost_describe(const struct workspace *w, struct attempt *a, struct error *er
 	a->workspace = strdup(r->path);
 	a->host = host_name();
 	for (int i = 0; i < STREAM_COUNT; i++) {
-		_cleanup_close_ int fd = openat(w->run_fd, run_log_name(record_step(r), i, name),
-						O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
+		_cleanup_close_ int fd =
+			file_open_beneath(w->run_fd, run_log_name(record_step(r), i, name), O_RDONLY, 0);
 
 		if (fd >= 0 && log_max > 0 && capture_recover(fd, (uint64_t)log_max, &a->logs[i], err) < 0)
 			a->logs[i] = (struct captured){0};
@@ -212,15 +212,13 @@ static bool has_result(const struct workspace *w)
 
 /* --into, which the story did not come to. Committed it is; that this failed is told, and not tried again. */
 static int copy_into(struct recovery *rec, struct ledger *ledger, const struct workspace *w,
-		     const struct attempt *a, struct error *err)
+		     const struct remains *remains, const struct attempt *a, struct error *err)
 {
 	_cleanup_rights_ struct rights rights;
-	_cleanup_ended_ struct ended e;
 	_cleanup_plan_ struct plan plan;
 	int r;
 
 	plan_init(&plan);
-	ended_init(&e);
 	rights_init(&rights);
 	if (a->verdict != VERDICT_SUCCEEDED)
 		return 0;
@@ -228,8 +226,7 @@ static int copy_into(struct recovery *rec, struct ledger *ledger, const struct w
 	r = plan_recall(&plan, a->plan, err);
 	if (r == 0 && !plan.into)
 		return 0;
-	return r < 0 || ended_load(w->run_fd, &e, err) < 0 ||
-	       remains_rights(rec->hood, &e, a, &rights, err) < 0 ||
+	return r < 0 || remains_rights(rec->hood, remains, a, &rights, err) < 0 ||
 	       rights_copy_into(rec->hood, &rights, ledger, a, &plan, w->site->state, err) < 0;
 }
 
@@ -261,6 +258,9 @@ static int attempt_recover(struct recovery *rec, struct workspace *w, struct rem
 	r = pending_give_up(rec, ledger, w, remains, err);
 	if (r != 0)
 		return r < 0 ? r : 0;
+	/* What is only recorded as lost is done for nobody. */
+	if (has_result(w) && (r = remains_recall(w, remains, err)) < 0)
+		return r;
 	r = attempt_find(rec, ledger, w, remains, &a, &rows, err);
 	finished = r == 1;
 	if (r < 0 && err->is_damaged) {
@@ -282,7 +282,7 @@ static int attempt_recover(struct recovery *rec, struct workspace *w, struct rem
 		rec->report.committed++;
 	else
 		rec->report.lost++;
-	return finished && remains->is_pending ? copy_into(rec, ledger, w, &a, err) : 0;
+	return finished && remains->is_pending ? copy_into(rec, ledger, w, remains, &a, err) : 0;
 }
 
 /* What the story would have kept, had it come to its end. */
@@ -313,7 +313,8 @@ static int settle_attempt(struct recovery *rec, struct workspace *w, bool *ret_k
 	if (keep && (e = keep_remains(rec, w, &remains, r == 1 ? NULL : err)) < 0)
 		return e;
 	*ret_kept = keep;
-	holder_end(&remains.pending.holder);
+	if (!remains.gone)
+		holder_end(&remains.pending.holder);
 	return r;
 }
 

@@ -33,9 +33,26 @@ static int check_attempt(const struct attempt *a, struct error *err)
 			 a->id, verdict_name(a->verdict));
 }
 
+/* As a worker of his would: the submission's own files are for its owner alone. */
+static int find_submitted(struct repeat *p, struct post_order *o, struct error *err)
+{
+	_cleanup_rights_ struct rights rights = {0};
+	_cleanup_request_ struct request request;
+	int r;
+
+	request_init(&request);
+	if ((r = request_from_json(&request, p->job.request, err)) < 0 ||
+	    (r = rights_find(p->hood, &p->job, &request, &rights, err)) < 0 ||
+	    (r = rights_choose_post(p->hood, &rights, o->command, err)) < 0)
+		return r;
+	p->is_stored = o->is_stored = rights.post_is_own;
+	o->is_sites = rights.post_is_sites;
+	return 0;
+}
+
 /* The files of the attempt's own command: with its submission, or where it was run, if he who asks now has run it, or
  * stands there. What an attempt says of a directory is what its owner says: it is not read for others. */
-static int find_files(struct repeat *p, const char *asked, const char *from, struct error *err)
+static int find_files(struct repeat *p, const char *from, struct post_order *o, struct error *err)
 {
 	struct error why = ERROR_INIT;
 	const char *queued;
@@ -46,9 +63,10 @@ static int find_files(struct repeat *p, const char *asked, const char *from, str
 		return r;
 	}
 	queued = r == 0 ? json_string_value(json_object_get(p->job.request, "post_process")) : NULL;
-	p->is_stored = queued && strcmp(queued, asked) == 0;
-	if (p->is_stored ||
-	    (r < 0 && (rights_own_ledger(p->hood) || !from || strcmp(from, p->hood->directory) == 0)))
+	if (queued && strcmp(queued, o->command) == 0)
+		return find_submitted(p, o, err);
+	if (r < 0 && (ledger_is_own(p->ledger) || (strncmp(p->hood->ledger_url, "sqlite:", 7) != 0 && from &&
+						   strcmp(from, p->hood->directory) == 0)))
 		return 0;
 	return error_set(
 		err, ERROR_REFUSED,
@@ -76,10 +94,9 @@ static int make_plan(struct repeat *p, const char *command, struct error *err)
 	order.scratch = scratch;
 	order.command = command ? command : asked;
 	order.directory = command || !asked || !from ? p->hood->directory : from;
-	r = command || !asked ? 0 : find_files(p, asked, from, err);
+	r = command || !asked ? 0 : find_files(p, from, &order, err);
 	if (r < 0)
 		return r;
-	order.is_stored = p->is_stored;
 	if (strength && strcmp(strength, strength_name(STRENGTH_LANDLOCK)) == 0)
 		order.strength = STRENGTH_LANDLOCK;
 	r = post_plan(p->hood, &order, &p->plan, err);

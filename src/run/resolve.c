@@ -399,11 +399,10 @@ int plan_resolve_post(struct hood *h, const struct post_order *o, struct plan *p
 	if ((e = text_set(&plan->scratch, o->scratch, err)) < 0 || (e = post_scene_enter(plan, err)) < 0 ||
 	    (e = text_set(&plan->submitter_directory, o->directory, err)) < 0 ||
 	    (e = plan_resolve_limits(h, &r, plan, err)) < 0 || (e = resolve_ro(h, &r, err)) < 0 ||
-	    (e = resolve_program(h, &r, o->rights ? &o->rights->post : NULL, program_search(), plan, err)) <
-		    0 ||
+	    (e = resolve_program(h, &r, NULL, program_search(), plan, err)) < 0 ||
 	    (e = resolve_env(&r, plan, err)) < 0 || (e = plan_add_stages(h, &r, plan, err)) < 0)
 		return e;
-	return plan_add_scene(h, &r, o->rights, plan, err);
+	return plan_add_scene(h, &r, NULL, plan, err);
 }
 
 /* Its own search path, so that a name means what it meant there. */

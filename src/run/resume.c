@@ -1,4 +1,5 @@
 #include "resume.h"
+#include "ability.h"
 #include "holder.h"
 #include "steps.h"
 #include "story.h"
@@ -15,7 +16,8 @@ int remains_find(const struct workspace *w, struct remains *ret, struct error *e
 		return r;
 	ret->is_pending = r == 1;
 	if (ret->pending.holder.pid > 0) {
-		r = holder_open(&ret->pending.holder, &ret->fd, err);
+		r = !record_is_of_this_boot(&w->record) ? 0
+							: holder_open(&ret->pending.holder, &ret->fd, err);
 		ret->gone = r == 0;
 		return r < 0 ? r : 0;
 	}
@@ -26,6 +28,7 @@ int remains_find(const struct workspace *w, struct remains *ret, struct error *e
 void remains_done(struct remains *r)
 {
 	pending_done(&r->pending);
+	json_decref(r->whose);
 	r->fd = fd_close(r->fd);
 }
 
@@ -38,31 +41,68 @@ static bool can_go_on(const struct ended *e, const struct remains *r)
 	return r->fd >= 0 && !r->gone && (!e->deferred || r->is_pending);
 }
 
-int remains_rights(struct hood *h, const struct ended *e, const struct attempt *a, struct rights *ret,
+/* What an older version has begun does not tell; in a state directory of an ordinary user's it can only be his own, or was said to be
+ * a stranger's. */
+static int recall_whose(const json_t *extra, json_t **ret, struct error *err)
+{
+	const struct rights own = {.owner = json_is_true(json_object_get(extra, "queued")) ? (char *)""
+											   : NULL};
+
+	*ret = json_incref(json_object_get(extra, RECORD_WHOSE));
+	if (!*ret && !ability_is_root() && (!own.owner || json_is_false(json_object_get(extra, "strangers"))))
+		*ret = rights_to_json(&own, NULL);
+	return *ret ? 0
+		    : error_set(
+			      err, ERROR_REFUSED,
+			      "an older version has begun it, and did not write down whose it is: finish it with "
+			      "that version, or give it up with `fumehood cancel`");
+}
+
+static int check_whose(const struct workspace *w, struct remains *ret, struct error *err)
+{
+	_cleanup_rights_ struct rights ignored = {0};
+	_cleanup_ended_ struct ended e;
+	int r;
+
+	ended_init(&e);
+	if ((r = recall_whose(w->record.extra, &ret->whose, err)) < 0 ||
+	    (r = ended_load(w->run_fd, &e, err)) < 0)
+		return r;
+	if (e.whose && !json_equal(e.whose, ret->whose))
+		return error_set(err, ERROR_REFUSED,
+				 "its record and its end do not say the same of whose it is");
+	return rights_recall(ret->whose, &ignored, err);
+}
+
+int remains_recall(const struct workspace *w, struct remains *ret, struct error *err)
+{
+	int r = check_whose(w, ret, err);
+
+	return r < 0 ? error_prefix(err, r, "'%s' is left alone", w->record.id) : 0;
+}
+
+int remains_rights(struct hood *h, const struct remains *remains, const struct attempt *a, struct rights *ret,
 		   struct error *err)
 {
-	struct job job = {.owner = e->owner};
 	_cleanup_request_ struct request request;
 	int r;
 
 	request_init(&request);
-	if (!a->queued)
-		return 0;
-	memcpy(job.id, a->id, sizeof job.id);
 	if ((r = request_from_json(&request, a->request, err)) < 0 ||
-	    (r = rights_find(h, &job, &request, ret, err)) < 0)
+	    (r = rights_recall(remains->whose, ret, err)) < 0)
 		return r;
 	return rights_apply(h, ret, &request, err);
 }
 
 /* As it was asked for then, by the configuration of now: whoever has another one cannot do it. */
-static int recall_post(struct story *s, const struct ended *e, struct error *err)
+static int recall_post(struct story *s, const struct ended *e, const struct remains *remains,
+		       struct error *err)
 {
 	int r;
 
 	if (!e->has_post || s->step || verdict_decide(&e->evidence) != VERDICT_SUCCEEDED)
 		return 0;
-	if ((r = remains_rights(s->hood, e, s->attempt, &s->rights, err)) < 0 ||
+	if ((r = remains_rights(s->hood, remains, s->attempt, &s->rights, err)) < 0 ||
 	    (r = story_plan_post(s, err)) < 0 || s->post_plan)
 		return r;
 	return error_set(
@@ -87,7 +127,8 @@ static int recall_plan(struct story *s, struct error *err)
 	return r;
 }
 
-static int recall(struct story *s, struct ended *e, struct request *request, struct error *err)
+static int recall(struct story *s, struct ended *e, const struct remains *remains, struct request *request,
+		  struct error *err)
 {
 	int r;
 
@@ -97,7 +138,7 @@ static int recall(struct story *s, struct ended *e, struct request *request, str
 	s->owner = e->uid;
 	s->disk = e->disk;
 	s->has_ended = true;
-	r = recall_post(s, e, err);
+	r = recall_post(s, e, remains, err);
 	/* As root the post-process runs as nobody that the analysis was. */
 	return r < 0 || !s->post_plan ? r : place_take(&s->place, err);
 }
@@ -145,8 +186,8 @@ int story_resume(struct hood *h, struct ledger *l, struct workspace *w, const st
 	job.inputs = e.stored; /* lent */
 	s->attempt = a;
 	s->step = record_step(&w->record);
-	if ((r = attempt_load_logs(w, s->step, a, err)) == 0 && (r = recall(s, &e, &request, err)) == 0 &&
-	    (r = conclude(s, w, remains->fd, err)) == 0)
+	if ((r = attempt_load_logs(w, s->step, a, err)) == 0 &&
+	    (r = recall(s, &e, remains, &request, err)) == 0 && (r = conclude(s, w, remains->fd, err)) == 0)
 		*ret_rows = TAKE_PTR(s->post.rows);
 	place_release(&s->place);
 	story_free(s);

@@ -15,6 +15,7 @@ struct remains {
 	struct pending pending;
 	bool is_pending; /* we gave up on it, and said why */
 	int fd;		 /* -1: there is nothing to collect from */
+	json_t *whose;	 /* remains_recall() */
 	bool gone;	 /* it was held, and the holder is dead */
 };
 #define REMAINS_INIT     \
@@ -25,8 +26,10 @@ int remains_find(const struct workspace *w, struct remains *ret, struct error *e
 void remains_done(struct remains *r);
 #define _cleanup_remains_ _cleanup_(remains_done)
 
-/* Whose rights a queued one has, as when it was run; none of it for another. */
-int remains_rights(struct hood *h, const struct ended *e, const struct attempt *a, struct rights *ret,
+/* Whose it is, as its record and its end say; ERROR_REFUSED: it is not ours to go on with, and stays. */
+int remains_recall(const struct workspace *w, struct remains *r, struct error *err);
+/* His rights, as when it was run; none of it for another. */
+int remains_rights(struct hood *h, const struct remains *remains, const struct attempt *a, struct rights *ret,
 		   struct error *err);
 
 /* give_up.c: 1: somebody has cancelled it, it is recorded as that, and nothing is left to do but to remove it. */

@@ -4,11 +4,9 @@
 #include "file.h"
 #include "private.h"
 #include "text.h"
-#include "url.h"
 
 #include <errno.h>
 #include <fcntl.h>
-#include <grp.h>
 #include <limits.h>
 #include <stdio.h>
 #include <string.h>
@@ -18,12 +16,6 @@ enum { SHOWN_SIZE = 256, SHOWN_PLACES_MAX = 64 };
 void rights_init(struct rights *r)
 {
 	*r = (struct rights){0};
-}
-
-static void granted_program_done(struct granted_program *p)
-{
-	program_done(&p->found);
-	free(p->real);
 }
 
 void rights_done(struct rights *r)
@@ -39,86 +31,35 @@ void rights_done(struct rights *r)
 	free(r->places);
 	free(r->owner);
 	identity_done(&r->who);
-	granted_program_done(&r->program);
-	granted_program_done(&r->post);
+	program_done(&r->program.found);
+	free(r->program.real);
 	*r = (struct rights){0};
 }
 
 /* ---- who ---- */
 
-/* A group of a user's own, as many hosts give to each: what it may write, he may. */
-static bool is_private_group(uid_t uid, gid_t gid)
-{
-	_cleanup_identity_ struct identity owner = {0};
-	struct error ignored = ERROR_INIT;
-	char room[4096];
-	struct group entry, *found = NULL;
-
-	if (identity_of(uid, &owner, &ignored) < 0 ||
-	    getgrgid_r(gid, &entry, room, sizeof room, &found) != 0 || !found)
-		return false;
-	return *owner.name && owner.gid == gid && strcmp(found->gr_name, owner.name) == 0 &&
-	       !found->gr_mem[0];
-}
-
-static bool is_written_by_others(const struct stat *st, uid_t owner)
-{
-	return st->st_mode & S_IWOTH || (st->st_mode & S_IWGRP && !is_private_group(owner, st->st_gid));
-}
-
-/* A file that only its owner can have written says whose it is. What its rows say is only what he says. */
-static int owner_of_file(const char *path, uid_t *ret, struct rights *rights, struct error *err)
-{
-	_cleanup_free_ char *directory = strdup(path);
-	struct stat st, above;
-	char *slash;
-
-	if (!directory)
-		return error_memory(err);
-	slash = strrchr(directory, '/');
-	if (slash)
-		slash[slash == directory] = 0;
-	if (stat(path, &st) < 0 || stat(slash ? directory : ".", &above) < 0)
-		return error_system(err, errno, "cannot look at the ledger '%s'", path);
-	if (is_written_by_others(&st, st.st_uid) || is_written_by_others(&above, st.st_uid) ||
-	    (above.st_uid != 0 && above.st_uid != st.st_uid)) {
-		snprintf(rights->why, sizeof rights->why,
-			 "others than its owner can write to the ledger '%.200s' or its directory", path);
-		rights->remedy = ", or nobody else may write there (chmod go-w)";
-		return 0;
-	}
-	*ret = st.st_uid;
-	return 1;
-}
-
-bool rights_own_ledger(const struct hood *h)
-{
-	_cleanup_ledger_url_ struct ledger_url url = {0};
-	struct rights unused = {0};
-	struct error ignored = ERROR_INIT;
-	uid_t uid;
-
-	return ledger_url_parse(h->ledger_url, &url, &ignored) == 0 && !url.is_postgres &&
-	       owner_of_file(url.location, &uid, &unused, &ignored) == 1 && uid == geteuid();
-}
-
 /* 1: the local user that it maps to; 0: none, why says so. */
 static int find_user(struct hood *h, const struct job *job, struct rights *ret, struct error *err)
 {
-	_cleanup_ledger_url_ struct ledger_url url = {0};
+	bool is_file = strncmp(h->ledger_url, "sqlite:", 7) == 0;
 	struct error problem = ERROR_INIT;
 	const char *user;
 	char shown[SHOWN_SIZE];
-	uid_t uid;
-	int r = ledger_url_parse(h->ledger_url, &url, err);
+	struct ledger *ledger;
+	int r = is_file ? hood_ledger(h, LEDGER_CREATE, &ledger, err) : 0;
 
 	if (r < 0)
 		return r;
-	if (!url.is_postgres) {
-		if ((r = owner_of_file(url.location, &uid, ret, err)) <= 0 ||
-		    (r = identity_of(uid, &ret->who, err)) < 0)
-			return r;
-		return 1;
+	if (is_file && ledger_is_own(ledger))
+		return (r = identity_of(geteuid(), &ret->who, err)) < 0 ? r : 1;
+	if (is_file) {
+		snprintf(
+			ret->why, sizeof ret->why,
+			"others than the worker's user own or can write the ledger '%.200s' or its directory",
+			h->ledger_url + strlen("sqlite:"));
+		ret->remedy =
+			", or a worker of its owner to run it, if nobody else may write there (chmod go-w)";
+		return 0;
 	}
 	text_escape_into(shown, sizeof shown, job->owner ? job->owner : "",
 			 strlen(job->owner ? job->owner : ""));
@@ -137,6 +78,12 @@ static int find_user(struct hood *h, const struct job *job, struct rights *ret, 
 	if (r < 0)
 		*err = problem;
 	return r < 0 ? r : 1;
+}
+
+static int become_nobody(struct identity *who, struct error *err)
+{
+	identity_done(who);
+	return ability_is_root() ? identity_nobody(who, err) : identity_of(geteuid(), who, err);
 }
 
 int rights_find(struct hood *h, const struct job *job, const struct request *request, struct rights *ret,
@@ -168,8 +115,38 @@ int rights_find(struct hood *h, const struct job *job, const struct request *req
 			"'%s' is the local user %u, and only a worker that is root can act for other users than its own",
 			SHOWN(SHOWN_SIZE, ret->owner), ret->who.uid);
 	}
-	identity_done(&ret->who);
-	return ability_is_root() ? identity_nobody(&ret->who, err) : identity_of(geteuid(), &ret->who, err);
+	return become_nobody(&ret->who, err);
+}
+
+json_t *rights_to_json(const struct rights *r, const char *ledger)
+{
+	json_t *uid = !r->is_bound  ? json_integer(geteuid())
+		      : r->has_user ? json_integer(r->who.uid)
+				    : json_null();
+
+	return json_pack("{s:s?, s:o, s:b, s:s?}", "owner", r->owner, "uid", uid, "bound", r->is_bound,
+			 "ledger", ledger);
+}
+
+int rights_recall(const json_t *whose, struct rights *ret, struct error *err)
+{
+	const char *owner = json_string_value(json_object_get(whose, "owner"));
+	const json_t *uid = json_object_get(whose, "uid");
+	json_int_t number = json_integer_value(uid);
+
+	ret->is_queued = owner != NULL;
+	ret->is_bound = !json_is_false(json_object_get(whose, "bound"));
+	ret->has_user = json_is_integer(uid);
+	if (!(ret->is_bound ? ret->is_queued : ret->has_user) || number < 0 || number >= UINT32_MAX)
+		return error_set(err, ERROR_REFUSED, "its record does not tell whose it is");
+	if (ret->has_user && number != geteuid() && !(ret->is_bound && ability_is_root()))
+		return error_set(err, ERROR_REFUSED,
+				 "it was begun as the user %lld, for whom only %s can go on with it",
+				 (long long)number, ret->is_bound ? "root" : "that user");
+	snprintf(ret->why, sizeof ret->why, "it was begun for nobody whom this host knows");
+	if (owner && text_set(&ret->owner, owner, err) < 0)
+		return -ENOMEM;
+	return ret->has_user ? identity_of((uid_t)number, &ret->who, err) : become_nobody(&ret->who, err);
 }
 
 /* ---- what ---- */
@@ -306,20 +283,32 @@ static int fill_env(struct hood *h, const struct rights *rights, struct request 
 	return 0;
 }
 
-/* A listed command is the site's, its files are too: a stranger must not put his own under their names. */
-static int choose_post(struct hood *h, struct rights *rights, const struct request *r, struct error *err)
+/* A listed command is the site's, its files are too. No other makes rows for a stranger: they would be the worker's. */
+int rights_choose_post(const struct hood *h, struct rights *rights, const char *command, struct error *err)
 {
-	if (!r->post_process)
+	rights->post_is_own = command && !rights->is_bound;
+	rights->post_is_sites = command && rights->is_bound && is_listed(h, "post_process", command);
+	if (!command || rights->post_is_own || rights->post_is_sites)
 		return 0;
-	if (!rights->is_bound) {
-		rights->post_is_own = true;
-		return 0;
+	return rights_refuse(rights, "--post-process", command, "post_process",
+			     "rows of others than the worker's own user come from what the site lists", err);
+}
+
+/* SQLite's is his own, and so is one whose role is his. */
+bool rights_lack_post(const struct hood *h, const char *command)
+{
+	bool own = !command || is_listed(h, "post_process", command) ||
+		   strncmp(h->ledger_url, "postgres", strlen("postgres")) != 0;
+	struct error ignored = ERROR_INIT;
+	const char *owner;
+	json_t *user;
+
+	json_object_foreach (h->config.queue_users, owner, user) {
+		_cleanup_identity_ struct identity who = {0};
+
+		own |= identity_find(json_string_value(user), &who, &ignored) == 0 && who.uid == geteuid();
 	}
-	rights->post_is_sites = is_listed(h, "post_process", r->post_process);
-	rights->post_is_own = !rights->post_is_sites && rights->has_user;
-	if (!rights->post_is_sites && !rights->post_is_own)
-		return rights_refuse(rights, "--post-process", r->post_process, "post_process", NULL, err);
-	return 0;
+	return !own;
 }
 
 static int ask_places(struct hood *h, struct rights *rights, const struct request *r, struct error *err)
@@ -397,7 +386,7 @@ int rights_apply(struct hood *h, struct rights *rights, struct request *r, struc
 			SHOWN(SHOWN_SIZE, r->inputs[0].from));
 	if (!r->directory && (e = text_set(&r->directory, "/", err)) < 0)
 		return e;
-	e = choose_post(h, rights, r, err);
+	e = rights_choose_post(h, rights, r->post_process, err);
 	if (e < 0)
 		return e;
 	r->no_stage = true;

@@ -2,8 +2,9 @@
  * Whose rights a queued analysis has on this host. Whoever may submit is not the worker's user: what a submission names of
  * this host (data, docs, ro, into, programs and their prefixes) is resolved with the rights of the local user that its
  * owner maps to (queue.users), in a child that has become that user, or must be listed in the site's configuration
- * (queue.allow). Other rights (env without a value, query, keep, allow_unlimited, landlock, a post-process for a stranger) must be
- * listed. Only what the worker's own user has submitted is resolved as if he had run it.
+ * (queue.allow). Other rights (env without a value, query, keep, allow_unlimited, landlock, a post-process) must be listed. Only
+ * what the worker's own user has submitted is resolved as if he had run it. Whose an attempt is, is found when it begins, written
+ * down (rights_to_json), and never asked again: who goes on with it recalls it.
  *
  *   rights_find → rights_apply (by plan_resolve, before the site's defaults come in) → … → rights_done
  *
@@ -50,8 +51,8 @@ struct rights {
 	const char *remedy; /* what else would help, besides a list */
 	struct granted_place *places;
 	size_t n_places;
-	struct granted_program program, post;
-	bool post_is_own;   /* the submission's own command, with files of its own */
+	struct granted_program program;
+	bool post_is_own;   /* of the worker's own user: with the files of his submission */
 	bool post_is_sites; /* listed: its files lie beside the configuration */
 	enum into_rights into;
 };
@@ -63,12 +64,20 @@ void rights_done(struct rights *r);
 int rights_find(struct hood *h, const struct job *job, const struct request *request, struct rights *ret,
 		struct error *err);
 
+/* {"owner", "uid", "bound", "ledger"} in a record's extra and in `ended`. owner null: not queued; uid null: no user of this host. */
+#define RECORD_WHOSE "whose"
+json_t *rights_to_json(const struct rights *r, const char *ledger);
+/* ERROR_REFUSED: it is not ours to go on with. */
+int rights_recall(const json_t *whose, struct rights *ret, struct error *err);
+
+/* Whose files a submission's post-process has; ERROR_REFUSED: somebody else's, and not listed. */
+int rights_choose_post(const struct hood *h, struct rights *rights, const char *command, struct error *err);
+/* Would that of a submitter be refused, as far as the configuration here can tell? */
+bool rights_lack_post(const struct hood *h, const char *command);
+
 /* Checks r, which is as it was submitted, and makes it what the worker may run: places canonical, variables filled in, the
  * directory of the submitter forgotten. ERROR_REFUSED: one sentence on what is not allowed, for whom, and what to configure. */
 int rights_apply(struct hood *h, struct rights *rights, struct request *r, struct error *err);
-
-/* A ledger in a file that nobody but we can have written. */
-bool rights_own_ledger(const struct hood *h);
 
 /* The granted place with this canonical path; NULL: the site's own. */
 const struct granted_place *rights_place(const struct rights *rights, const char *path);

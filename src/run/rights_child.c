@@ -24,11 +24,10 @@
 enum { ANSWER_TIMEOUT_MS = 30000, ALL_TIMEOUT_MS = 60000, PREFIXES_MAX = 64 };
 
 enum answer_kind { ANSWER_PLACE, ANSWER_PROGRAM, ANSWER_PREFIX, ANSWER_INTO, ANSWER_DONE };
-enum which_program { PROGRAM_ANALYSIS, PROGRAM_POST };
 
 struct child_answer {
 	enum answer_kind kind;
-	size_t index; /* of a place, or which program */
+	size_t index; /* of a place */
 	bool by_user;
 	int errnum;
 	char reason[80]; /* "": errnum's */
@@ -41,7 +40,6 @@ struct child_task {
 	struct rights *rights;
 	const struct request *request;
 	const char *into;
-	char *post_command; /* its first word; NULL: no program to look for */
 };
 
 /* ---- in the child ---- */
@@ -121,10 +119,10 @@ static int answer_places(const struct child_task *t, int socket)
 	return 0;
 }
 
-static int answer_prefix(const char *prefix, size_t which, int socket)
+static int answer_prefix(const char *prefix, int socket)
 {
-	struct child_answer a = {.kind = ANSWER_PREFIX, .index = which};
-	_cleanup_close_ int fd = open(prefix, O_PATH | O_CLOEXEC);
+	struct child_answer a = {.kind = ANSWER_PREFIX};
+	_cleanup_close_ int fd = file_open_trusted(prefix, true);
 
 	/* Not his to read: then it is not there for him. */
 	if (fd < 0 || check_place(fd, &a) != 0)
@@ -138,15 +136,16 @@ static int put(char *out, size_t room, const char *text)
 	return snprintf(out, room, "%s", text ? text : "") < (int)room ? 0 : -ENAMETOOLONG;
 }
 
-static int answer_program(const struct child_task *t, const char *command, size_t which, int socket)
+static int answer_program(const struct child_task *t, int socket)
 {
 	_cleanup_program_ struct program p = {0};
-	struct child_answer a = {.kind = ANSWER_PROGRAM, .index = which};
+	struct child_answer a = {.kind = ANSWER_PROGRAM};
 	_cleanup_free_ char *search = caller_search(t->request);
 	struct error why = ERROR_INIT;
 	int r;
 
-	if (!search || program_find(t->hood, command, t->request->directory, search, &p, &why) < 0)
+	if (!search ||
+	    program_find(t->hood, t->request->command[0], t->request->directory, search, &p, &why) < 0)
 		return -EIO;
 	if (put(a.path, sizeof a.path, p.path) < 0 || put(a.relative, sizeof a.relative, p.relative) < 0 ||
 	    put(a.user_base, sizeof a.user_base, p.user_base) < 0)
@@ -157,7 +156,7 @@ static int answer_program(const struct child_task *t, const char *command, size_
 		a.real[0] = 0;
 	r = message_send(socket, &a, sizeof a, -1);
 	for (size_t i = 0; r == 0 && p.prefixes && p.prefixes[i]; i++)
-		r = answer_prefix(p.prefixes[i], which, socket);
+		r = answer_prefix(p.prefixes[i], socket);
 	return r;
 }
 
@@ -165,6 +164,7 @@ static int answer_program(const struct child_task *t, const char *command, size_
 static int check_into(const char *into)
 {
 	char path[PATH_MAX], *slash;
+	_cleanup_close_ int fd = -1;
 	struct stat st;
 
 	if (strlen(into) >= sizeof path)
@@ -172,14 +172,15 @@ static int check_into(const char *into)
 	memcpy(path, into, strlen(into) + 1);
 	for (size_t n = strlen(path); n > 1 && path[n - 1] == '/'; n--)
 		path[n - 1] = 0;
-	while (stat(path, &st) < 0 && errno == ENOENT && path[1]) {
+	while ((fd = file_open_trusted(path, true)) == -ENOENT && path[1]) {
 		slash = strrchr(path, '/');
 		slash[slash == path] = 0;
 	}
-	if (stat(path, &st) < 0)
-		return errno;
+	if (fd < 0 || fstat(fd, &st) < 0)
+		return fd < 0 ? -fd : errno;
 	if (!S_ISDIR(st.st_mode))
 		return ENOTDIR;
+	snprintf(path, sizeof path, "/proc/self/fd/%d", fd);
 	return access(path, W_OK | X_OK) < 0 ? errno : 0;
 }
 
@@ -190,8 +191,7 @@ static void child_main(void *arg, int socket)
 	struct child_answer into = {.kind = ANSWER_INTO}, done = {.kind = ANSWER_DONE};
 
 	if (setenv("HOME", rights->who.home, 1) < 0 || answer_places(t, socket) < 0 ||
-	    (rights->has_user && answer_program(t, t->request->command[0], PROGRAM_ANALYSIS, socket) < 0) ||
-	    (t->post_command && answer_program(t, t->post_command, PROGRAM_POST, socket) < 0))
+	    (rights->has_user && answer_program(t, socket) < 0))
 		return;
 	if (t->into && rights->has_user) {
 		into.errnum = check_into(t->into);
@@ -287,7 +287,6 @@ static int take_answer(struct hood *h, struct child_task *t, const struct child_
 		       struct error *err)
 {
 	struct rights *rights = t->rights;
-	struct granted_program *program = a->index == PROGRAM_POST ? &rights->post : &rights->program;
 
 	switch (a->kind) {
 	case ANSWER_PLACE:
@@ -295,9 +294,9 @@ static int take_answer(struct hood *h, struct child_task *t, const struct child_
 			break;
 		return take_place(h, rights, &rights->places[a->index], a, fd, err);
 	case ANSWER_PROGRAM:
-		return take_program(program, a, err);
+		return take_program(&rights->program, a, err);
 	case ANSWER_PREFIX:
-		return take_prefix(h, rights, program, a, fd, err);
+		return take_prefix(h, rights, &rights->program, a, fd, err);
 	case ANSWER_INTO:
 		rights->into = a->errnum ? INTO_NOT_ASKED : INTO_BY_USER;
 		return 0;
@@ -399,21 +398,12 @@ int rights_resolve(struct hood *h, struct rights *rights, const struct request *
 		   struct error *err)
 {
 	struct child_task t = {.hood = h, .rights = rights, .request = request, .into = into};
-	_cleanup_strv_ char **words = NULL;
 	int r = 0;
 
 	for (size_t i = 0; i < rights->n_places; i++)
 		if (!rights->has_user && rights->places[i].listed < 0 && !rights->places[i].optional)
 			return rights_refuse(rights, rights->places[i].option, rights->places[i].asked,
 					     rights->places[i].key, NULL, err);
-	if (rights->post_is_own) {
-		r = words_split(request->post_process, &words, err);
-		if (r == -EINVAL || (r == 0 && !words[0]))
-			return error_set(err, ERROR_USAGE, "the post-process's command makes no sense");
-		if (r < 0)
-			return r;
-		t.post_command = words[0];
-	}
 	if ((!rights->has_user && (r = find_unowned(h, request->command[0], &rights->program, err)) < 0) ||
 	    ((rights->has_user || rights->n_places > 0) && (r = ask(h, &t, err)) < 0))
 		return r;

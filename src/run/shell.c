@@ -68,7 +68,7 @@ static int check_owner(const struct shell *s, struct error *err)
 	const struct record *r = &s->workspace.record;
 
 	if (!json_is_true(json_object_get(r->extra, "queued")) ||
-	    json_is_false(json_object_get(r->extra, RECORD_STRANGERS)))
+	    json_is_false(json_object_get(json_object_get(r->extra, RECORD_WHOSE), "bound")))
 		return 0;
 	return error_set(
 		err, ERROR_REFUSED,

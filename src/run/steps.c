@@ -309,7 +309,7 @@ int step_settle(struct recovery *rec, struct workspace *w, struct error *err)
 		return r;
 	}
 	r = workspace_give_back(w, err);
-	if (r == 0)
+	if (r == 0 && !remains.gone)
 		holder_end(&remains.pending.holder);
 	return r;
 }

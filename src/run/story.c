@@ -160,7 +160,7 @@ int story_note_end(struct story *s, struct error *err)
 		.disk = s->disk,
 		.has_post = s->post_plan != NULL,
 		.deferred = s->deferred,
-		.owner = s->hooks->job ? s->hooks->job->owner : NULL,
+		.whose = json_object_get(s->workspace.record.extra, RECORD_WHOSE),
 	};
 	int r;
 

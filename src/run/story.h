@@ -14,9 +14,6 @@
 #include "pulse.h"
 #include "rights.h"
 
-/* In a record's extra: whether it ran with somebody else's rights (rights.is_bound). */
-#define RECORD_STRANGERS "strangers"
-
 struct story {
 	struct hood *hood;
 	const struct request *request;

@@ -73,8 +73,6 @@ static int next_attempt(struct story *s, int *ret, struct error *err)
 int story_plan_post(struct story *s, struct error *err)
 {
 	const struct rights *rights = &s->rights;
-	const char *site = s->hood->config.queue_allow_directory;
-	_cleanup_free_ char *beside = NULL;
 	struct plan *plan;
 	struct post_order order = {
 		.id = s->plan->id,
@@ -84,15 +82,10 @@ int story_plan_post(struct story *s, struct error *err)
 		.directory = s->plan->submitter_directory,
 		.strength = s->plan->strength,
 		.is_stored = rights->post_is_own,
-		.rights = rights->post_is_own && rights->is_bound ? rights : NULL,
+		.is_sites = rights->post_is_sites,
 	};
 	int r;
 
-	if (rights->post_is_sites) {
-		order.directory = beside = path_from(s->hood->directory, site);
-		if (!beside)
-			return error_memory(err);
-	}
 	if (!order.command) {
 		order.command = s->hood->config.defaults.post_process;
 		order.directory = rights->is_queued ? s->hood->directory : s->plan->submitter_directory;

@@ -111,7 +111,7 @@ static void note_watched_disk(struct story *s, enum limit which, uint64_t most)
 	snprintf(name, sizeof name, "limit %s", limit_table[which].name);
 	receipt_add(
 		&s->attempt->receipt, name, s->plan->strength != STRENGTH_LANDLOCK || !is_set,
-		"%s, watched: what is written between two looks (0.2 to 5 s apart) may exceed it, files without a name are not seen; "
+		"%s, watched: what is written between two looks (0.2 to 5 s apart) may exceed it, what is deleted is seen while a process has it open; "
 		"%s was seen",
 		limit_format(which, l->value[which], text), limit_format(which, most, seen));
 }

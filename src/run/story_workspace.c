@@ -20,9 +20,10 @@
 /* What recovery needs to know if we die: enough to write down a lost attempt. */
 static int note_extra(struct story *s, struct error *err)
 {
-	json_t *extra = json_pack("{s:i, s:b, s:b, s:I, s:I, s:O, s:O, s:I, s:b}", "attempt",
-				  s->plan->attempt, "queued", s->attempt->queued, RECORD_STRANGERS,
-				  s->rights.is_bound, "created", (json_int_t)s->attempt->created, "log_max",
+	json_t *extra = json_pack("{s:i, s:b, s:o, s:I, s:I, s:O, s:O, s:I, s:b}", "attempt",
+				  s->plan->attempt, "queued", s->attempt->queued, RECORD_WHOSE,
+				  rights_to_json(&s->rights, s->workspace.record.ledger), "created",
+				  (json_int_t)s->attempt->created, "log_max",
 				  (json_int_t)s->plan->limits.value[LIMIT_LOG_MAX], "request",
 				  s->attempt->request, "plan", s->attempt->plan, "step", (json_int_t)s->step,
 				  RECORD_ENDS_ITSELF, s->plan->strength == STRENGTH_LANDLOCK);

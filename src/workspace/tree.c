@@ -344,11 +344,13 @@ int tree_empty(int fd, struct error *err)
 	return empty(fd, false, err);
 }
 
-static int remove_name(int dirfd, const char *name, const char *shown, struct error *err)
+int tree_remove(int dirfd, const char *name, struct error *err)
 {
 	_cleanup_close_ int fd = -1;
 	int r = unlink_any(dirfd, name, false);
+	char shown[300];
 
+	text_escape_into(shown, sizeof shown, name, strlen(name));
 	if (r == 0)
 		return 0;
 	if (r != -ENOTEMPTY && r != -EEXIST)
@@ -367,25 +369,6 @@ static int remove_name(int dirfd, const char *name, const char *shown, struct er
 		r = unlink_any(dirfd, name, true);
 	}
 	return r < 0 ? error_system(err, -r, "cannot remove '%s'", shown) : 0;
-}
-
-int tree_remove(int dirfd, const char *name, struct error *err)
-{
-	const char *slash = strrchr(name, '/');
-	_cleanup_free_ char *above = NULL;
-	_cleanup_close_ int parent = -1;
-	char shown[300];
-
-	text_escape_into(shown, sizeof shown, name, strlen(name));
-	if (!slash)
-		return remove_name(dirfd, name, shown, err);
-	above = strndup(name, slash == name ? 1 : (size_t)(slash - name));
-	if (!above)
-		return error_memory(err);
-	parent = openat(dirfd, above, O_PATH | O_DIRECTORY | O_CLOEXEC);
-	if (parent < 0)
-		return errno == ENOENT ? 0 : error_system(err, errno, "cannot remove '%s'", shown);
-	return remove_name(parent, slash + 1, shown, err);
 }
 
 struct gift {

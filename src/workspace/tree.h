@@ -12,8 +12,7 @@
 
 #include "error.h"
 
-/* Removes name in dirfd, whatever it is; a missing one is fine. If name is a path, what lies above its last component is
- * believed: it must be the caller's own. What cannot be removed (a mount point, an immutable
+/* Removes name in dirfd, whatever it is; a missing one is fine. What cannot be removed (a mount point, an immutable
  * file) is left, the rest is removed all the same, and the first reason is returned. */
 int tree_remove(int dirfd, const char *name, struct error *err);
 /* Removes all that lies in the directory fd, not the directory itself. */
@@ -21,7 +20,7 @@ int tree_empty(int fd, struct error *err);
 
 struct tree_size {
 	uint64_t bytes; /* allocated: st_blocks × 512, each inode once */
-	uint64_t files; /* entries below the top */
+	uint64_t files; /* entries below the top, and what has no name */
 	bool hidden; /* there is more that cannot be looked into: a directory of mode 0300 to an ordinary user */
 	bool lost; /* there is or was more, which was moved away while we looked */
 };
@@ -31,6 +30,9 @@ struct tree_size {
  * be closed as soon as tree_look_open returns. -errno. */
 struct tree_look;
 int tree_look_open(const int *fds, size_t n, const struct tree_size *stop_at, struct tree_look **ret);
+/* And what this process, its children and theirs have open that has no name any more, or never had: on the file system of the first of
+ * fds, as far as we may look. */
+void tree_look_at_held(struct tree_look *l, pid_t pid);
 /* Goes on until clock_now() is `until`. 1: there is more to look at; 0: done, and *ret is filled; or -errno. */
 int tree_look_on(struct tree_look *l, uint64_t until, struct tree_size *ret);
 void tree_look_free(struct tree_look *l);

@@ -30,6 +30,7 @@ extern const char *const stage_names[STAGE_COUNT];
 struct sight {
 	enum stage stage;
 	bool init_noted; /* the record names PID 1 */
+	bool init_lives; /* and that lives: it is no earlier one's, with another begun and not noted yet */
 	bool ended;	 /* how the command ended is on disk */
 	bool finished;	 /* the verdict is on disk, or was */
 	bool own_disk; /* its outputs lie on a file system of its own, which dies with it: neither counts before the commit */

@@ -23,18 +23,19 @@ static void look(const struct ground *g, const char *id, struct problems *p)
 	command_say(g, argv, "first", p);
 }
 
-static void clean(const struct ground *g, const char *id, struct problems *p)
+static void clean(const struct ground *g, const char *id, bool init_noted, struct problems *p)
 {
 	const char *argv[] = {g->binary, "workspace", "cleanup", id, NULL};
 
 	command_say(g, argv, NULL, p);
 	recover(g, p);
-	remains_check(g, true, p);
+	remains_check(g, init_noted, p);
 }
 
 static bool step(struct ground *g, const struct options *o, const char *const *argv, const char *id, int k)
 {
 	struct problems p = {0};
+	struct sight sight;
 	struct tracee t;
 	char call[600];
 	bool there;
@@ -42,11 +43,12 @@ static bool step(struct ground *g, const struct options *o, const char *const *a
 	ground_reset_ledger(g, o->fresh);
 	keep(g, id, &p);
 	there = tracee_to(&t, g, argv, k);
+	sight_take(g, id, t.gone, &sight);
 	tracee_end(&t, there, call, sizeof call);
 	if (k % 2)
 		recover(g, &p);
 	look(g, id, &p);
-	clean(g, id, &p);
+	clean(g, id, sight.init_lives, &p);
 	step_report(&p, "%s: '%s' killed at call %d: %s", id, argv[1], k, call);
 	return there;
 }

@@ -40,15 +40,12 @@ void held_commit(const struct ground *g, const char *id)
 /* ---- a step ---- */
 
 /* Of the second: the first has succeeded, and so has whatever had not begun. */
-static enum expected step_expects(const struct ground *g, const char *id, const struct tracee *t)
+static enum expected step_expects(const struct ground *g, const char *id, const struct sight *sight)
 {
-	struct sight sight;
-
-	sight_take(g, id, t->gone, &sight);
 	/* On a disk of its own, which dies with it, its end alone is worth nothing. */
-	if (sight.ended && !sight.own_disk)
+	if (sight->ended && !sight->own_disk)
 		return EXPECT_SUCCEEDED;
-	return !sight.init_noted || run_has(g, id, "step-2.json") ? EXPECT_SUCCEEDED : EXPECT_LOST;
+	return !sight->init_noted || run_has(g, id, "step-2.json") ? EXPECT_SUCCEEDED : EXPECT_LOST;
 }
 
 static bool kill_step_step(struct ground *g, const struct options *o, int k)
@@ -57,6 +54,7 @@ static bool kill_step_step(struct ground *g, const struct options *o, int k)
 	struct problems p = {0};
 	char id[64], call[600];
 	enum expected expected;
+	struct sight sight;
 	struct tracee t;
 	bool there;
 
@@ -66,7 +64,8 @@ static bool kill_step_step(struct ground *g, const struct options *o, int k)
 	held_step(g, id, &p);
 	ground_run_argv(g, id, false, argv);
 	there = tracee_to(&t, g, argv, k);
-	expected = there ? step_expects(g, id, &t) : EXPECT_SUCCEEDED;
+	sight_take(g, id, t.gone, &sight);
+	expected = there ? step_expects(g, id, &sight) : EXPECT_SUCCEEDED;
 	tracee_end(&t, there, call, sizeof call);
 	if (k % 2)
 		recover(g, &p);
@@ -76,7 +75,7 @@ static bool kill_step_step(struct ground *g, const struct options *o, int k)
 	held_remove(g, id, &p);
 	ledger_check(g, id, expected, 0, &p);
 	recover(g, &p);
-	remains_check(g, true, &p);
+	remains_check(g, sight.init_lives, &p);
 	step_report(&p, "%s: a step killed at call %d: %s", id, k, call);
 	return there;
 }

@@ -137,9 +137,11 @@ void sight_take(const struct ground *g, const char *id, bool gone, struct sight 
 {
 	_cleanup_close_ int folder = run_folder(g, id);
 	json_t *record = record_read(folder);
+	pid_t init = (pid_t)json_integer_value(json_object_get(json_object_get(record, "init"), "pid"));
 
 	ret->stage = stage_tell(g, folder, record, gone);
-	ret->init_noted = json_integer_value(json_object_get(json_object_get(record, "init"), "pid")) > 0;
+	ret->init_noted = init > 0;
+	ret->init_lives = is_alive(init);
 	ret->ended = !is_empty(folder, "ended");
 	ret->finished = ret->stage >= STAGE_COMMIT;
 	ret->own_disk = g->own_disk;

@@ -230,6 +230,7 @@ def test_a_shell_that_is_killed_leaves_what_was_kept(hood, kept):
     assert hood.cli('shell', kept, '--', 'cat', 'more').out == '1\n'  # without gc
 
 
+@pytest.mark.only('user')  # root opens no ledger that others can write
 def test_whose_it_was_is_said_by_its_record_and_not_by_the_ledger_that_is_named(hood):
     shared = hood.directory('shared')
     shared.chmod(0o777)

@@ -618,7 +618,7 @@ def test_what_is_listed_is_for_everybody(site, ask):
     assert (site.results / 'hers/out').stat().st_uid == 0
 
 
-def test_a_post_process_is_stored_with_the_submission(site):
+def test_a_post_process_of_the_workers_own_user_is_stored_with_the_submission(site):
     script = site.alice.write('own.sh', 'cat words.txt; echo \'{"table": "scores", "row": {"text": "hers"}}\'\n')
     words = site.alice.write('words.txt', '{"table": "scores", "row": {"text": "her words"}}\n')
     id = site.hood.id()
@@ -626,12 +626,12 @@ def test_a_post_process_is_stored_with_the_submission(site):
     site.alice.write('own.sh', 'echo \'{"table": "scores", "row": {"text": "written later"}}\'\n')
     words.unlink()
     site.ledger.sql('DELETE FROM scores')
-    site.drain('user', WHO['user'])
+    site.drain('control', WHO['control'])
     assert site.shown(id)['verdict'] == 'succeeded', site.outputs(id)
     assert site.ledger.sql('SELECT text FROM scores ORDER BY text') == ['her words', 'hers']
     assert site.shown(id)['inputs'] == []  # they are none of the analysis's own
     script.unlink()
-    site.hood.succeed('post-process', id, '--config', site.hood.home / 'user/config.yaml')  # by root, from what is stored
+    site.hood.succeed('post-process', id, '--config', site.hood.home / 'control/config.yaml')  # by root, from what is stored
 
 
 def test_a_listed_post_process_is_the_sites_own(site, ask):
@@ -641,8 +641,9 @@ def test_a_listed_post_process_is_the_sites_own(site, ask):
         assert ask(who, '--post-process', 'sh site.sh').verdict == 'succeeded'
         assert site.ledger.sql('SELECT text FROM scores') == ['the site']
     site.alice.write('other.sh', '')
-    done = ask('nobody', '--post-process', 'sh other.sh')
-    assert done.verdict == 'refused' and "--post-process 'sh other.sh' is not allowed for 'alice'" in done.reason
+    for who in ('nobody', 'user'):
+        done = ask(who, '--post-process', 'sh other.sh')
+        assert done.verdict == 'refused' and "--post-process 'sh other.sh' is not allowed for 'alice'" in done.reason
 
 
 def test_a_refusal_is_final_and_says_what_is_not_allowed_for_whom_and_what_to_configure(site, ask):
@@ -779,38 +780,6 @@ def test_a_file_system_that_does_not_answer_keeps_no_worker(site):
         if worker:
             worker.terminate()
             worker.communicate(timeout=60)
-
-
-# A ledger in a file is its owner's, whoever works on it.
-
-def test_a_file_belongs_to_whoever_owns_it(site):
-    ledger = f'sqlite:{site.alice.home}/own/ledger.db'
-    (site.alice.home / 'own').mkdir()
-    site.alice.give(site.alice.home / 'own', 0o700)
-    site.alice.write('theirs/file', 'hers\n', 0o600)
-    ids = [site.hood.id() for _ in range(4)]
-    for id, options in zip(ids, (['--ro', site.root], ['--ro', f'{site.alice.home}/theirs:/shown'], ['--into', site.open / 'x'],
-                                 ['--into', site.alice.home / 'theirs/new'])):
-        script = 'cat /shown/file; echo x >out' if ':/shown' in str(options[1]) else 'echo x >out'
-        done = site.alice.cli('submit', id, '--db', ledger, *options, '--', 'sh', '-c', script)
-        assert done.status == 0, done
-    site.hood.succeed('worker', '--drain', '--db', ledger)
-    shown = [json.loads(site.hood.succeed('show', id, '--json', '--db', ledger).out) for id in ids]
-    assert [s['verdict'] for s in shown] == ['refused', 'succeeded', 'refused', 'succeeded'], shown
-    assert site.hood.succeed('logs', ids[1], '--db', ledger).out == 'hers\n'
-    assert (site.alice.home / 'theirs/new/out').stat().st_uid == ALICE and not (site.open / 'x').exists()
-
-
-def test_a_file_that_others_can_write_is_nobodys(site):
-    hood, path = site.hood, site.hood.directory('shared', 0o700) / 'ledger.db'
-    id = hood.id()
-    hood.succeed('submit', id, '--db', f'sqlite:{path}', '--ro', site.root, '--', 'true')
-    path.parent.chmod(0o777)
-    hood.succeed('worker', '--drain', '--db', f'sqlite:{path}')
-    path.parent.chmod(0o700)
-    shown = json.loads(hood.succeed('show', id, '--json', '--db', f'sqlite:{path}').out)
-    assert shown['verdict'] == 'refused' and 'others than its owner can write to the ledger' in shown['reason']
-    assert 'chmod go-w' in shown['reason'] and 'queue: {users' not in shown['reason']
 
 
 @pytest.mark.only('user')

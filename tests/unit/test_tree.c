@@ -662,25 +662,6 @@ static void test_giving_a_tree_away_reaches_nothing_outside(void **state)
 	place_close(&p);
 }
 
-static void test_a_path_is_removed_as_well(void **state)
-{
-	struct error err = ERROR_INIT;
-	char path[128];
-	struct place p;
-
-	(void)state;
-	place_open(&p);
-	put_dir(p.fd, "a");
-	put_dir(p.fd, "a/tree");
-	put_file(p.fd, "a/tree/f", "x");
-	snprintf(path, sizeof path, "%s/a/tree", p.path);
-	assert_int_equal(tree_remove(AT_FDCWD, path, &err), 0);
-	assert_false(is_there(p.fd, "a/tree"));
-	assert_int_equal(tree_remove(AT_FDCWD, path, &err), 0);
-	assert_int_equal(tree_remove(p.fd, "nowhere/x", &err), 0);
-	place_close(&p);
-}
-
 static int copy_hostile(void *arg)
 {
 	struct error err = ERROR_INIT;
@@ -755,7 +736,6 @@ int main(void)
 		cmocka_unit_test(test_a_sparse_file_measures_what_it_takes),
 		cmocka_unit_test(test_measuring_stops_early),
 		cmocka_unit_test(test_a_deep_tree_is_measured_whole_and_coming_back_up),
-		cmocka_unit_test(test_a_path_is_removed_as_well),
 		cmocka_unit_test(test_a_copy_takes_no_more_room_than_what_is_copied),
 		cmocka_unit_test(test_a_directory_that_cannot_be_looked_into_is_not_passed_over_in_silence),
 		cmocka_unit_test(test_a_branch_that_is_moved_away_under_the_look_is_said_to_be_lost),
