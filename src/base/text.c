@@ -1,12 +1,15 @@
 #include "text.h"
 
 #include <errno.h>
+#include <limits.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "array.h"
 #include "error.h"
+
+enum { DISTANCE_ROOM = 64 };
 
 /* The length of the UTF-8 sequence at p, its code point in *ret; 0 if there is none. Overlong forms, surrogates
  * and what lies above U+10FFFF are not UTF-8. */
@@ -328,4 +331,33 @@ void strv_free(char **list)
 	for (size_t i = 0; list && list[i]; i++)
 		free(list[i]);
 	free(list);
+}
+
+unsigned text_distance(const char *a, const char *b)
+{
+	size_t n = strlen(a), m = strlen(b);
+	unsigned row[3][DISTANCE_ROOM];
+
+	if (n >= DISTANCE_ROOM || m >= DISTANCE_ROOM)
+		return UINT_MAX;
+	for (size_t i = 0; i <= n; i++) {
+		unsigned *now = row[i % 3], *before = row[(i + 2) % 3], *earlier = row[(i + 1) % 3];
+
+		now[0] = (unsigned)i;
+		for (size_t j = 1; j <= m; j++) {
+			if (i == 0) {
+				now[j] = (unsigned)j;
+				continue;
+			}
+			now[j] = before[j - 1] + (a[i - 1] != b[j - 1]);
+			if (before[j] + 1 < now[j])
+				now[j] = before[j] + 1;
+			if (now[j - 1] + 1 < now[j])
+				now[j] = now[j - 1] + 1;
+			if (i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1] &&
+			    earlier[j - 2] + 1 < now[j])
+				now[j] = earlier[j - 2] + 1;
+		}
+	}
+	return row[n % 3][m];
 }

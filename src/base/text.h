@@ -50,6 +50,10 @@ int text_set(char **field, const char *text, struct error *err);
 /* The same of what is printed, which may name *field. */
 int text_print(char **field, struct error *err, const char *format, ...) PRINTF_LIKE(3, 4);
 
+/* Steps from one word to another: letters changed, added, left out or swapped with their neighbour. UINT_MAX: a word is too
+ * long to have been meant. */
+unsigned text_distance(const char *a, const char *b);
+
 /* NULL-terminated lists. A NULL list is an empty one. */
 size_t strv_length(char *const *list);
 int strv_append(char ***list, const char *text, struct error *err); /* copies; as text_set() */

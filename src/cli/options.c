@@ -21,36 +21,6 @@ void options_done(struct options *o)
 	o->words = NULL;
 }
 
-/* Steps from one word to another: letters changed, added, left out or swapped with their neighbour. */
-static unsigned distance(const char *a, const char *b)
-{
-	size_t n = strlen(a), m = strlen(b);
-	unsigned row[3][NAME_ROOM];
-
-	if (n >= NAME_ROOM || m >= NAME_ROOM)
-		return UINT_MAX;
-	for (size_t i = 0; i <= n; i++) {
-		unsigned *now = row[i % 3], *before = row[(i + 2) % 3], *earlier = row[(i + 1) % 3];
-
-		now[0] = (unsigned)i;
-		for (size_t j = 1; j <= m; j++) {
-			if (i == 0) {
-				now[j] = (unsigned)j;
-				continue;
-			}
-			now[j] = before[j - 1] + (a[i - 1] != b[j - 1]);
-			if (before[j] + 1 < now[j])
-				now[j] = before[j] + 1;
-			if (now[j - 1] + 1 < now[j])
-				now[j] = now[j - 1] + 1;
-			if (i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1] &&
-			    earlier[j - 2] + 1 < now[j])
-				now[j] = earlier[j - 2] + 1;
-		}
-	}
-	return row[n % 3][m];
-}
-
 /* The name that was probably meant, so far. */
 struct guess {
 	const char *best;
@@ -66,7 +36,7 @@ static struct guess guess_begin(const char *typed)
 
 static void guess_add(struct guess *g, const char *typed, const char *name)
 {
-	unsigned d = distance(typed, name);
+	unsigned d = text_distance(typed, name);
 
 	/* The beginning of a name is as good as a name with one letter wrong. */
 	if (strlen(typed + strspn(typed, "-")) > 2 && strncmp(name, typed, strlen(typed)) == 0)

@@ -1,7 +1,6 @@
 #include "url.h"
 
 #include <errno.h>
-#include <limits.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -256,29 +255,6 @@ static const char *parameter_name(const char *word, char out[32])
 	return out;
 }
 
-/* How many letters are wrong, missing or too many; of names. */
-static unsigned distance(const char *a, const char *b)
-{
-	unsigned row[32] = {0}, m = (unsigned)strlen(b);
-
-	if (m >= ARRAY_SIZE(row))
-		return UINT_MAX;
-	for (unsigned k = 0; k <= m; k++)
-		row[k] = k;
-	for (unsigned i = 1; a[i - 1]; i++) {
-		unsigned corner = row[0]++;
-
-		for (unsigned k = 1; k <= m; k++) {
-			unsigned best = corner + (a[i - 1] != b[k - 1]);
-
-			corner = row[k];
-			best = row[k] + 1 < best ? row[k] + 1 : best;
-			row[k] = row[k - 1] + 1 < best ? row[k - 1] + 1 : best;
-		}
-	}
-	return row[m];
-}
-
 static int refuse_parameter(const char *name, const char *shown, struct error *err)
 {
 	_cleanup_buffer_ struct buffer all = {0};
@@ -286,7 +262,7 @@ static int refuse_parameter(const char *name, const char *shown, struct error *e
 
 	snprintf(typed, sizeof typed, "%s=", name);
 	for (size_t i = 0; i < ARRAY_SIZE(parameters); i++) {
-		if (distance(typed, parameters[i].name) <= 2)
+		if (text_distance(typed, parameters[i].name) <= 2)
 			return error_set(
 				err, ERROR_USAGE,
 				"the URL of a ledger has no parameter '%s': did you mean %s? (in %s)", name,

@@ -2,6 +2,7 @@
  * The ledger in numbers: bars for each day, and tables of what commands take and of what fails most.
  */
 #include "pages.h"
+#include "plot.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -53,32 +54,6 @@ static int64_t most_of_days(const json_t *days)
 	return most;
 }
 
-static void draw_rect(struct html *h, const char *class, const double at[4])
-{
-	static const char *const names[] = {" x=\"", "\" y=\"", "\" width=\"", "\" height=\""};
-
-	html_raw(h, "<rect");
-	html_attr(h, "class", class);
-	for (int i = 0; i < 4; i++) {
-		html_raw(h, names[i]);
-		html_printf(h, "%.1f", at[i]);
-	}
-	html_raw(h, "\"/>");
-}
-
-static void draw_label(struct html *h, double x, double y, const char *anchor, const char *text)
-{
-	html_raw(h, "<text x=\"");
-	html_printf(h, "%.1f", x);
-	html_raw(h, "\" y=\"");
-	html_printf(h, "%.1f", y);
-	html_raw(h, "\"");
-	html_attr(h, "text-anchor", anchor);
-	html_raw(h, ">");
-	html_text(h, text);
-	html_raw(h, "</text>");
-}
-
 static void draw_column(struct html *h, const json_t *row, double x, double width, int64_t most)
 {
 	struct day d = day_of(row);
@@ -93,7 +68,7 @@ static void draw_column(struct html *h, const json_t *row, double x, double widt
 
 		y -= height;
 		if (height > 0)
-			draw_rect(h, kinds[kind].class,
+			plot_rect(h, kinds[kind].class,
 				  (double[]){x + 1, y, width > 3 ? width - 2 : width, height});
 	}
 	html_raw(h, "</g>");
@@ -106,8 +81,8 @@ static void draw_scale(struct html *h, int64_t most)
 		char text[32];
 
 		snprintf(text, sizeof text, "%lld", (long long)(most * i / 2));
-		draw_rect(h, "grid", (double[]){LEFT, y, WIDTH - LEFT, 0.5});
-		draw_label(h, LEFT - 6, y + 4, "end", text);
+		plot_rect(h, "grid", (double[]){LEFT, y, WIDTH - LEFT, 0.5});
+		plot_label(h, LEFT - 6, y + 4, "end", text);
 	}
 }
 
@@ -116,7 +91,7 @@ static void draw_legend(struct html *h)
 	html_raw(h, "<figcaption>Attempts a day: ");
 	for (int kind = KINDS - 1; kind >= 0; kind--) {
 		html_raw(h, "<span class=\"key\"><svg viewBox=\"0 0 28 8\" aria-hidden=\"true\">");
-		draw_rect(h, kinds[kind].class, (double[]){1, 1, 26, 6});
+		plot_rect(h, kinds[kind].class, (double[]){1, 1, 26, 6});
 		html_raw(h, "</svg> ");
 		html_text(h, kinds[kind].title);
 		html_raw(h, "</span>");
@@ -142,7 +117,7 @@ static void draw_days_picture(struct html *h, const json_t *days)
 
 		draw_column(h, row, x, width, most);
 		if (i % step == 0)
-			draw_label(h, x, HEIGHT - 6, "start", words_of(row, "day") + 5);
+			plot_label(h, x, HEIGHT - 6, "start", words_of(row, "day") + 5);
 	}
 	html_raw(h, "</svg></figure>\n");
 }

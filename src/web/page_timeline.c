@@ -2,6 +2,7 @@
  * Who ran when, on which host, and where it waited: as a picture with a lane for each that a host did at once, and the same as a table.
  */
 #include "pages.h"
+#include "plot.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -107,21 +108,6 @@ static double across(const struct picture *p, int64_t at)
 
 /* ---- how it looks ---- */
 
-static void draw_rect(struct html *h, const char *class, double x, double width, double y, double height)
-{
-	html_raw(h, "<rect");
-	html_attr(h, "class", class);
-	html_raw(h, " x=\"");
-	html_printf(h, "%.1f", x);
-	html_raw(h, "\" width=\"");
-	html_printf(h, "%.1f", width);
-	html_raw(h, "\" y=\"");
-	html_printf(h, "%.0f", y);
-	html_raw(h, "\" height=\"");
-	html_printf(h, "%.0f", height);
-	html_raw(h, "\"/>");
-}
-
 static const char *bar_class(const json_t *row)
 {
 	const char *verdict = words_of(row, "verdict");
@@ -152,24 +138,12 @@ static void draw_bar(struct html *h, const struct picture *p, const struct bar *
 	html_printf(h, "%s %s", words_of(b->row, "id"), *verdict ? verdict : words_of(b->row, "state"));
 	html_raw(h, "</title>");
 	if (b->submitted < b->started)
-		draw_rect(h, "waited", across(p, b->submitted), x - across(p, b->submitted), y + LANE / 2 - 2,
-			  2);
+		plot_rect(h, "waited",
+			  (double[]){across(p, b->submitted), y + LANE / 2 - 2, x - across(p, b->submitted),
+				     2});
 	if (*b->host || b->started < b->ended)
-		draw_rect(h, bar_class(b->row), x, width < 1.5 ? 1.5 : width, y + 1, LANE - 3);
+		plot_rect(h, bar_class(b->row), (double[]){x, y + 1, width < 1.5 ? 1.5 : width, LANE - 3});
 	html_raw(h, "</a>");
-}
-
-static void draw_label(struct html *h, double x, double y, const char *anchor, const char *text)
-{
-	html_raw(h, "<text x=\"");
-	html_printf(h, "%.0f", x);
-	html_raw(h, "\" y=\"");
-	html_printf(h, "%.0f", y);
-	html_raw(h, "\"");
-	html_attr(h, "text-anchor", anchor);
-	html_raw(h, ">");
-	html_text(h, text);
-	html_raw(h, "</text>");
 }
 
 static void draw_time(struct html *h, const struct picture *p, int eighths)
@@ -180,7 +154,7 @@ static void draw_time(struct html *h, const struct picture *p, int eighths)
 	clock_format(at, text);
 	text[10] = ' ';
 	text[19] = 0;
-	draw_label(h, across(p, at), 12,
+	plot_label(h, across(p, at), 12,
 		   eighths == 0	  ? "start"
 		   : eighths == 8 ? "end"
 				  : "middle",
@@ -200,7 +174,7 @@ static void draw_hosts(struct html *h, const struct picture *p)
 		html_raw(h, "\" y2=\"");
 		html_printf(h, "%.0f", y);
 		html_raw(h, "\"/>");
-		draw_label(h, 0, y + LANE - 2, "start", *host ? SHOWN(20, host) : "waiting");
+		plot_label(h, 0, y + LANE - 2, "start", *host ? SHOWN(20, host) : "waiting");
 	}
 }
 

@@ -19,7 +19,7 @@ static void put(struct html *h, double value)
 	html_printf(h, "%.1f", value);
 }
 
-static void label(struct html *h, double x, double y, const char *anchor, const char *text)
+void plot_label(struct html *h, double x, double y, const char *anchor, const char *text)
 {
 	html_raw(h, "<text x=\"");
 	put(h, x);
@@ -30,6 +30,19 @@ static void label(struct html *h, double x, double y, const char *anchor, const 
 	html_raw(h, ">");
 	html_text(h, text);
 	html_raw(h, "</text>");
+}
+
+void plot_rect(struct html *h, const char *class, const double at[4])
+{
+	static const char *const names[] = {" x=\"", "\" y=\"", "\" width=\"", "\" height=\""};
+
+	html_raw(h, "<rect");
+	html_attr(h, "class", class);
+	for (int i = 0; i < 4; i++) {
+		html_raw(h, names[i]);
+		put(h, at[i]);
+	}
+	html_raw(h, "\"/>");
 }
 
 static void draw_axes(struct html *h, const struct plot *p)
@@ -48,12 +61,12 @@ static void draw_axes(struct html *h, const struct plot *p)
 		html_raw(h, "\" y2=\"");
 		put(h, down(p, y));
 		html_raw(h, "\"/>");
-		label(h, LEFT - 6, down(p, y) + 4, "end", p->y_words((int64_t)y, text));
-		label(h, across(p, x), HEIGHT - 6,
-		      i == 0   ? "start"
-		      : i == 1 ? "middle"
-			       : "end",
-		      p->x_words((int64_t)x, text));
+		plot_label(h, LEFT - 6, down(p, y) + 4, "end", p->y_words((int64_t)y, text));
+		plot_label(h, across(p, x), HEIGHT - 6,
+			   i == 0   ? "start"
+			   : i == 1 ? "middle"
+				    : "end",
+			   p->x_words((int64_t)x, text));
 	}
 }
 

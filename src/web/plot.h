@@ -29,6 +29,10 @@ struct plot {
 };
 void plot_curves(struct html *h, const struct plot *p);
 
+/* What other pictures are made of. at: x, y, width, height; anchor: "start", "middle" or "end". */
+void plot_rect(struct html *h, const char *class, const double at[4]);
+void plot_label(struct html *h, double x, double y, const char *anchor, const char *text);
+
 /* ---- plot_usage.c: what attempts used over time ---- */
 
 struct plot_usage {
