@@ -13,6 +13,7 @@
 #include "file.h"
 #include "hasher.h"
 #include "process.h"
+#include "relative.h"
 #include "text.h"
 
 enum { FLUSH_EVERY = 16 << 20, LOCK_TRY_MS = 10 };
@@ -30,9 +31,22 @@ void objects_done(struct objects *o)
 	objects_init(o, NULL);
 }
 
-/* What we have made is its owner's alone, or the group's too, whatever the umask. -errno. */
+static bool is_empty(int fd)
+{
+	_cleanup_dir_ DIR *dir = dir_list(fd);
+	const struct dirent *e = NULL;
+
+	while (dir && (e = readdir(dir)) && name_is_dots(e->d_name))
+		;
+	return dir && !e;
+}
+
+/* What we have made is its owner's alone, or the group's too, whatever the umask: of a directory nothing that lies in it already,
+ * for it may be another of ours, which a member has put there. -errno. */
 static int share(const struct objects *o, int fd, mode_t alone, mode_t shared)
 {
+	if (o->group != NO_GROUP && shared & S_ISGID && !is_empty(fd))
+		return -ENOTEMPTY;
 	if (o->group != NO_GROUP && fchown(fd, (uid_t)-1, o->group) < 0)
 		return -errno;
 	return fchmod(fd, o->group == NO_GROUP ? alone : shared) < 0 ? -errno : 0;
@@ -53,44 +67,49 @@ static int lock_take(const struct objects *o, int fd, int operation)
 	return 0;
 }
 
-/* One that others of the group may come upon: it has its mode before it has its name. A sweep may take it before that. */
+/* A directory that others of the group may come upon: it has its mode before it has its name. A sweep may take it before that. */
+static int dir_make_shared(const struct objects *o, int from, const char *temporary, int to, const char *name)
+{
+	_cleanup_close_ int fd = dir_make(from, temporary, 0700, geteuid(), getegid());
+	int r;
+
+	if (fd < 0)
+		return fd;
+	if ((r = lock_take(o, fd, LOCK_EX)) < 0 || (r = share(o, fd, 0700, 02770)) < 0 ||
+	    (r = file_name_new(from, temporary, to, name)) < 0)
+		unlinkat(from, temporary, AT_REMOVEDIR);
+	return r;
+}
+
 static int subdir_make_shared(struct objects *o, const char *name)
 {
-	_cleanup_close_ int tmp = openat(o->dir, "tmp", O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC),
-			    fd = -1;
+	_cleanup_close_ int tmp = openat(o->dir, "tmp", O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 	char temporary[40];
 	uint64_t random;
-	int r;
 
 	if (tmp < 0)
 		return -errno;
 	(void)random_bytes(&random, sizeof random);
 	snprintf(temporary, sizeof temporary, "%s.%016llx", name, (unsigned long long)random);
-	r = dir_make_own(tmp, temporary, 0700);
-	if (r < 0)
-		return r;
-	fd = file_open_beneath(tmp, temporary, O_RDONLY | O_DIRECTORY, 0);
-	if ((r = fd < 0 ? -errno : lock_take(o, fd, LOCK_EX)) < 0 || (r = share(o, fd, 0700, 02770)) < 0 ||
-	    (r = file_name_new(tmp, temporary, o->dir, name)) < 0)
-		unlinkat(tmp, temporary, AT_REMOVEDIR);
-	return r;
+	return dir_make_shared(o, tmp, temporary, o->dir, name);
+}
+
+/* Where there are no links for directories, or no other place to begin. */
+static int dir_make_here(const struct objects *o, int dir, const char *name)
+{
+	_cleanup_close_ int fd = dir_make(dir, name, 0700, geteuid(), getegid());
+
+	return fd < 0 ? fd : share(o, fd, 0700, 02770);
 }
 
 static int subdir_make(struct objects *o, const char *name)
 {
-	_cleanup_close_ int fd = -1;
 	int r = -ENOENT;
 
 	for (int tries = 8; o->group != NO_GROUP && r == -ENOENT && tries > 0; tries--)
 		r = subdir_make_shared(o, name);
-	/* EPERM: no links either. ENOENT: there is no tmp yet, then it is this one. */
-	if (o->group != NO_GROUP && r != -EPERM && r != -ENOENT)
-		return r;
-	r = dir_make_own(o->dir, name, 0700);
-	if (r < 0)
-		return r;
-	fd = file_open_beneath(o->dir, name, O_RDONLY | O_DIRECTORY, 0);
-	return fd < 0 ? -errno : share(o, fd, 0700, 02770);
+	/* ENOENT: there is no tmp yet, then it is this one. */
+	return o->group != NO_GROUP && r != -EPERM && r != -ENOENT ? r : dir_make_here(o, o->dir, name);
 }
 
 int objects_subdir(struct objects *o, const char *name, struct error *err)
@@ -123,24 +142,61 @@ int objects_open(struct objects *o, struct error *err)
 	return o->dir < 0 ? error_system(err, errno, "cannot open the object store '%s'", o->path) : 1;
 }
 
+/* A new file in tmp/, locked. A sweep may have come between its birth and the lock: then it has no name any more. */
+static int temporary_open(struct objects *o, int tmp, char *name, size_t room, struct error *err)
+{
+	char host[33];
+
+	machine_id(host);
+	for (;;) {
+		_cleanup_close_ int fd = -1;
+		uint64_t random;
+		struct stat st;
+		int r;
+
+		(void)random_bytes(&random, sizeof random);
+		snprintf(name, room, "%.8s.%d.%016llx", host, (int)getpid(), (unsigned long long)random);
+		fd = file_open_beneath(tmp, name, O_RDWR | O_CREAT | O_EXCL, 0600);
+		if (fd < 0 && errno == EEXIST)
+			continue;
+		if ((r = fd < 0 ? -errno : share(o, fd, 0600, 0640)) < 0 ||
+		    (r = lock_take(o, fd, LOCK_EX)) < 0 || (r = fstat(fd, &st) < 0 ? -errno : 0) < 0)
+			return error_system(err, -r, "cannot make an object in '%s'", o->path);
+		if (st.st_nlink > 0)
+			return TAKE_FD(fd);
+	}
+}
+
+/* It has its mode before it has its name: what has that name already keeps its own. */
+static int lock_make(struct objects *o, struct error *err)
+{
+	char name[64];
+	_cleanup_close_ int tmp = objects_subdir(o, "tmp", err),
+			    fd = tmp < 0 ? -1 : temporary_open(o, tmp, name, sizeof name, err);
+	int r;
+
+	if (fd < 0)
+		return -1;
+	r = share(o, fd, 0600, 0660);
+	if (r == 0)
+		r = file_name_new(tmp, name, o->dir, "lock");
+	if (r == 0)
+		return 0;
+	unlinkat(tmp, name, 0);
+	return r == -EEXIST ? 0 : error_system(err, -r, "cannot lock the object store '%s'", o->path);
+}
+
 int objects_open_lock(struct objects *o, struct error *err)
 {
-	struct stat st;
-	int r = objects_open(o, err), fd;
+	int r = objects_open(o, err);
 
 	if (r <= 0 || o->lock >= 0)
 		return r;
-	fd = openat(o->dir, "lock", O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600);
-	r = fd < 0 || fstat(fd, &st) < 0 ? -errno : 0;
-	/* Another's has its mode from whoever made the store. */
-	if (r == 0 && st.st_uid == geteuid() && st.st_nlink == 1)
-		r = share(o, fd, 0600, 0660);
-	if (r < 0) {
-		fd_close(fd);
-		return error_system(err, -r, "cannot lock the object store '%s'", o->path);
-	}
-	o->lock = fd;
-	return 1;
+	while ((o->lock = openat(o->dir, "lock", O_RDWR | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC)) < 0 &&
+	       errno == ENOENT)
+		if (lock_make(o, err) < 0)
+			return -1;
+	return o->lock < 0 ? error_system(err, errno, "cannot lock the object store '%s'", o->path) : 1;
 }
 
 int objects_hold(struct objects *o, struct error *err)
@@ -176,31 +232,6 @@ void objects_release(struct objects *o)
 	o->holding = false;
 }
 
-/* A new file in tmp/, locked. A sweep may have come between its birth and the lock: then it has no name any more. */
-static int temporary_open(struct objects *o, int tmp, char *name, size_t room, struct error *err)
-{
-	char host[33];
-
-	machine_id(host);
-	for (;;) {
-		_cleanup_close_ int fd = -1;
-		uint64_t random;
-		struct stat st;
-		int r;
-
-		(void)random_bytes(&random, sizeof random);
-		snprintf(name, room, "%.8s.%d.%016llx", host, (int)getpid(), (unsigned long long)random);
-		fd = file_open_beneath(tmp, name, O_RDWR | O_CREAT | O_EXCL, 0600);
-		if (fd < 0 && errno == EEXIST)
-			continue;
-		if ((r = fd < 0 ? -errno : share(o, fd, 0600, 0640)) < 0 ||
-		    (r = lock_take(o, fd, LOCK_EX)) < 0 || (r = fstat(fd, &st) < 0 ? -errno : 0) < 0)
-			return error_system(err, -r, "cannot make an object in '%s'", o->path);
-		if (st.st_nlink > 0)
-			return TAKE_FD(fd);
-	}
-}
-
 int objects_id_read(struct objects *o, struct store_id *ret, struct error *err)
 {
 	_cleanup_buffer_ struct buffer b = {0};
@@ -232,7 +263,7 @@ int objects_id_read(struct objects *o, struct store_id *ret, struct error *err)
 	return 1;
 }
 
-/* Of what was there before we came: made by an administrator, or for its owner alone until now. */
+/* Of what was there before we came: an administrator has made it, or given it to the group. */
 static int check_shared(const struct objects *o, int fd, struct error *err)
 {
 	struct stat st;
@@ -243,8 +274,6 @@ static int check_shared(const struct objects *o, int fd, struct error *err)
 		return error_system(err, errno, "cannot look at the object store '%s'", o->path);
 	if (st.st_gid == o->group && (st.st_mode & 02770) == 02770)
 		return 0;
-	if (st.st_uid == geteuid() && share(o, fd, 0700, 02770) == 0)
-		return 0;
 	return error_set(
 		err, ERROR_REFUSED,
 		"the object store '%s' does not belong to its group: `chgrp -R %u DIR`, `chmod -R g+rwX DIR` "
@@ -252,49 +281,38 @@ static int check_shared(const struct objects *o, int fd, struct error *err)
 		o->path, (unsigned)o->group);
 }
 
-/* Others of the group may come upon it: it has its mode before it has its name. Who makes it holds the ledger's row, and takes away what one
- * that died here has left. -errno. */
-static int dir_make_shared(const struct objects *o, const char *temporary)
+/* Parents that are made for it are their owner's alone, where nobody else would come through: a group's must be there. Who makes it
+ * holds the ledger's row, and takes away what one that died here has left. */
+static int store_make(const struct objects *o, struct error *err)
 {
-	_cleanup_close_ int fd = -1;
+	const char *slash = strrchr(o->path, '/');
+	_cleanup_free_ char *above = strndup(o->path, slash ? (size_t)(slash - o->path) + 1 : 0),
+			    *temporary = NULL;
+	_cleanup_close_ int parent = -1;
 	int r;
-
-	(void)rmdir(temporary);
-	if (mkdir(temporary, 0700) < 0)
-		return -errno;
-	fd = open(temporary, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-	r = fd < 0 ? -errno : share(o, fd, 0700, 02770);
-	if (r == 0 && renameat2(AT_FDCWD, temporary, AT_FDCWD, o->path, RENAME_NOREPLACE) < 0)
-		r = -errno;
-	if (r < 0)
-		rmdir(temporary);
-	return r;
-}
-
-/* Parents that are made for it are their owner's alone, where nobody else would come through. */
-static int dir_make(const struct objects *o, struct error *err)
-{
-	_cleanup_free_ char *temporary = NULL;
 
 	if (o->group == NO_GROUP)
 		return dir_make_private(o->path, err);
 	if (access(o->path, F_OK) == 0)
 		return 0;
-	if (text_print(&temporary, err, "%s.new", o->path) < 0)
-		return -1;
-	if (dir_make_shared(o, temporary) == 0)
-		return 0;
-	/* Somebody was faster, the file system knows no NOREPLACE, or what is wrong shows here. */
-	if (mkdir(o->path, 0700) == 0 || errno == EEXIST)
-		return 0;
-	return error_system(err, errno, "cannot make the object store '%s'", o->path);
+	if (!above || text_print(&temporary, err, "%s.new", slash + 1) < 0)
+		return error_memory(err);
+	parent = owned_open("directory of the object store", above, 0, o->group, err);
+	if (parent < 0 && parent != -ENOENT)
+		return parent;
+	(void)unlinkat(parent, temporary, AT_REMOVEDIR);
+	r = parent < 0 ? parent : dir_make_shared(o, parent, temporary, parent, slash + 1);
+	if (r == -EPERM)
+		r = dir_make_here(o, parent, slash + 1);
+	return r < 0 && r != -EEXIST ? error_system(err, -r, "cannot make the object store '%s'", o->path)
+				     : 0;
 }
 
 static int furnish(struct objects *o, struct error *err)
 {
 	static const char *const names[] = {"tmp", "pins"};
 
-	if (dir_make(o, err) < 0 || objects_open(o, err) < 0 || check_shared(o, o->dir, err) < 0)
+	if (store_make(o, err) < 0 || objects_open(o, err) < 0 || check_shared(o, o->dir, err) < 0)
 		return -1;
 	for (size_t i = 0; i < ARRAY_SIZE(names); i++) {
 		_cleanup_close_ int fd = objects_subdir(o, names[i], err);

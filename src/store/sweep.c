@@ -116,13 +116,16 @@ int objects_pin(struct objects *o, const char *token, const uint8_t (*sha256)[DI
 
 void objects_unpin(struct objects *o, const char *token)
 {
-	char path[sizeof "pins/" + TOKEN_SIZE];
 	struct error ignored = ERROR_INIT;
+	_cleanup_close_ int pins = -1;
 
-	snprintf(path, sizeof path, "pins/%s", token);
-	if (objects_open(o, &ignored) == 1)
-		unlinkat(o->dir, path, 0);
+	if (objects_open(o, &ignored) == 1 &&
+	    (pins = file_open_beneath(o->dir, "pins", O_PATH | O_DIRECTORY, 0)) >= 0)
+		unlinkat(pins, token, 0);
 }
+
+/* A million outputs each, and in all; whoever shares a store may write there. */
+enum { PINNED_MAX = 1000000, PIN_SIZE_MAX = PINNED_MAX * DIGEST_TEXT_SIZE };
 
 struct pins {
 	const struct objects_owner *owner;
@@ -134,13 +137,18 @@ static int pin_read(void *arg, int dir, const char *name, struct error *err)
 {
 	struct pins *p = arg;
 	_cleanup_buffer_ struct buffer b = {0};
+	struct stat st;
 	int r = strlen(name) == TOKEN_SIZE - 1 ? p->owner->committed(p->owner->arg, name, err) : 1;
 
 	if (r > 0) {
 		unlinkat(dir, name, 0);
 		return 0;
 	}
-	if (r < 0 || file_load(dir, name, SIZE_MAX - 1, &b, err) < 0)
+	if (r < 0 || fstatat(dir, name, &st, AT_SYMLINK_NOFOLLOW) < 0 || !S_ISREG(st.st_mode))
+		return r;
+	if (p->digests.count >= PINNED_MAX)
+		return error_set(err, ERROR_LEDGER, "an object store has more pins than anybody needs");
+	if (file_load(dir, name, PIN_SIZE_MAX, &b, err) < 0)
 		return -1;
 	for (char *save = NULL, *line = b.data ? strtok_r(b.data, "\n", &save) : NULL; line;
 	     line = strtok_r(NULL, "\n", &save))

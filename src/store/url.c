@@ -56,6 +56,8 @@ static int parameter_objects(struct ledger_url *u, const char *value)
 	if (u->is_postgres && *value != '/')
 		return -EINVAL;
 	u->objects = strdup(value);
+	for (char *end = strchr(u->objects ? u->objects : "", 0); end > u->objects + 1 && end[-1] == '/';)
+		*--end = 0;
 	u->objects_named = true;
 	return u->objects && *value ? 0 : -EINVAL;
 }
