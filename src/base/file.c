@@ -310,7 +310,10 @@ int file_replace_with(int dirfd, const char *name, file_fill_fn fill, void *arg,
 	r = text_print(&temporary, err, "%s.tmp~", name);
 	if (r < 0)
 		return r;
-	fd = open_named(dirfd, temporary, O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW, mode);
+	/* What lies there is a dead one's, or planted: nothing is written into it. */
+	fd = open_named(dirfd, temporary, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW, mode);
+	if (fd < 0 && errno == EEXIST && unlinkat(dirfd, temporary, 0) == 0)
+		fd = open_named(dirfd, temporary, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW, mode);
 	if (fd < 0)
 		return error_system(err, errno, "cannot create '%s'", temporary);
 	r = fchmod(fd, mode) < 0 ? -errno : fill(arg, fd);

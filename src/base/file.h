@@ -55,7 +55,7 @@ int file_read_all(int fd, struct buffer *b,
 int file_load(int dirfd, const char *path, size_t max, struct buffer *b, struct error *err);
 
 /* Writes name in dirfd whole or not at all: a temporary sibling, then rename. With sync, fsync of file and
- * directory. A crash leaves at most "name.tmp~", which the next call overwrites. */
+ * directory. A crash leaves at most "name.tmp~", which the next call removes. */
 int file_replace(int dirfd, const char *name, const void *data, size_t size, mode_t mode, bool sync,
 		 struct error *err);
 

@@ -69,7 +69,9 @@ static int judge(struct walk *w, int fd, bool is_dir, bool is_last, bool is_it)
 	if (!w->judges || (!st.st_ino && fstat(fd, &st) < 0))
 		return w->judges ? -errno : 0;
 	others = S_IWOTH | (is_last && st.st_gid == w->group ? 0 : S_IWGRP);
-	if ((st.st_uid == 0 || (is_it && st.st_gid == w->group)) &&
+	if ((st.st_uid == 0 ||
+	     (w->flags & OWNED_AS_SELF && (st.st_uid == geteuid() || !ability_sees_all_ids())) ||
+	     (is_it && st.st_gid == w->group)) &&
 	    (!(st.st_mode & others) || (is_dir && st.st_mode & S_ISVTX)))
 		return 0;
 	return refuse(w, fd, &st, is_it);
@@ -92,7 +94,9 @@ static int on_step(void *arg, int at, int next, const struct stat *st, const cha
 
 int owned_open(const char *what, const char *path, unsigned flags, gid_t group, struct error *err)
 {
-	struct walk w = {what, path, flags, group, err, flags & OWNED_AS_ROOT || owned_matters(), false, {0}};
+	struct walk w = {what,	path, flags,
+			 group, err,  flags & (OWNED_AS_ROOT | OWNED_AS_SELF) || owned_matters(),
+			 false, {0}};
 	_cleanup_free_ char *here = *path == '/' ? NULL : getcwd(NULL, 0),
 			    *full = here || *path == '/' ? path_from(here, path) : NULL;
 	_cleanup_close_ int fd = full ? file_walk(full, true, on_step, &w) : -errno;

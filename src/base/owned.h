@@ -16,6 +16,7 @@ enum owned_flags {
 	OWNED_FILE = 1,	   /* else it is a directory */
 	OWNED_MAKE = 2,	   /* directories that are not there, 0700 whatever the umask */
 	OWNED_AS_ROOT = 4, /* judged as root would */
+	OWNED_AS_SELF = 8, /* so that nobody but root and we can change it */
 };
 #define NO_GROUP ((gid_t)-1)
 

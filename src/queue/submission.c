@@ -558,13 +558,12 @@ static bool is_staged(const struct job *j, const char *path)
 	return false;
 }
 
-static int refuse_gone(const struct attempt *a, const char *path, struct error *err)
+static int refuse_other(const struct attempt *a, const char *path, const char *how, struct error *err)
 {
-	return error_set(
-		err, ERROR_REFUSED,
-		"cannot try '%s' again: '%s', which attempt %d had, is not there any more, and the ledger has no copy; "
-		"`fumehood run %s` and `fumehood submit %s` take what is there now",
-		a->id, SHOWN(256, path), a->number, a->id, a->id);
+	return error_set(err, ERROR_REFUSED,
+			 "cannot try '%s' again: '%s', which attempt %d had, %s, and the ledger has no copy; "
+			 "`fumehood run %s` and `fumehood submit %s` take what is there now",
+			 a->id, SHOWN(256, path), a->number, how, a->id, a->id);
 }
 
 /* One that `run` has run has its files where they were, or not any more: what it had then, the ledger knows by its digest. */
@@ -574,7 +573,7 @@ static int check_same(const struct job *j, const struct attempt *a, struct error
 		const struct input *then = &a->inputs.list[i];
 
 		if (!then->from_analysis && !is_staged(j, then->path))
-			return refuse_gone(a, then->path, err);
+			return refuse_other(a, then->path, "is not there any more", err);
 	}
 	for (size_t i = 0; i < j->inputs.count; i++) {
 		const struct input *now = &j->inputs.list[i], *then = inputs_find(&a->inputs, now->path);
@@ -583,11 +582,7 @@ static int check_same(const struct job *j, const struct attempt *a, struct error
 			continue;
 		if (!then || then->size != now->size ||
 		    memcmp(then->sha256, now->sha256, sizeof now->sha256) != 0)
-			return error_set(
-				err, ERROR_REFUSED,
-				"cannot try '%s' again: '%s' is not what attempt %d had, and the ledger has no copy; `fumehood "
-				"run %s` and `fumehood submit %s` take it as it is now",
-				a->id, SHOWN(256, now->path), a->number, a->id, a->id);
+			return refuse_other(a, now->path, "is another now", err);
 	}
 	return 0;
 }
@@ -636,6 +631,7 @@ int submission_retry(struct hood *h, const char *submitter, const char *id, stru
 	struct error why = ERROR_INIT;
 	struct ledger *ledger;
 	int64_t removed = 0;
+	int mine;
 
 	attempt_init(&a);
 	if (hood_ledger(h, LEDGER_CREATE, &ledger, err) < 0)
@@ -651,5 +647,11 @@ int submission_retry(struct hood *h, const char *submitter, const char *id, stru
 		return -1;
 	}
 	*err = why;
-	return submit_once_more(h, submitter, &a, err);
+	mine = ledger_is_mine(ledger, &a, err);
+	if (mine == 0)
+		return error_set(
+			err, ERROR_REFUSED,
+			"cannot try '%s' again: the queue has it no more, and it is another's, who can",
+			a.id);
+	return mine < 0 ? mine : submit_once_more(h, submitter, &a, err);
 }

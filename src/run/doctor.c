@@ -232,7 +232,7 @@ static int examine_live(void *arg, const struct live *l)
 		examine_say(
 			arg, "pending", false, false,
 			"finish it with that version, or give it up with `fumehood cancel`",
-			"'%s' was begun by an older version, which did not write down whose it is: root leaves it alone",
+			"'%s' was begun by an older version, which did not write down whose it is: it is left alone",
 			l->id);
 	return 0;
 }
@@ -250,7 +250,7 @@ static void examine_places(struct examination *x)
 		examine_say(x, "state directory", true, false, err.message, "%.200s", x->hood->state_dir);
 	else
 		examine_grounds(x, site);
-	if (r == 0 && ability_is_root())
+	if (r == 0)
 		(void)hood_live_each(x->hood, examine_live, x, &err);
 	err = (struct error)ERROR_INIT;
 	r = hood_ledger(x->hood, LEDGER_CREATE, &ledger, &err);

@@ -226,10 +226,9 @@ static int take_line(struct attempt *a, struct attempt_lines *lines, const char 
 	return why.errnum == ENOMEM ? error_memory(err) : damaged(err, name, why.message);
 }
 
-/* Takes the whole lines out of b. At the end of the file one without an end counts too, if it is the first: so it was
- * written before there were lines. */
+/* Takes the whole lines out of b. */
 static int take_lines(struct attempt *a, struct attempt_lines *lines, const char *name, struct buffer *b,
-		      size_t from, bool at_end, struct error *err)
+		      size_t from, struct error *err)
 {
 	const char *end;
 	size_t at = 0;
@@ -238,10 +237,6 @@ static int take_lines(struct attempt *a, struct attempt_lines *lines, const char
 	while (r == 0 && (end = memchr(b->data + from, '\n', b->size - from))) {
 		r = take_line(a, lines, name, b->data + at, (size_t)(end - b->data) - at, err);
 		at = from = (size_t)(end - b->data) + 1;
-	}
-	if (r == 0 && at_end && at == 0 && b->size && !lines->head) {
-		r = take_line(a, lines, name, b->data, b->size, err);
-		at = b->size;
 	}
 	memmove(b->data, b->data + at, b->size - at);
 	b->size -= at;
@@ -269,7 +264,7 @@ static int read_lines(int fd, const char *name, struct attempt *a, struct error 
 		if (n < 0)
 			return error_system(err, errno, "cannot read '%s'", name);
 		b.size += (size_t)n;
-		r = take_lines(a, &lines, name, &b, before, n == 0, err);
+		r = take_lines(a, &lines, name, &b, before, err);
 	}
 	if (r < 0)
 		return r;

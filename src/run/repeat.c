@@ -50,13 +50,13 @@ static int find_submitted(struct repeat *p, struct post_order *o, struct error *
 	return 0;
 }
 
-/* The files of the attempt's own command: with its submission, or where it was run, if he who asks now has run it, or
- * stands there. What an attempt says of a directory is what its owner says: it is not read for others. */
+/* The files of the attempt's own command: with its submission, or where it was run, if he who asks now has run it, and,
+ * where several may have one role, stands there. What an attempt says of a directory is what its owner says: it is not read for others. */
 static int find_files(struct repeat *p, const char *from, struct post_order *o, struct error *err)
 {
 	struct error why = ERROR_INIT;
 	const char *queued;
-	int r = ledger_queue_load(p->ledger, p->attempt->id, &p->job, &why);
+	int mine, r = ledger_queue_load(p->ledger, p->attempt->id, &p->job, &why);
 
 	if (r < 0 && why.kind != ERROR_NOT_FOUND) {
 		*err = why;
@@ -65,9 +65,10 @@ static int find_files(struct repeat *p, const char *from, struct post_order *o, 
 	queued = r == 0 ? json_string_value(json_object_get(p->job.request, "post_process")) : NULL;
 	if (queued && strcmp(queued, o->command) == 0)
 		return find_submitted(p, o, err);
-	if (r < 0 && (ledger_is_own(p->ledger) || (strncmp(p->hood->ledger_url, "sqlite:", 7) != 0 && from &&
-						   strcmp(from, p->hood->directory) == 0)))
-		return 0;
+	mine = r < 0 ? ledger_is_mine(p->ledger, p->attempt, err) : 0;
+	if (mine < 0 ||
+	    (mine && (ledger_is_own(p->ledger) || (from && strcmp(from, p->hood->directory) == 0))))
+		return mine < 0 ? mine : 0;
 	return error_set(
 		err, ERROR_REFUSED,
 		"the files of the post-process of '%s' are not in the ledger, and lay in a directory of who ran it: "

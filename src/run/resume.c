@@ -1,5 +1,4 @@
 #include "resume.h"
-#include "ability.h"
 #include "holder.h"
 #include "steps.h"
 #include "story.h"
@@ -41,43 +40,23 @@ static bool can_go_on(const struct ended *e, const struct remains *r)
 	return r->fd >= 0 && !r->gone && (!e->deferred || r->is_pending);
 }
 
-/* What an older version has begun does not tell; in a state directory of an ordinary user's it can only be his own, or was said to be
- * a stranger's. */
-static int recall_whose(const json_t *extra, json_t **ret, struct error *err)
-{
-	const struct rights own = {.owner = json_is_true(json_object_get(extra, "queued")) ? (char *)""
-											   : NULL};
-
-	*ret = json_incref(json_object_get(extra, RECORD_WHOSE));
-	if (!*ret && !ability_is_root() && (!own.owner || json_is_false(json_object_get(extra, "strangers"))))
-		*ret = rights_to_json(&own, NULL);
-	return *ret ? 0
-		    : error_set(
-			      err, ERROR_REFUSED,
-			      "an older version has begun it, and did not write down whose it is: finish it with "
-			      "that version, or give it up with `fumehood cancel`");
-}
-
-static int check_whose(const struct workspace *w, struct remains *ret, struct error *err)
+int remains_recall(const struct workspace *w, struct remains *ret, struct error *err)
 {
 	_cleanup_rights_ struct rights ignored = {0};
 	_cleanup_ended_ struct ended e;
 	int r;
 
 	ended_init(&e);
-	if ((r = recall_whose(w->record.extra, &ret->whose, err)) < 0 ||
-	    (r = ended_load(w->run_fd, &e, err)) < 0)
-		return r;
-	if (e.whose && !json_equal(e.whose, ret->whose))
-		return error_set(err, ERROR_REFUSED,
-				 "its record and its end do not say the same of whose it is");
-	return rights_recall(ret->whose, &ignored, err);
-}
-
-int remains_recall(const struct workspace *w, struct remains *ret, struct error *err)
-{
-	int r = check_whose(w, ret, err);
-
+	ret->whose = json_incref(json_object_get(w->record.extra, RECORD_WHOSE));
+	if (!ret->whose)
+		r = error_set(
+			err, ERROR_REFUSED,
+			"an older version has begun it, and did not write down whose it is: finish it with "
+			"that version, or give it up with `fumehood cancel`");
+	else if ((r = ended_load(w->run_fd, &e, err)) >= 0 && e.whose && !json_equal(e.whose, ret->whose))
+		r = error_set(err, ERROR_REFUSED,
+			      "its record and its end do not say the same of whose it is");
+	r = r < 0 ? r : rights_recall(ret->whose, &ignored, err);
 	return r < 0 ? error_prefix(err, r, "'%s' is left alone", w->record.id) : 0;
 }
 

@@ -55,7 +55,7 @@ static int find_user(struct hood *h, const struct job *job, struct rights *ret, 
 	if (is_file) {
 		snprintf(
 			ret->why, sizeof ret->why,
-			"others than the worker's user own or can write the ledger '%.200s' or its directory",
+			"others than the worker's user own or can write the ledger '%.200s' or a directory on its way",
 			h->ledger_url + strlen("sqlite:"));
 		ret->remedy =
 			", or a worker of its owner to run it, if nobody else may write there (chmod go-w)";

@@ -264,6 +264,16 @@ bool ledger_is_own(const struct ledger *l)
 	return l->backend->is_own;
 }
 
+int ledger_is_mine(struct ledger *l, const struct attempt *a, struct error *err)
+{
+	int64_t mine = l->backend->is_own;
+
+	if (l->backend->ops->dialect != SQL_SQLITE &&
+	    ledger_ask(l, SQL_IS_MINE, &mine, err, value_text(a->owner ? a->owner : "")) < 0)
+		return -1;
+	return mine != 0;
+}
+
 int ledger_may_commit(struct ledger *l, const char *id, struct error *err)
 {
 	if (!l->backend->only_submits)

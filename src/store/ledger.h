@@ -77,6 +77,8 @@ int ledger_analysis(struct ledger *l, const char *id, struct analysis_state *ret
 
 /* Is it a file of our own user's, which nobody else can write? As it was opened; of what is lent, as who claims has opened it. */
 bool ledger_is_own(const struct ledger *l);
+/* Is it an attempt of who asks, so that its words are his own? In a file: if that is his; else by the role. 1, 0, negative. */
+int ledger_is_mine(struct ledger *l, const struct attempt *a, struct error *err);
 /* Refused if whoever is connected may not: a submitter, a reader. */
 int ledger_may_commit(struct ledger *l, const char *id, struct error *err);
 /* While there is nothing else to do: makes ready what the commit will need. It cannot fail, the commit can. */

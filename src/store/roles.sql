@@ -124,10 +124,15 @@ BEGIN
 	SELECT n.name INTO taken FROM (SELECT DISTINCT substring(j->>'id' FROM '^(.+)[.][0-9]+$') AS name
 			FROM jsonb_array_elements(jobs) j) n
 		WHERE EXISTS (SELECT 1 FROM fumehood.queue q WHERE q.id = n.name)
-		OR EXISTS (SELECT 1 FROM fumehood.analysis a WHERE a.id = n.name) LIMIT 1;
+		OR EXISTS (SELECT 1 FROM fumehood.analysis a WHERE a.id = n.name)
+		-- Another's array, which all has one owner: the first that there is tells.
+		OR (SELECT q.owner FROM fumehood.queue q WHERE q.id > n.name || '.' AND q.id < n.name || '/'
+			AND ltrim(substr(q.id, length(n.name) + 2), '0123456789') = '' ORDER BY q.id LIMIT 1) <> me
+		OR (SELECT a.owner FROM fumehood.analysis a WHERE a.id > n.name || '.' AND a.id < n.name || '/'
+			AND ltrim(substr(a.id, length(n.name) + 2), '0123456789') = '' ORDER BY a.id LIMIT 1) <> me LIMIT 1;
 	IF FOUND THEN
 		RAISE EXCEPTION USING ERRCODE = 'FH001',
-			MESSAGE = format('cannot submit a task of the array ''%s'': there is an analysis of this name; '
+			MESSAGE = format('cannot submit a task of the array ''%s'': the name is taken; '
 				'choose another name', taken);
 	END IF;
 	-- Of one whose row was removed, and that came after something then.

@@ -140,7 +140,8 @@ _Static_assert(sizeof(ATTEMPT_LISTED_COLUMNS(LETTER)) == ATTEMPT_LISTED + 1 &&
 #define WORKER_AGAIN \
 	"ON CONFLICT (id) DO UPDATE SET seats = excluded.seats, running = excluded.running, " \
 	"state = excluded.state, seen_at = excluded.seen_at, lease_ms = excluded.lease_ms"
-#define WORKERS(now) "SELECT id, !, " WORKER_COLUMNS ", " now " FROM @worker ORDER BY seen_at DESC, id"
+#define WORKERS(now) "SELECT ~tid, !, ~thost, pid, ~tengine, seats, running, ~tstate, ~tversion, started_at, seen_at, lease_ms, " \
+	now " FROM @worker ORDER BY seen_at DESC, id"
 #define LEASES_OVER(far) \
 	"SELECT id, token, lease_until, lease_ms FROM @queue WHERE state = 'running' " \
 	"AND (lease_until <= $1 OR lease_until > " far ") AND worker <> $3"
@@ -263,6 +264,7 @@ static const struct {
 	[SQL_VERSION] = {"SELECT max(version) FROM @schema_version"},
 	[SQL_VERSION_ADD] =
 		{"INSERT INTO @schema_version(version, applied_at, fumehood) VALUES ($1, $2, $3)"},
+	[SQL_IS_MINE] = {NULL, "SELECT count(*) FROM (SELECT 1) one WHERE session_user::text = $1"},
 	[SQL_ROLES_THERE] = {NULL, "SELECT relrowsecurity FROM pg_class WHERE relname = 'queue' "
 				   "AND relnamespace = to_regnamespace('fumehood')"},
 	/* An update that changes nothing takes the row's lock in PostgreSQL, which DO NOTHING would not. */

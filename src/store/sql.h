@@ -23,6 +23,7 @@ enum sql {
 	SQL_VERSION,	   /* → version */
 	SQL_VERSION_ADD,   /* version, at, fumehood's version */
 	SQL_ROLES_THERE,   /* → has it roles? (PostgreSQL) */
+	SQL_IS_MINE,	   /* owner → 1 if that is who is connected (PostgreSQL) */
 	SQL_ANALYSIS_LOCK, /* id, at: makes it if need be; until the end of the transaction nobody else adds to it */
 	SQL_ANALYSIS_STATE, /* id → last number, its verdict, has one succeeded? */
 	SQL_TOKEN,	    /* token → number */

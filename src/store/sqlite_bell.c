@@ -31,9 +31,11 @@ static int wake_open(const struct sqlite *s, char **ret_path)
 		return fd;
 	fd = open(path, O_WRONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
 	if (fd < 0 && errno == ENOENT) {
-		fd = open(path, O_WRONLY | O_CREAT | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC, 0600);
+		fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC, 0600);
 		if (fd >= 0 && stat(s->path, &st) == 0)
 			(void)fchmod(fd, st.st_mode & 0666);
+		else if (fd < 0 && errno == EEXIST) /* somebody was faster */
+			fd = open(path, O_WRONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
 	}
 	if (fd < 0)
 		return -errno;

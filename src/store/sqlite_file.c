@@ -143,12 +143,10 @@ int sqlite_file_check(const char *path, const char *name, bool anywhere, struct 
 
 bool sqlite_file_is_own(const char *path, const struct stat *st)
 {
-	_cleanup_free_ char *parent = parent_of(path);
-	struct stat above;
+	struct error ignored = ERROR_INIT;
+	_cleanup_close_ int fd = owned_open("ledger", path, OWNED_FILE | OWNED_AS_SELF, NO_GROUP, &ignored);
 
-	return parent && stat(parent, &above) == 0 && st->st_uid == geteuid() &&
-	       (above.st_uid == 0 || above.st_uid == geteuid()) &&
-	       !((st->st_mode | above.st_mode) & (S_IWGRP | S_IWOTH));
+	return fd >= 0 && st->st_uid == geteuid();
 }
 
 bool sqlite_file_read_only(const char *path)

@@ -69,16 +69,11 @@ static int open_root(struct site *s, const char *root, struct error *err)
 	ours = st.st_uid == geteuid();
 	if (st.st_mode & S_ISVTX && (ours || st.st_uid == 0 || !ability_sees_all_ids()))
 		return 0;
-	if (!ours && st.st_uid != 0)
+	if ((!ours && st.st_uid != 0) || st.st_mode & (S_IWOTH | S_IWGRP))
 		return error_refuse_here(
 			err,
-			"the workspace root '%s' belongs to another user and is not sticky: choose another one",
-			root);
-	if (st.st_mode & S_IWOTH || (!ours && st.st_mode & S_IWGRP))
-		return error_refuse_here(
-			err,
-			"the workspace root '%s' can be changed by others and is not sticky: use chmod +t, or "
-			"choose another one",
+			"the workspace root '%s' is another's, or can be changed by others and is not sticky: "
+			"use chmod go-w, chmod +t, or another one",
 			root);
 	return 0;
 }

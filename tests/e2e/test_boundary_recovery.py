@@ -116,15 +116,10 @@ def test_a_record_that_does_not_tell_whose_it_is_is_left_alone(hood, leave, whos
     hood.succeed('cancel', id)
 
 
-def test_what_an_older_version_has_begun_root_leaves_alone_and_a_user_finishes(hood, leave):
+def test_what_an_older_version_has_begun_is_left_alone_and_named(hood, leave):
     into = hood.home / 'results'
     id = leave('--into', into, queued=True)
     edit(hood, id, lambda extra: extra.pop('whose', None))
-    if not hood.who.is_root:
-        edit(hood, id, lambda extra: extra.update(strangers=False), ['record.json'])
-        hood.succeed('gc')
-        assert not is_pending(hood, id) and (into / 'out').exists()
-        return
     done = hood.cli('gc')
     assert done.status != 0 and f"'{id}' is left alone: an older version has begun it" in done.err, done
     assert '`fumehood cancel`' in done.err and is_untouched(hood, id, into)
@@ -132,16 +127,6 @@ def test_what_an_older_version_has_begun_root_leaves_alone_and_a_user_finishes(h
     assert len(found) == 1 and not found[0]['ok'] and id in found[0]['detail'] and 'cancel' in found[0]['remedy'], found
     hood.succeed('cancel', id)
     assert hood.verdict(id) == 'cancelled' and not into.exists()
-
-
-@pytest.mark.only('user')
-def test_a_user_does_not_finish_what_an_older_version_ran_for_a_stranger_as_his_own(hood, leave):
-    into = hood.home / 'results'
-    id = leave('--into', into, queued=True)
-    edit(hood, id, lambda extra: extra.pop('whose'))
-    edit(hood, id, lambda extra: extra.update(strangers=True), ['record.json'])
-    assert 'is left alone' in hood.cli('gc').err and is_untouched(hood, id, into)
-    hood.succeed('cancel', id)
 
 
 def test_who_has_the_pid_of_a_holder_after_a_reboot_is_not_taken_for_it(hood, leave):
@@ -345,3 +330,58 @@ def test_submit_tells_what_would_be_refused_as_far_as_the_configuration_tells(si
         assert told not in said(queue={'users': {'alice': ALICE}})
     finally:
         (site.alice.home / 'config/fumehood/config.yaml').unlink()
+
+
+# Words of another's attempt: nobody tries them again, or makes rows with them, as his own.
+
+def forget(person, id):
+    person.sql(f"""SELECT fumehood.queue_forget('["{id}"]')""")
+
+
+@pytest.mark.only('root')
+def test_who_tries_anothers_again_does_not_run_it_with_his_own_rights(site):
+    id = site.hood.id()
+    site.alice.submit(id, '--ro', f'{site.open}:/x', command=['sh', '-c', 'cat /x/key >out'])
+    config = configure(site, {'alice': ALICE, 'owner': 'root'})
+    site.hood.succeed('worker', '--drain', '--config', config, env=site.environment())
+    assert site.shown(id)['verdict'] == 'failed'
+    forget(site.alice, id)
+    result = site.hood.cli('retry', id)
+    assert result.status == 125 and "it is another's" in result.err, result
+    assert site.ledger.sql(f"SELECT count(*) FROM fumehood.queue WHERE id = '{id}'") == ['0']
+    assert site.alice.cli('retry', id).status == 0
+    assert site.alice.cli('cancel', id).status == 0
+
+
+@pytest.mark.only('root')
+def test_who_repeats_anothers_post_process_has_none_of_his_files(site, ask):
+    """Even where the attempt says that it was run: that is what its owner says."""
+    site.ledger.sql("DELETE FROM facts; INSERT INTO facts VALUES ('bob', 'true')")
+    site.alice.write('site.sh', OVERWRITES, 0o644)
+    shown, _ = ask('--post-process', 'sh site.sh')
+    forget(site.alice, shown['id'])
+    site.ledger.sql("DELETE FROM facts; INSERT INTO facts VALUES ('bob', 'true')")
+    local, place = site.hood.id(), site.hood.directory('willys', 0o755)
+    site.hood.write(place / 'own.sh', OVERWRITES)
+    config = configure(site, {'alice': ALICE})
+    willy = site.environment()
+    site.hood.succeed('run', local, '--config', config, '--post-process', 'sh own.sh', '--', *LEAVES, env=willy, cwd=place)
+    site.ledger.sql("DELETE FROM facts; INSERT INTO facts VALUES ('bob', 'true')")
+    for id, where in ((shown['id'], site.alice.home), (local, place)):
+        result = site.hood.cli('post-process', id, '--config', config, cwd=where)
+        assert result.status == 125 and 'name one with --post-process CMD' in result.err, result
+        assert facts(site) == ['bob|true']
+    site.hood.succeed('post-process', local, '--config', config, env=willy, cwd=place)  # whose it is
+    assert facts(site) == ['bob|alice was here']
+
+
+@pytest.mark.only('root')
+def test_nobody_joins_anothers_array(site):
+    array = site.hood.id()
+    try:
+        site.bob.submit(array, '--array', '1-2')
+        result = site.alice.cli('submit', f'{array}.3', '--', 'false')
+        assert result.status == 125 and 'the name is taken' in result.err, result
+        site.bob.submit(f'{array}.3')
+    finally:
+        site.bob.cli('cancel', array)

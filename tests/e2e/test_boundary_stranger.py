@@ -132,3 +132,49 @@ def test_a_file_of_a_backup_that_another_can_change_is_not_restored(hood):
     eves(backup / 'manifest.json', 0o644)
     result = hood.cli('db', 'restore', backup, '--db', db)
     assert result.status == 125 and "not root's alone" in result.err, result
+
+
+@pytest.mark.only('user')
+@pytest.mark.parametrize('words', [{'post_process': 'sh secret.key'}, {'env': ['SECRET'], 'no_stage': True}], ids=['file', 'variable'])
+def test_who_tries_again_what_a_strangers_ledger_says_gives_nothing_of_his(hood, anothers, words):
+    hood.write('secret.key', 'mine\n', 0o600)
+    with sqlite3.connect(anothers) as database:
+        request = json.loads(database.execute('SELECT request FROM fumehood_attempt').fetchone()[0])
+        request.update(words, directory=str(hood.dir))
+        database.execute("UPDATE fumehood_attempt SET verdict = 'failed', request = ?", (json.dumps(request),))
+    database.close()
+    result = hood.cli('retry', 'one', '--db', f'sqlite:{anothers}', env={'SECRET': 'mine'})
+    assert result.status == 125 and "it is another's" in result.err, result
+    with sqlite3.connect(anothers) as database:
+        assert database.execute('SELECT count(*) FROM fumehood_queue').fetchone() == (0,)
+        assert b'mine\n' not in [content for content, in database.execute('SELECT content FROM fumehood_blob')]
+    database.close()
+
+
+def test_what_was_planted_beside_a_file_of_ours_is_not_written_into(hood):
+    """NAME.tmp~, where everybody may write: a file that somebody keeps open, and a FIFO that nobody reads."""
+    place = hood.directory('shared', 0o777)
+    id = hood.run('echo confidential').json['id']
+    planted = place / 'r.html.tmp~'
+    planted.touch()
+    eves(planted, 0o666) if hood.who.is_root else planted.chmod(0o666)
+    with planted.open('rb') as kept:
+        hood.succeed('report', id, '-o', place / 'r.html')
+        assert kept.read() == b''
+    os.mkfifo(planted)
+    planted.chmod(0o666)
+    hood.succeed('report', id, '-o', place / 'r.html', '--force')
+    os.mkfifo(place / 'f.prom.tmp~')
+    (place / 'f.prom.tmp~').chmod(0o666)
+    hood.succeed('worker', '--drain', '--metrics', place / 'f.prom')
+    assert (place / 'f.prom').stat().st_uid == (hood.who.uid or 0)
+
+
+def test_no_workspace_is_made_where_a_group_may_exchange_it(hood):
+    root = hood.directory('work', 0o770)
+    hood.who.give(root)
+    hood.write(hood.home / 'config.yaml', json.dumps({'workspace': {'root': str(root)}}))
+    result = hood.cli('run', hood.id(), '--config', hood.home / 'config.yaml', '--', 'true')
+    assert result.status == 125 and 'can be changed by others and is not sticky' in result.err, result
+    root.chmod(0o700)
+    hood.succeed('run', hood.id(), '--config', hood.home / 'config.yaml', '--', 'true')

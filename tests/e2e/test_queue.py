@@ -730,7 +730,7 @@ def test_what_run_has_run_is_tried_again_with_the_same_files_or_not_at_all(hood,
     hood.run(['python3', 'fit.py'], id=other)
     hood.write('fit.py', 'print(1)\n')
     result = hood.cli('retry', other)
-    assert result.status == 125 and "'fit.py' is not what attempt 1 had" in result.err and f'fumehood run {other}' in result.err, result
+    assert result.status == 125 and "'fit.py', which attempt 1 had, is another now" in result.err and f'fumehood run {other}' in result.err, result
     assert hood.cli('run', other, '--', 'python3', 'fit.py').status == 0
 
 
