@@ -316,12 +316,10 @@ int strv_append(char ***list, const char *text, struct error *err)
 
 char **strv_copy(char *const *list)
 {
-	_cleanup_strv_ char **copy = calloc(1, sizeof *copy);
+	_cleanup_strv_ char **copy = calloc(strv_length(list) + 1, sizeof *copy);
 
-	if (!copy)
-		return NULL;
-	for (size_t i = 0; list && list[i]; i++)
-		if (strv_append(&copy, list[i], NULL) < 0)
+	for (size_t n = 0; copy && list && list[n]; n++)
+		if (!(copy[n] = strdup(list[n])))
 			return NULL;
 	return TAKE_PTR(copy);
 }

@@ -159,6 +159,7 @@ json_t *members_to_json(const struct member *members, size_t count, const void *
 static int list_read(const json_t *json, char ***list)
 {
 	_cleanup_strv_ char **read = NULL;
+	size_t n = 0;
 
 	if (!json_is_array(json))
 		return -EINVAL;
@@ -167,7 +168,7 @@ static int list_read(const json_t *json, char ***list)
 
 		if (!text)
 			return -EINVAL;
-		if (strv_append(&read, text, NULL) < 0)
+		if (strv_push(&read, &n, text, NULL) < 0)
 			return -ENOMEM;
 	}
 	strv_free(*list);

@@ -180,7 +180,7 @@ const char *node_read_word(const struct node *n, const char *file, const char *n
 int node_read_list(const struct node *n, const char *file, const char *name, bool words, char ***list,
 		   struct error *err)
 {
-	size_t count = n->kind == NODE_LIST ? n->count : 1;
+	size_t count = n->kind == NODE_LIST ? n->count : 1, there = strv_length(*list);
 
 	for (size_t i = 0; i < count; i++) {
 		const struct node *item = n->kind == NODE_LIST ? &n->items[i] : n;
@@ -188,9 +188,9 @@ int node_read_list(const struct node *n, const char *file, const char *name, boo
 		int r;
 
 		if (words && item != n && item->kind == NODE_SCALAR && node_scalar_type(item) != SCALAR_NULL)
-			r = strv_append(list, item->text, err);
+			r = strv_push(list, &there, item->text, err);
 		else if ((r = node_read_text(item, file, name, &text, err)) == 0)
-			r = strv_append(list, text, err);
+			r = strv_push(list, &there, text, err);
 		if (r < 0)
 			return r;
 	}

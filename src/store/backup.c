@@ -343,8 +343,8 @@ static int read_manifest(struct backup *x, json_t **ret, struct error *err)
 {
 	_cleanup_buffer_ struct buffer text = {0};
 	_cleanup_close_ int fd = -1;
+	struct value said;
 	const char *format;
-	json_error_t where;
 	const json_t *row;
 	size_t i;
 
@@ -357,7 +357,9 @@ static int read_manifest(struct backup *x, json_t **ret, struct error *err)
 	fd = backup_open(x->dir, manifest_name, NULL, err);
 	if (fd < 0 || file_read_all(fd, &text, MANIFEST_MAX) < 0)
 		return fd < 0 ? fd : bad_manifest(x, "its manifest.json is too large", err);
-	*ret = json_loadb(text.data ? text.data : "", text.size, 0, &where);
+	said = value_text(text.data);
+	if (value_to_json(&said, ret, err) < 0)
+		return bad_manifest(x, "its manifest.json cannot be read", err);
 	format = json_string_value(json_object_get(*ret, "format"));
 	if (!format || strcmp(format, format_name) != 0)
 		return bad_manifest(x, "its manifest.json is none that this fumehood knows", err);

@@ -12,9 +12,10 @@ char *view_denial(const struct denial *d)
 	_cleanup_free_ char *hint = d->hint ? text_safe(d->hint) : NULL;
 	_cleanup_buffer_ struct buffer b = {0};
 
-	buffer_printf(&b, "%s%s%s", d->operation, target ? " " : "", target ? target : "");
+	buffer_printf(&b, "%s%s%s", SHOWN(80, d->operation ? d->operation : "?"), target ? " " : "",
+		      target ? target : "");
 	if (d->error)
-		buffer_printf(&b, " (%s", d->error);
+		buffer_printf(&b, " (%s", SHOWN(80, d->error));
 	if (d->error && d->count > 1)
 		buffer_printf(&b, ", %lld times", (long long)d->count);
 	buffer_puts(&b, d->error ? ")" : "");

@@ -53,7 +53,7 @@ def test_a_key_among_the_contents_makes_no_host_large(program, hood):
     """SQLite reads the key of an index whole, whatever its length; who wrote this one is a stranger."""
     id = hood.run('echo x >x', '--output', 'x').json['id']
     path = hood.home / 'share/fumehood/ledger.db'
-    subprocess.run(['sqlite3', '-bail', path, "UPDATE fumehood_blob SET sha256 = replace(hex(zeroblob(300000000)), '00', 'z')"], check=True,
+    subprocess.run(['sqlite3', '-bail', path, "PRAGMA ignore_check_constraints = 1; UPDATE fumehood_blob SET sha256 = replace(hex(zeroblob(300000000)), '00', 'z')"], check=True,
                    **hood.who.popen_arguments())
     assert program('''
 for look in (fumehood.load, fumehood.show, fumehood.outputs, lambda id: fumehood.get(id, "x"), lambda id: fumehood.run(["sh", "-c", "echo y >y"])):
@@ -63,6 +63,23 @@ for look in (fumehood.load, fumehood.show, fumehood.outputs, lambda id: fumehood
         pass
 say(int(next(line for line in open("/proc/self/status") if line.startswith("VmHWM")).split()[1]) >> 10)
 ''', id) < 256
+    subprocess.run(['sqlite3', '-bail', path, 'UPDATE fumehood_blob SET sha256 = zeroblob(32)'], check=True, **hood.who.popen_arguments())
+    hood.succeed('gc')
+
+
+def test_json_that_is_nested_too_deeply_is_a_fault_of_the_ledger(program, hood):
+    hood.run('true')
+    subprocess.run(['sqlite3', '-bail', hood.home / 'share/fumehood/ledger.db',
+                    "UPDATE fumehood_attempt SET engine = replace(hex(zeroblob(1500)), '00', '[') || replace(hex(zeroblob(1500)), '00', ']')"],
+                   check=True, **hood.who.popen_arguments())
+    assert program('''
+try:
+    say(len(fumehood.ls()))
+except fumehood.LedgerError as e:
+    say("nested too deeply" in str(e))
+''') is True
+    subprocess.run(['sqlite3', '-bail', hood.home / 'share/fumehood/ledger.db', 'UPDATE fumehood_attempt SET engine = NULL'], check=True,
+                   **hood.who.popen_arguments())
 
 
 def test_what_cannot_be_committed_is_pending_until_gc(program, hood):

@@ -9,11 +9,20 @@ import weakref
 from typing import Any, Dict, Optional, Set
 
 from . import _native
-from ._errors import AlreadySucceeded, FumehoodError, Refused
+from ._errors import AlreadySucceeded, FumehoodError, LedgerError, Refused
 from ._model import Result
 from ._request import NativeRequest, Request, StrPath, encode, path_of, wrong
 
 TAIL = 64 * 1024
+
+
+def parsed(text: bytes) -> Any:
+    """What the library told as JSON. Who wrote a ledger may have nested it deeper than Python reads."""
+    try:
+        return json.loads(text)
+    except RecursionError:
+        raise LedgerError("the ledger holds JSON that is nested too deeply to be read; `fumehood show ID --json` writes it out",
+                          stage="ledger") from None
 
 
 def _release(function: str, handle: int, pid: int) -> None:
@@ -60,7 +69,7 @@ class Hood:
 
     def json(self, function: str, *arguments: Any) -> Any:
         """What a function of the library answers, parsed."""
-        return json.loads(_native.call_text(function, self.handle, *arguments))
+        return parsed(_native.call_text(function, self.handle, *arguments))
 
 
 _default: Optional[Hood] = None
@@ -110,7 +119,7 @@ def result_of(handle: int, decided: bool = False) -> Result:
     """An fh_result as a Result; it stays the caller's. decided: it is not committed yet, and that is no failure."""
     text = ctypes.c_void_p()
     _native.call("fh_result_json", handle, int(decided), ctypes.byref(text))
-    said = json.loads(_native.take(text))
+    said = parsed(_native.take(text))
     status: int = said["status"] if decided else _native.library().fh_result_status(handle)
     _native.call("fh_result_explain", handle, ctypes.byref(text))
     explanation = _native.take(text).decode("utf-8", "replace")

@@ -2,7 +2,6 @@
 from __future__ import annotations
 
 import ctypes
-import json
 import os
 import tempfile
 from datetime import datetime, timedelta, timezone
@@ -10,7 +9,7 @@ from typing import Any, Dict, List, Literal, Optional, Sequence, Tuple, Union, c
 
 from . import _native
 from ._errors import UsageError
-from ._hood import Hood, hood_or_default, load_result
+from ._hood import Hood, hood_or_default, load_result, parsed
 from ._model import DoctorItem, GcReport, Health, Listed, Output, Removed, Result, State, Stream, Verdict
 from ._request import StrPath, encode, number, path_of
 from ._run import LogLines
@@ -164,7 +163,7 @@ def db(what: Literal["init", "upgrade", "roles", "status", "check"], *, hood: Op
         raise UsageError(f"db is init, upgrade, roles, status or check, not {what!r}")
     text = ctypes.c_void_p()
     _native.call(f"fh_db_{what}", hood_or_default(hood).handle, ctypes.byref(text))
-    found: Dict[str, Any] = json.loads(_native.take(text))
+    found: Dict[str, Any] = parsed(_native.take(text))
     return found
 
 

@@ -3,7 +3,6 @@ from __future__ import annotations
 
 import asyncio
 import ctypes
-import json
 import os
 import signal
 import threading
@@ -14,7 +13,7 @@ from typing import Any, Dict, List, Literal, Mapping, Optional, Sequence, Tuple
 
 from . import _native
 from ._errors import Busy, LedgerError, NotFound, UsageError, WaitTimeout
-from ._hood import Hood, hood_or_default
+from ._hood import Hood, hood_or_default, parsed
 from ._model import Job, Limits, State, Top, WorkerSeen
 from ._request import (Command, Globs, Keep, NativeRequest, Request, Shown, Sources, Strength, StrPath, Verdicts, encode, number,
                        wrong)
@@ -88,7 +87,7 @@ def _look(hood: Hood, ids: Sequence[str], timeout_ms: int, stop: int) -> Tuple[b
     text = ctypes.c_void_p()
     ended = _native.call("fh_wait", hood.handle, _native.strings([encode(id) for id in ids]), timeout_ms, stop,
                          ctypes.byref(text))
-    return bool(ended), [Job.of(row) for row in json.loads(_native.take(text)) if row is not None]
+    return bool(ended), [Job.of(row) for row in parsed(_native.take(text)) if row is not None]
 
 
 def _note_gone(hood: Hood, jobs: Dict[str, Job], id: str) -> None:
