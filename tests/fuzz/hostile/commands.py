@@ -38,6 +38,7 @@ class Command:
     words: list
     raw: bool = False      # stdout is somebody's bytes
     ends: tuple = ()       # signals that end it after BOUND seconds
+    alarm: bool = False    # it ends itself, by SIGALRM, where the answer would come too late
     lines: int = STDERR_LINES
     program: list = field(default_factory=lambda: [f'{BIN}/fumehood'])
 
@@ -85,7 +86,7 @@ def all_commands(random):
         of('cancel', 'waits'), of('cancel', other, '--json', ends=(signal.SIGINT,)), of('cancel', 'runs', ends=(signal.SIGINT,)),
         of('worker', '--drain', '--jobs', '2', lines=200, ends=(signal.SIGTERM, signal.SIGTERM)),
         of('worker', '--drain', '--jobs', '1', '--quiet', lines=200, ends=(signal.SIGTERM, signal.SIGTERM)),
-        of('complete', '--', 'show', ''), of('complete', 'ids', 's'), of('complete', '--', 'get', 'good', ''), of('commit', id), of('shell', 'bad', '--', 'true'),
+        of('complete', '--', 'show', '', alarm=True), of('complete', 'ids', 's', alarm=True), of('complete', '--', 'get', 'good', '', alarm=True), of('commit', id), of('shell', 'bad', '--', 'true'),
         of('doctor', '--json'), WEB, of('workspace', 'create', 'fz6', '--for', '1h'), of('workspace', 'cleanup', 'steps'),
         Command(['-c', PYTHON, id], program=['/usr/bin/python3'], lines=40), Command(['-c', PYTHON, 'good'], program=['/usr/bin/python3'], lines=40),
     ]
@@ -102,7 +103,7 @@ class Runner:
         self.peak, self.slowest = max(self.peak, memory), max(self.slowest, seconds)
         if seconds > SECONDS:
             found.append(f'it took {seconds:.1f} s')
-        if status < 0 and -status not in command.ends:
+        if status < 0 and -status not in command.ends and not (command.alarm and status == -signal.SIGALRM):
             found.append(f'it was ended by signal {-status}')
         if memory > MEMORY:
             found.append(f'it took {memory >> 20} MiB of memory')
