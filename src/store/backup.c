@@ -358,9 +358,8 @@ static int read_manifest(struct backup *x, json_t **ret, struct error *err)
 	if (fd < 0 || file_read_all(fd, &text, MANIFEST_MAX) < 0)
 		return fd < 0 ? fd : bad_manifest(x, "its manifest.json is too large", err);
 	said = value_text(text.data);
-	if (value_to_json(&said, ret, err) < 0)
-		return bad_manifest(x, "its manifest.json cannot be read", err);
-	format = json_string_value(json_object_get(*ret, "format"));
+	format = value_to_json(&said, ret, err) < 0 ? NULL
+						    : json_string_value(json_object_get(*ret, "format"));
 	if (!format || strcmp(format, format_name) != 0)
 		return bad_manifest(x, "its manifest.json is none that this fumehood knows", err);
 	json_array_foreach (json_object_get(*ret, "files"), i, row)

@@ -167,23 +167,21 @@ static int temporary_open(struct objects *o, int tmp, char *name, size_t room, s
 	}
 }
 
-/* It has its mode before it has its name: what has that name already keeps its own. */
-static int lock_make(struct objects *o, struct error *err)
+/* It has its mode before it has its name: what has that name already keeps its own. One that died here left what the next takes away. */
+static int lock_make(struct objects *o)
 {
-	char name[64];
-	_cleanup_close_ int tmp = objects_subdir(o, "tmp", err),
-			    fd = tmp < 0 ? -1 : temporary_open(o, tmp, name, sizeof name, err);
+	static const char temporary[] = "lock.new";
+	_cleanup_close_ int fd = -1;
 	int r;
 
-	if (fd < 0)
-		return -1;
-	r = share(o, fd, 0600, 0660);
+	(void)unlinkat(o->dir, temporary, 0);
+	fd = file_open_beneath(o->dir, temporary, O_RDWR | O_CREAT | O_EXCL, 0600);
+	r = fd < 0 ? fd : share(o, fd, 0600, 0660);
 	if (r == 0)
-		r = file_name_new(tmp, name, o->dir, "lock");
-	if (r == 0)
-		return 0;
-	unlinkat(tmp, name, 0);
-	return r == -EEXIST ? 0 : error_system(err, -r, "cannot lock the object store '%s'", o->path);
+		r = file_name_new(o->dir, temporary, o->dir, "lock");
+	if (r < 0)
+		unlinkat(o->dir, temporary, 0);
+	return r == -EEXIST ? 0 : r;
 }
 
 int objects_open_lock(struct objects *o, struct error *err)
@@ -194,8 +192,8 @@ int objects_open_lock(struct objects *o, struct error *err)
 		return r;
 	while ((o->lock = openat(o->dir, "lock", O_RDWR | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC)) < 0 &&
 	       errno == ENOENT)
-		if (lock_make(o, err) < 0)
-			return -1;
+		if ((r = lock_make(o)) < 0)
+			return error_system(err, -r, "cannot lock the object store '%s'", o->path);
 	return o->lock < 0 ? error_system(err, errno, "cannot lock the object store '%s'", o->path) : 1;
 }
 

@@ -341,7 +341,9 @@ def test_a_stranger_gets_nothing_of_another_owner(site):  # noqa: F811
     site.do('ada', 'submit', 'ada-made', '--', 'sh', '-c', 'echo secret > s')
     site.do('ada', 'submit', 'ada-own', '--from', 'ada-made', '--', 'sh', '-c', 'cat from/*/s')
     site.do('ada', 'submit', 'sweep', '--array', '1-2', '--', 'sh', '-c', 'echo {task} > s')
-    site.do('bob', 'submit', 'sweep.77', '--', 'sh', '-c', 'echo planted > s')
+    assert 'the name is taken' in site.cli('bob', 'submit', 'sweep.77', '--', 'true').err
+    site.do('bob', 'submit', 'planted', '--', 'sh', '-c', 'echo planted > s')  # and if he had come before it was
+    site.ledger.sql("UPDATE fumehood.queue SET id = 'sweep.77', request = jsonb_set(request, '{id}', '\"sweep.77\"') WHERE id = 'planted'")
     site.do('ada', 'submit', 'ada-sum', '--from', 'sweep.*', '--', 'sh', '-c', 'cat from/*/s')
     site.do('wanda', 'worker', '--drain')
     assert site.do('ada', 'logs', 'ada-own').out == 'secret\n'
