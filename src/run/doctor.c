@@ -228,7 +228,7 @@ static void examine_limits(struct examination *x)
 
 static int examine_live(void *arg, const struct live *l)
 {
-	if (l->pending && !l->whose)
+	if (l->pending && !l->whose && (l->queued || ability_is_root()))
 		examine_say(
 			arg, "pending", false, false,
 			"finish it with that version, or give it up with `fumehood cancel`",

@@ -1,4 +1,5 @@
 #include "resume.h"
+#include "ability.h"
 #include "holder.h"
 #include "steps.h"
 #include "story.h"
@@ -48,6 +49,8 @@ int remains_recall(const struct workspace *w, struct remains *ret, struct error 
 
 	ended_init(&e);
 	ret->whose = json_incref(json_object_get(w->record.extra, RECORD_WHOSE));
+	if (!ret->whose && !ability_is_root() && !json_is_true(json_object_get(w->record.extra, "queued")))
+		ret->whose = rights_to_json(&ignored, NULL); /* in his own state directory it is his */
 	if (!ret->whose)
 		r = error_set(
 			err, ERROR_REFUSED,
