@@ -195,6 +195,10 @@ class Hood:
         for path in sorted(self.before.keys() | after.keys()):
             if self.before.get(path) != after.get(path):
                 found.append(f'{path} was changed: {self.before.get(path)} -> {after.get(path)}')
+        if found:  # for instance of a supervisor that had to be killed: it is told once
+            self.cli('gc')
+            if leaks.Ground.here:
+                leaks.Ground.here.tell()
         return found
 
     def remove(self):

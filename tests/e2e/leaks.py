@@ -1,4 +1,6 @@
 """What an analysis may have left on the host: workspaces, processes, mounts, cgroups."""
+import contextlib
+import glob
 import os
 import re
 from pathlib import Path
@@ -28,6 +30,15 @@ def processes(mark):
     return found
 
 
+def opened(pid, path):
+    """The descriptor on which a process has this file open, or None: what it closes while we look is open no more."""
+    for link in glob.glob(f'/proc/{pid}/fd/*'):
+        with contextlib.suppress(OSError):
+            if os.readlink(link) == str(path):
+                return os.path.basename(link)
+    return None
+
+
 def _removed(cgroup):
     try:
         cgroup.rmdir()
@@ -46,13 +57,18 @@ class Ground:
         known = ('cpu', 'cpuacct', 'cpu,cpuacct', 'memory', 'pids', 'freezer', 'blkio')
         places = [Path(f'/sys/fs/cgroup/{names}{path}') for _, names, path in lines if names in known]
         self.parents = [place for place in places if os.access(place, os.W_OK)]
-        self.name = f'tests.{os.getpid()}'
+        self.name, self.told = f'tests.{os.getpid()}', set()
         for parent in self.parents:
             (parent / self.name).mkdir()
             (parent / self.name / 'cgroup.procs').write_text(str(os.getpid()))
 
     def left(self):
-        return [str(path) for parent in self.parents for path in (parent / self.name).glob('fumehood-*')]
+        there = {str(path) for parent in self.parents for path in (parent / self.name).glob('fumehood-*')}
+        return sorted(there - self.told)
+
+    def tell(self):
+        """What is there now has been told: it is the fault of one test, not of all that come after it."""
+        self.told.update(self.left())
 
     def leave(self):
         for parent in self.parents:

@@ -1,13 +1,12 @@
 """`cancel` of what `run` or a program has started here: ended as by SIGTERM, by nobody's pid, and only by who may."""
 import json
-import os
 import signal
 import subprocess
-from pathlib import Path
 
 import pytest
 
 import records
+from leaks import opened
 from until import until
 
 FOREVER = 'echo started; exec sleep 1000'
@@ -128,8 +127,7 @@ def test_one_for_another_ledger_is_left_alone(hood):
 def test_who_stops_waiting_has_cancelled_nevertheless(hood):
     process, id = hood.start('trap "" TERM; echo started; while :; do sleep 0.1; done', '--grace', '5s')
     cancel = hood.popen('cancel', id)
-    assert until(lambda: cancel.poll() is None and Path(f'/proc/{cancel.pid}/fd').is_dir() and
-                 any(os.readlink(fd).endswith('/stop') for fd in Path(f'/proc/{cancel.pid}/fd').iterdir() if fd.is_symlink()))
+    assert until(lambda: opened(cancel.pid, folder(hood, id) / 'stop'))
     cancel.send_signal(signal.SIGINT)
     assert cancel.wait(60) == 125 and 'stopped waiting' in cancel.stderr.read()
     assert process.wait(60) == 143 and hood.verdict(id) == 'cancelled'
@@ -138,7 +136,6 @@ def test_who_stops_waiting_has_cancelled_nevertheless(hood):
 def test_twice_does_not_wait_for_its_grace(hood):
     process, id = hood.start('trap "" TERM; echo started; while :; do sleep 0.1; done', '--grace', '10m')
     first = hood.popen('cancel', id)
-    stop = folder(hood, id) / 'stop'
-    assert until(lambda: any(os.readlink(fd) == str(stop) for fd in Path(f'/proc/{first.pid}/fd').iterdir() if fd.is_symlink()))
+    assert until(lambda: opened(first.pid, folder(hood, id) / 'stop'))
     hood.succeed('cancel', id)
     assert first.wait(60) == 0 and process.wait(60) == 143

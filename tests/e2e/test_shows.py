@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+import leaks
 import ledgers
 from until import until
 
@@ -56,10 +57,9 @@ BIG = 256 << 20
 def stop_while_it_reads(process, path):
     """Stops it in the middle of a file; says where."""
     def position():
-        for link in glob.glob(f'/proc/{process.pid}/fd/*'):
-            with contextlib.suppress(OSError):
-                if os.readlink(link) == str(path):
-                    return int(Path(link.replace('/fd/', '/fdinfo/')).read_text().split()[1])
+        fd = leaks.opened(process.pid, path)
+        with contextlib.suppress(OSError):
+            return int(Path(f'/proc/{process.pid}/fdinfo/{fd}').read_text().split()[1])
         return 0
 
     assert until(position), 'it never read the file'
