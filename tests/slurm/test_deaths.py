@@ -177,7 +177,7 @@ def test_slurms_own_time_limit_is_timed_out(site):
     id = site.submit('slow', '--wall', '1h', 'echo begun; sleep 600')
     dispatcher = site.dispatch()
     job = site.until_running(id)['job']
-    site.cluster.ask('scontrol', 'update', f'jobid={job}', 'endtime=now')
+    site.cluster.ask('scontrol', 'update', f'jobid={job}', 'endtime=now+5')  # by its own second: one that is over by then is refused
     found = site.until_verdict(id, 90)
     assert found['verdict'] == 'timed_out' and 'Slurm' in found['reason'], (found, site.said())
     assert site.succeed('logs', id).out == 'begun\n'
