@@ -188,9 +188,9 @@ class Hood:
             if process.poll() is None:
                 process.kill()
                 process.wait()
-        marks = {self.tag, *(id for id in self.made_up_ids() if self.tag not in id)}
-        until(lambda: not leaks.find(marks), 30)
-        found = leaks.find(marks)
+        words = {id for id in self.made_up_ids() if self.tag not in id}
+        until(lambda: not leaks.find({self.tag}, words), 30)
+        found = leaks.find({self.tag}, words)
         after = self.snapshot()
         for path in sorted(self.before.keys() | after.keys()):
             if self.before.get(path) != after.get(path):

@@ -62,6 +62,9 @@ class Ground:
             (parent / self.name).mkdir()
             (parent / self.name / 'cgroup.procs').write_text(str(os.getpid()))
 
+    def has(self, pid):
+        return f'/{self.name}'.encode() in _read(Path(f'/proc/{pid}/cgroup'))
+
     def left(self):
         there = {str(path) for parent in self.parents for path in (parent / self.name).glob('fumehood-*')}
         return sorted(there - self.told)
@@ -76,14 +79,17 @@ class Ground:
             until(lambda: _removed(parent / self.name), 10)
 
 
-def find(marks):
-    """One sentence for each thing left whose name has one of the marks in it."""
+def find(marks, words=()):
+    """One sentence for each thing left whose name has one of the marks in it. words are marks that others may use as well, beside us: with one of them
+    a process is ours if it is in our cgroups."""
     def marked(name):
-        return any(mark in name for mark in marks)
+        return any(mark in name for mark in (*marks, *words))
 
     found = [f'left behind: /tmp/{name}' for name in os.listdir('/tmp') if 'scidex-analysis-' in name and marked(name)]
-    for mark in marks:
+    for mark in (*marks, *words):
         for pid in processes(mark):
+            if mark in words and Ground.here and not Ground.here.has(pid):
+                continue
             command = _read(Path(f'/proc/{pid}/cmdline')).replace(b'\0', b' ').decode(errors='replace')
             found.append(f'still alive: process {pid} ({command})')
     for line in Path('/proc/self/mountinfo').read_text(errors='replace').splitlines():
