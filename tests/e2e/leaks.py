@@ -63,7 +63,8 @@ class Ground:
             (parent / self.name / 'cgroup.procs').write_text(str(os.getpid()))
 
     def has(self, pid):
-        return f'/{self.name}'.encode() in _read(Path(f'/proc/{pid}/cgroup'))
+        lines = _read(Path(f'/proc/{pid}/cgroup')).decode(errors='replace').splitlines()
+        return any(self.name in line.split('/') for line in lines)
 
     def left(self):
         there = {str(path) for parent in self.parents for path in (parent / self.name).glob('fumehood-*')}
@@ -80,8 +81,8 @@ class Ground:
 
 
 def find(marks, words=()):
-    """One sentence for each thing left whose name has one of the marks in it. words are marks that others may use as well, beside us: with one of them
-    a process is ours if it is in our cgroups."""
+    """One sentence for each thing left whose name has one of the marks in it. words are marks that others may use as well,
+    beside us: with one of them a process is ours if it is in our cgroups."""
     def marked(name):
         return any(mark in name for mark in (*marks, *words))
 

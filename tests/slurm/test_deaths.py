@@ -173,11 +173,9 @@ def test_a_node_that_cannot_start_us_is_said(site):
 @ONE
 @pytest.mark.long  # the array has one, too
 def test_slurms_own_time_limit_is_timed_out(site):
-    """It comes when Slurm looks, twice a minute."""
     id = site.submit('slow', '--wall', '1h', 'echo begun; sleep 600')
     dispatcher = site.dispatch()
-    job = site.until_running(id)['job']
-    site.cluster.ask('scontrol', 'update', f'jobid={job}', 'endtime=now+5')  # by its own second: one that is over by then is refused
+    site.cluster.end_soon(site.until_running(id)['job'])
     found = site.until_verdict(id, 90)
     assert found['verdict'] == 'timed_out' and 'Slurm' in found['reason'], (found, site.said())
     assert site.succeed('logs', id).out == 'begun\n'
